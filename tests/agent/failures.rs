@@ -12,11 +12,11 @@ use archon::{
     Archon, ArchonBuilder, Outcome, OutcomeStatus, RunId, RunOptions, Tool, ToolContext, ToolError,
     providers::{OpenAiCompatible, OpenAiOptions, model_info},
     react_loop::{Fallback, LoopError, replay},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         ApiErrorKind, BoxStream, CancellationToken, Capabilities, CircuitBreaker, Delta, DeltaKind,
-        Durability, Event, ExecutionLimits, FailureStep, Journal, LimitReached, ModelEvent, ModelPrice,
+        Durability, Event, ExecutionLimits, FallbackStep, Journal, LimitReached, ModelEvent, ModelPrice,
         OpenMode, Provider, ProviderError, Record, RecordBody, Request, RequestOptions, RetryConfig,
         ThinkingLevel, ToolCall, ToolResult, ToolSpec,
     },
@@ -91,7 +91,7 @@ fn spec(name: &str) -> ToolSpec {
 }
 
 /// An agent on a clock that jumps to whatever it waits for.
-fn agent(journal: &MemoryJournal) -> ArchonBuilder {
+fn agent(journal: &InMemoryJournal) -> ArchonBuilder {
     Archon::builder()
         .journal(Arc::new(journal.clone()))
         .clock(Arc::new(VirtualClock::jumping()))
@@ -108,22 +108,22 @@ async fn work(agent: ArchonBuilder) -> Outcome {
     agent.build().unwrap().run_with("Do it.", options).await.ended()
 }
 
-async fn log(journal: &MemoryJournal) -> Vec<Arc<Record>> {
+async fn log(journal: &InMemoryJournal) -> Vec<Arc<Record>> {
     journal.read(&run_id()).await.unwrap()
 }
 
 /// What became of each attempt, a line each; and the log replays to itself.
-async fn check_attempts(journal: &MemoryJournal, expected: Expect) {
+async fn check_attempts(journal: &InMemoryJournal, expected: Expect) {
     let log = log(journal).await;
     let line = |record: &Arc<Record>| match &record.body {
-        RecordBody::ModelAnswered { attempt, message, .. } => {
+        RecordBody::ModelCallFinished { attempt, message, .. } => {
             Some(format!("attempt {attempt} answered by {}:{}\n", message.provider, message.model))
         }
-        RecordBody::ModelFailed { attempt, failure, .. } => {
+        RecordBody::ModelCallFailed { attempt, failure, .. } => {
             Some(format!("attempt {attempt} failed: {}\n", failure.message))
         }
-        RecordBody::SteppedDown { step, code, .. } => Some(format!("{code}: {step}\n")),
-        RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+        RecordBody::FallbackSelected { fallback: step, code, .. } => Some(format!("{code}: {step}\n")),
+        RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
             Some(format!("{call}: {}\n", result.text()))
         }
         _ => None,
@@ -138,7 +138,7 @@ async fn refused_key_falls_back_to_the_next_and_no_key_is_logged() {
     let unauthorised = MockResponse::json(401, &json!({"error": {"message": "sk-first is not valid"}}));
     let asks = wire::asks_for("c", "look", "{}");
     let server = MockServer::start([unauthorised, asks, wire::answer("done")]).await;
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let agent = agent(&journal)
         .clock(Arc::new(VirtualClock::new())) // A real server takes real time.
         .model(format!("openai-compatible@{}/v1:mock", server.url()))
@@ -168,7 +168,7 @@ async fn refused_key_falls_back_to_the_next_and_no_key_is_logged() {
 async fn dead_reused_connection_costs_a_recorded_attempt() {
     let asks = wire::asks_for("c", "look", "{}");
     let server = MockServer::start([asks, MockResponse::nothing(), wire::answer("done")]).await;
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut retry = RetryConfig::default();
     retry.initial_delay_ms = 1;
     let agent = agent(&journal)
@@ -183,7 +183,7 @@ async fn dead_reused_connection_costs_a_recorded_attempt() {
         .await
         .iter()
         .filter_map(|record| match &record.body {
-            RecordBody::ModelFailed { attempt, failure, .. } => Some((*attempt, failure.code)),
+            RecordBody::ModelCallFailed { attempt, failure, .. } => Some((*attempt, failure.code)),
             _ => None,
         })
         .collect();
@@ -200,11 +200,11 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
     };
     let agent = |id: &str, server: &MockServer, cap| {
         let mut limits = ExecutionLimits::default();
-        limits.max_cost = cap;
+        limits.max_cost_micros = cap;
         let mut options = RequestOptions::default();
         options.max_tokens = Some(10);
         let service = OpenAiOptions::default().with_id(id);
-        agent(&MemoryJournal::new())
+        agent(&InMemoryJournal::new())
             .clock(Arc::new(VirtualClock::new())) // A real server takes real time.
             .provider(Arc::new(OpenAiCompatible::new(&server.url(), service).unwrap()), "gpt-5-mini")
             .limits(limits)
@@ -217,15 +217,19 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
     let max = price.input / 10 + 1;
     let server = MockServer::start([asks(), asks()]).await;
     let outcome = agent("openai", &server, Some(max)).run("?").await.ended();
-    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Cost { max }), "{outcome:?}");
-    assert_eq!((outcome.cost, server.requests().len()), (Some(max - 1), 1));
+    assert_eq!(
+        outcome.status,
+        OutcomeStatus::Limit(LimitReached::Cost { max_cost_micros: max }),
+        "{outcome:?}"
+    );
+    assert_eq!((outcome.cost_micros, server.requests().len()), (Some(max - 1), 1));
 
     let server = MockServer::start([wire::answer("done")]).await;
     let unknown = agent("somebody", &server, Some(max)).run("?").await.unwrap_err();
     assert!(unknown.to_string().contains("the price of gpt-5-mini is unknown"), "{unknown}");
     assert!(server.requests().is_empty());
     let unlimited = agent("somebody", &server, None).run("?").await.ended();
-    assert_eq!((unlimited.last_text().unwrap_or_default(), unlimited.cost), ("done", None));
+    assert_eq!((unlimited.last_text().unwrap_or_default(), unlimited.cost_micros), ("done", None));
 }
 
 // spec: ER-09
@@ -241,7 +245,7 @@ async fn a_model_that_cannot_think_so_much_thinks_less() {
     });
     let mut options = RequestOptions::default();
     options.thinking = ThinkingLevel::High;
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     assert_eq!(
         work(agent(&journal).provider(provider, "m").request_options(options))
             .await
@@ -265,7 +269,7 @@ async fn a_model_that_cannot_think_so_much_thinks_less() {
 }
 
 /// An agent whose model answers once, with a call, and then no more; a second has no key; a third answers.
-fn worn_down(journal: &MemoryJournal) -> (ArchonBuilder, Vec<FnProvider>, Arc<AtomicUsize>) {
+fn worn_down(journal: &InMemoryJournal) -> (ArchonBuilder, Vec<FnProvider>, Arc<AtomicUsize>) {
     let (own, first) = model("own", |_, request| match request.messages.len() {
         1 => FnProvider::calls(vec![call("send", 0)]),
         _ => vec![Err(busy())],
@@ -288,7 +292,7 @@ fn worn_down(journal: &MemoryJournal) -> (ArchonBuilder, Vec<FnProvider>, Arc<At
 // spec: ER-09, ER-08, A-28
 #[tokio::test]
 async fn fallback_after_retries_repeats_no_tool_call() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (agent, models, runs) = worn_down(&journal);
     let outcome = work(agent).await;
     assert_eq!(
@@ -318,17 +322,17 @@ async fn fallback_after_retries_repeats_no_tool_call() {
 // spec: ER-09, R-39
 #[tokio::test]
 async fn resumed_run_asks_the_last_used_model() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     work(worn_down(&journal).0).await;
     let whole = log(&journal).await;
     for kept in 2..whole.len() {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let mut open = journal.open(&run_id(), OpenMode::Create).await.unwrap();
         open.writer.append(&whole[..kept], Durability::Synced).await.unwrap();
         drop(open);
         // The failure that leads to a step is the record before it.
         let gave_way = |to: &str| {
-            let is_step = |r: &Arc<Record>| matches!(&r.body, RecordBody::SteppedDown { step, .. } if step.to_string().ends_with(to));
+            let is_step = |r: &Arc<Record>| matches!(&r.body, RecordBody::FallbackSelected { fallback: step, .. } if step.to_string().ends_with(to));
             kept >= whole.iter().position(is_step).unwrap()
         };
         let (agent, models, _) = worn_down(&journal);
@@ -343,7 +347,7 @@ async fn resumed_run_asks_the_last_used_model() {
 // spec: ER-09
 #[tokio::test]
 async fn resumed_failed_run_starts_with_its_own_model() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mended = Arc::new(Mutex::new(false));
     let build = || {
         let mended = mended.clone();
@@ -373,7 +377,7 @@ async fn deltas_of_a_failed_model_are_void_after_a_fallback() {
             Err(ProviderError::Network("reset".into())),
         ]
     });
-    let (journal, sink) = (MemoryJournal::new(), RecordingSink::new());
+    let (journal, sink) = (InMemoryJournal::new(), RecordingSink::new());
     let agent = agent(&journal)
         .provider(own, "m1")
         .retry(RetryConfig::none())
@@ -387,8 +391,8 @@ async fn deltas_of_a_failed_model_are_void_after_a_fallback() {
             Some(format!("{attempt} {text}"))
         }
         Event::Record { record, .. } => match &record.body {
-            RecordBody::ModelFailed { failure, .. } => Some(format!("void: {}", failure.partial)),
-            RecordBody::SteppedDown { step, .. } => Some(step.to_string()),
+            RecordBody::ModelCallFailed { failure, .. } => Some(format!("void: {}", failure.had_output)),
+            RecordBody::FallbackSelected { fallback: step, .. } => Some(step.to_string()),
             _ => None,
         },
         _ => None,
@@ -401,7 +405,7 @@ async fn deltas_of_a_failed_model_are_void_after_a_fallback() {
 #[tokio::test]
 async fn a_provider_that_panics_has_failed_like_any_other() {
     let (own, _) = model("own", |_, _| panic!("a bug in the provider"));
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let standby = Fallback::new(says("b", "done"), "m2");
     assert_eq!(
         work(agent(&journal).provider(own, "m1").fallback_provider(standby))
@@ -429,7 +433,7 @@ async fn failure_text_is_in_the_outcome_and_not_in_a_request() {
         _ => FnProvider::text("done"),
     };
     let (own, asked) = model("own", refused);
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let archon = agent(&journal).provider(own, "m1").build().unwrap();
     let mut options = RunOptions::default();
     options.run = Some(run_id());
@@ -454,7 +458,7 @@ async fn failure_text_is_in_the_outcome_and_not_in_a_request() {
 #[tokio::test]
 async fn own_provider_gets_any_model_name() {
     let (own, asked) = model("own", |_, _| FnProvider::text("done"));
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     assert_eq!(
         work(agent(&journal).provider(own, "opnai:gtp-5@nowhere")).await.last_text().unwrap_or_default(),
         "done"
@@ -466,8 +470,8 @@ async fn own_provider_gets_any_model_name() {
 #[tokio::test]
 async fn a_fallback_that_the_run_cannot_use_is_refused_at_the_start() {
     let mut limits = ExecutionLimits::default();
-    limits.max_cost = Some(1);
-    let priced = agent(&MemoryJournal::new())
+    limits.max_cost_micros = Some(1);
+    let priced = agent(&InMemoryJournal::new())
         .provider(says("own", "x"), "m1")
         .price(ModelPrice::new(1, 1))
         .limits(limits)
@@ -494,7 +498,7 @@ async fn a_fallback_that_the_run_cannot_use_is_refused_at_the_start() {
         }
     }
     let with = |tools: Vec<Arc<dyn Tool>>| {
-        agent(&MemoryJournal::new())
+        agent(&InMemoryJournal::new())
             .provider(says("own", "x"), "m1")
             .fallback_provider(Fallback::new(Arc::new(Speechless), "m2"))
             .tools(tools)
@@ -530,7 +534,7 @@ fn caller(
 // spec: ER-06, ER-07
 #[tokio::test]
 async fn a_tool_that_fails_five_times_is_left_alone_until_it_works_again() {
-    let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+    let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
     let (flaky, runs) = tool(spec("flaky").with_alternatives(["steady"]), |n| match n {
         0..6 => Err(ToolError::Failed(format!("failure {n}"))),
         _ => Ok("works".into()),
@@ -547,8 +551,8 @@ async fn a_tool_that_fails_five_times_is_left_alone_until_it_works_again() {
         .await
         .iter()
         .filter_map(|record| match &record.body {
-            RecordBody::ToolFinished { result, .. } => Some(format!("ran: {}", result.text())),
-            RecordBody::ToolRefused { result, .. } => Some(result.text()),
+            RecordBody::ToolCallFinished { result, .. } => Some(format!("ran: {}", result.text())),
+            RecordBody::ToolCallRefused { result, .. } => Some(result.text()),
             _ => None,
         })
         .collect();
@@ -568,7 +572,7 @@ async fn a_tool_that_fails_five_times_is_left_alone_until_it_works_again() {
 // spec: ER-06
 #[tokio::test]
 async fn one_call_shows_whether_a_tool_works_again_and_the_others_wait_for_it() {
-    let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+    let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
     let mut spec = spec("flaky");
     spec.annotations.concurrency_safe = true;
     let (flaky, runs) = tool(spec, |_| Err(ToolError::Failed("no".into())));
@@ -601,14 +605,14 @@ async fn one_call_shows_whether_a_tool_works_again_and_the_others_wait_for_it() 
 // spec: ER-06
 #[tokio::test]
 async fn a_breaker_that_is_off_leaves_no_tool_alone() {
-    let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+    let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
     let (flaky, runs) = tool(spec("flaky"), |_| Err(ToolError::Failed("no".into())));
     let provider = caller(&clock, 9, |n| vec![call("flaky", n)], |_| 0);
     let agent = agent(&journal).provider(provider, "m").tools([flaky]).circuit_breaker(None);
     assert_eq!(work(agent).await.last_text(), Some("done"));
     assert_eq!(runs.load(Ordering::SeqCst), 9);
     let stepped = |r: &Arc<Record>| {
-        matches!(&r.body, RecordBody::SteppedDown { step: FailureStep::NextKey { .. }, .. })
+        matches!(&r.body, RecordBody::FallbackSelected { fallback: FallbackStep::NextKey { .. }, .. })
     };
     assert!(!log(&journal).await.iter().any(stepped));
 }

@@ -24,7 +24,7 @@ async fn checked(
 
 fn notes(show: &Show) -> Vec<String> {
     let note = |body| match body {
-        RecordBody::Noted { text } => Some(text),
+        RecordBody::HintAdded { text } => Some(text),
         _ => None,
     };
     show.bodies().into_iter().filter_map(note).collect()
@@ -89,7 +89,7 @@ async fn goal_check_without_a_verdict_accepts_the_answer() {
     assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "42"));
     // A question that cannot be paid for is not asked.
     let mut limits = ExecutionLimits::default();
-    limits.max_cost = Some(70_000);
+    limits.max_cost_micros = Some(70_000);
     let stage = Stage::new(|_, request| {
         assert!(!is_check(request));
         FnProvider::text("42")

@@ -70,7 +70,7 @@ async fn cancel_ends_the_stream_and_keeps_the_partial_text() {
     server.until_gone(1).await;
     let records = agent.journal().read(&id).await.expect("a log");
     let aborted = records.iter().any(|r| {
-        matches!(&r.body, RecordBody::ModelAnswered { message, .. } if message.stop_reason == StopReason::Aborted)
+        matches!(&r.body, RecordBody::ModelCallFinished { message, .. } if message.stop_reason == StopReason::Aborted)
     });
     assert!(aborted, "{records:#?}");
 
@@ -125,7 +125,7 @@ async fn check_cut_off(arguments: &str, parts: &[&str]) {
 
     let records = agent.journal().read(&id).await.expect("a log");
     let stopped = records.iter().find_map(|r| match &r.body {
-        RecordBody::ModelAnswered { message, .. } => Some(message.stop_reason),
+        RecordBody::ModelCallFinished { message, .. } => Some(message.stop_reason),
         _ => None,
     });
     assert_eq!(stopped, Some(StopReason::Length), "the stop reason is kept");

@@ -10,7 +10,7 @@ use archon::{
     BuildError, SubAgentTool,
     prelude::*,
     providers::{ScriptedProvider, Step},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         AgentMessage, Context, ContextConfig, ExtensionMessage, GoalCheck, Journal, Json, Origin, RecordBody,
         RunAgent, RunFilter, RunSettings, SubTask, Task, ToolAnnotations, ToolCall, ToolSpec,
@@ -46,7 +46,7 @@ async fn an_agent_a_tool_and_a_registry_are_names_of_the_facade() {
 #[tokio::test]
 async fn extension_messages_are_logged_and_never_sent() {
     let model = FnProvider::new(|_, _| FnProvider::text("Done."));
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let agent = builder(model.clone()).journal(Arc::new(journal.clone())).build().unwrap();
     let pane = || AgentMessage::from(ExtensionMessage::new("ui_update", json!({ "pane": "left pane" })));
     let prompts = || vec![pane(), AgentMessage::from("Do it"), pane()];
@@ -67,8 +67,7 @@ async fn extension_messages_are_logged_and_never_sent() {
     let mut kept = Vec::new();
     for head in journal.list(&RunFilter::all().top_level()).await.unwrap() {
         let records = journal.read(&head.run_id).await.unwrap();
-        let is_pane =
-            |body: &RecordBody| matches!(body, RecordBody::Prompted { message, .. } if *message == pane());
+        let is_pane = |body: &RecordBody| matches!(body, RecordBody::MessageAdded { message, .. } if *message == pane());
         kept.push(records.iter().filter(|record| is_pane(&record.body)).count());
     }
     assert_eq!(kept, [2, 2, 2], "two runs of the conversation, and the plan");

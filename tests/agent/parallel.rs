@@ -10,7 +10,7 @@ use archon::{
     SessionId,
     providers::{ScriptedProvider, Step},
     react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, replay, stands_at},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy, Journal, Message,
         ModelPrice, OpenMode, Origin, ProviderError, Record, RecordBody, Request, RunKind, RunRefused, Usage,
@@ -22,20 +22,20 @@ use expect_test::expect;
 
 const GROUP: &str = "several";
 
-fn builder(journal: &MemoryJournal) -> ArchonBuilder {
+fn builder(journal: &InMemoryJournal) -> ArchonBuilder {
     Archon::builder()
         .journal(Arc::new(journal.clone()))
         .clock(Arc::new(VirtualClock::new()))
         .ids(Arc::new(SeededIds::new(1)))
 }
 
-fn scripted(journal: &MemoryJournal, steps: Vec<Step>) -> (Archon, Arc<ScriptedProvider>) {
+fn scripted(journal: &InMemoryJournal, steps: Vec<Step>) -> (Archon, Arc<ScriptedProvider>) {
     let provider = Arc::new(ScriptedProvider::new(steps));
     (builder(journal).provider(provider.clone(), "scripted").build().unwrap(), provider)
 }
 
 /// Agents that answer with these texts and take so many tokens; those without a text fail.
-fn agents(journal: &MemoryJournal, answers: &[(Option<&str>, u64)]) -> Vec<Archon> {
+fn agents(journal: &InMemoryJournal, answers: &[(Option<&str>, u64)]) -> Vec<Archon> {
     let agent = |(text, output): &(Option<&str>, u64)| {
         let step = match text {
             Some(text) => Step::text(*text).with_usage(Usage { output: *output, ..Usage::default() }),
@@ -47,7 +47,7 @@ fn agents(journal: &MemoryJournal, answers: &[(Option<&str>, u64)]) -> Vec<Archo
 }
 
 /// An agent that answers with all that it reads.
-fn echo(journal: &MemoryJournal) -> Archon {
+fn echo(journal: &InMemoryJournal) -> Archon {
     let steps = (0..8).map(|_| Step::reply(|request: &Request| Step::text(read(request)))).collect();
     scripted(journal, steps).0
 }
@@ -63,19 +63,19 @@ fn named(run: &str) -> RunOptions {
 }
 
 /// A session with one question and its answer.
-async fn base(journal: &MemoryJournal) -> (SessionId, Vec<Arc<Record>>) {
+async fn base(journal: &InMemoryJournal) -> (SessionId, Vec<Arc<Record>>) {
     let agent = scripted(journal, vec![Step::text("hello")]).0;
     agent.run_with("hi", named("base")).await.ended();
     let session = agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     (session, log(journal, "base").await)
 }
 
-async fn log(journal: &MemoryJournal, run: &str) -> Vec<Arc<Record>> {
+async fn log(journal: &InMemoryJournal, run: &str) -> Vec<Arc<Record>> {
     journal.read(&RunId::new(run)).await.unwrap()
 }
 
 async fn compare(
-    journal: &MemoryJournal,
+    journal: &InMemoryJournal,
     session: &SessionId,
     agents: Vec<Archon>,
     strategy: impl EvaluationStrategy + 'static,
@@ -84,7 +84,7 @@ async fn compare(
 }
 
 async fn compared(
-    journal: &MemoryJournal,
+    journal: &InMemoryJournal,
     session: &SessionId,
     agents: Vec<Archon>,
     strategy: impl EvaluationStrategy + 'static,
@@ -96,7 +96,7 @@ async fn compared(
 }
 
 /// What the model reads when the session goes on.
-async fn next_prompt(journal: &MemoryJournal, session: &SessionId) -> String {
+async fn next_prompt(journal: &InMemoryJournal, session: &SessionId) -> String {
     let options = RunOptions::in_session(session.clone());
     echo(journal).run_with("and then?", options).await.unwrap().into_text().unwrap()
 }
@@ -107,7 +107,7 @@ async fn each_strategy_takes_its_branch_and_the_session_goes_on_with_it() {
     let strategies: [(Arc<dyn EvaluationStrategy>, u32); 3] =
         [(Arc::new(PickFirst), 0), (Arc::new(TokenEfficient), 1), (Arc::new(Elaborate), 2)];
     for (strategy, expected) in strategies {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let (session, before) = base(&journal).await;
         let three = agents(
             &journal,
@@ -141,7 +141,7 @@ async fn each_strategy_takes_its_branch_and_the_session_goes_on_with_it() {
 // spec: R-34, S-05
 #[tokio::test]
 async fn branches_are_runs_of_one_session_and_the_loop_has_a_log_of_its_own() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let sink = RecordingSink::new();
     let mut options = named(GROUP).watched_by(Arc::new(sink.clone()));
@@ -198,7 +198,7 @@ async fn branches_are_runs_of_one_session_and_the_loop_has_a_log_of_its_own() {
 // spec: R-35
 #[tokio::test]
 async fn transparent_strategy_refuses_more_than_one_branch_before_any_request() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let one = agents(&journal, &[(Some("only"), 1)]);
     let outcome = compare(&journal, &session, one, Transparent).await;
@@ -220,7 +220,7 @@ async fn transparent_strategy_refuses_more_than_one_branch_before_any_request() 
 #[tokio::test]
 async fn parallel_failed_branches_leave_the_base_and_the_first_answer_is_chosen() {
     for answered in 0..8_usize {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let (session, before) = base(&journal).await;
         let texts = ["zero", "one", "two"];
         let has = |index: usize| answered & (1 << index) != 0;
@@ -250,7 +250,7 @@ async fn parallel_failed_branches_leave_the_base_and_the_first_answer_is_chosen(
 // spec: R-34
 #[tokio::test]
 async fn parallel_without_prompts_answers_the_last_message_of_the_session() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let agent = echo(&journal);
     agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
@@ -268,7 +268,7 @@ fn cancels_when(branches: usize, done: usize, cancel: CancellationToken) -> impl
     move |event| {
         let Event::Record { record, .. } = event else { return };
         match record.body {
-            RecordBody::ModelAsked { .. } => asked.fetch_add(1, Ordering::SeqCst),
+            RecordBody::ModelCallStarted { .. } => asked.fetch_add(1, Ordering::SeqCst),
             RecordBody::RunFinished(_) => ended.fetch_add(1, Ordering::SeqCst),
             _ => return,
         };
@@ -279,7 +279,7 @@ fn cancels_when(branches: usize, done: usize, cancel: CancellationToken) -> impl
 }
 
 /// The first call never comes to an end, the next one does.
-fn hangs_once(journal: &MemoryJournal, text: &'static str) -> Archon {
+fn hangs_once(journal: &InMemoryJournal, text: &'static str) -> Archon {
     let clock = Arc::new(VirtualClock::new());
     let provider = ScriptedProvider::new([
         Step::text("late").after(std::time::Duration::from_secs(60)),
@@ -292,7 +292,7 @@ fn hangs_once(journal: &MemoryJournal, text: &'static str) -> Archon {
 // spec: R-34
 #[tokio::test]
 async fn parallel_cancel_stops_all_branches_and_can_be_resumed() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, before) = base(&journal).await;
     let (quick, provider) =
         scripted(&journal, vec![Step::text("quick").with_usage(Usage { output: 5, ..Usage::default() })]);
@@ -322,7 +322,7 @@ async fn parallel_cancel_stops_all_branches_and_can_be_resumed() {
 }
 
 /// The conversation as the session's next run finds it.
-async fn said_in(journal: &MemoryJournal, session: &SessionId) -> String {
+async fn said_in(journal: &InMemoryJournal, session: &SessionId) -> String {
     let back = echo(journal).conversation_in(session.clone()).await.unwrap();
     back.messages().await.unwrap().iter().map(Message::text).collect::<Vec<_>>().join(" | ")
 }
@@ -330,11 +330,11 @@ async fn said_in(journal: &MemoryJournal, session: &SessionId) -> String {
 // spec: R-34
 #[tokio::test]
 async fn parallel_inbox_takes_only_a_cancel() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let asked = Arc::new(tokio::sync::Notify::new());
     let bell = asked.clone();
     let options = named(GROUP).watched_by(Arc::new(move |event: Event| {
-        if matches!(&event, Event::Record { record, .. } if matches!(record.body, RecordBody::ModelAsked { .. })) {
+        if matches!(&event, Event::Record { record, .. } if matches!(record.body, RecordBody::ModelCallStarted { .. })) {
             bell.notify_one();
         }
     }));
@@ -362,7 +362,7 @@ async fn parallel_inbox_takes_only_a_cancel() {
     assert!(matches!(refused, RunError::Unsupported { kind: RunKind::Parallel, .. }), "{refused}");
 }
 
-async fn put(journal: &MemoryJournal, run: &str, records: &[Arc<Record>]) {
+async fn put(journal: &InMemoryJournal, run: &str, records: &[Arc<Record>]) {
     let mut open = journal.open(&RunId::new(run), OpenMode::Create).await.unwrap();
     open.writer.append(records, Durability::Synced).await.unwrap();
 }
@@ -370,11 +370,11 @@ async fn put(journal: &MemoryJournal, run: &str, records: &[Arc<Record>]) {
 /// How a loop of three is taken up of whose log, and of whose branches' logs, so much was kept; and how often
 /// each branch's model was asked then.
 async fn taken_up(
-    whole: &MemoryJournal,
+    whole: &InMemoryJournal,
     of_group: usize,
     of_branches: [usize; 3],
-) -> (MemoryJournal, Result<ParallelReply, RunError>, Vec<usize>) {
-    let journal = MemoryJournal::new();
+) -> (InMemoryJournal, Result<ParallelReply, RunError>, Vec<usize>) {
+    let journal = InMemoryJournal::new();
     put(&journal, "base", &log(whole, "base").await).await;
     put(&journal, GROUP, &log(whole, GROUP).await[..of_group]).await;
     for (run, kept) in ["several-0", "several-1", "several-2"].into_iter().zip(of_branches) {
@@ -395,14 +395,14 @@ async fn taken_up(
 const ANSWERS: [(Option<&str>, u64); 3] = [(Some("zero"), 20), (Some("one"), 10), (Some("two"), 30)];
 
 /// A loop of three that ran to its end; of each run there are so many records.
-async fn whole() -> (MemoryJournal, SessionId) {
-    let whole = MemoryJournal::new();
+async fn whole() -> (InMemoryJournal, SessionId) {
+    let whole = InMemoryJournal::new();
     let (session, _) = base(&whole).await;
     compare(&whole, &session, agents(&whole, &ANSWERS), TokenEfficient).await;
     assert_eq!(log(&whole, GROUP).await.len(), OF_GROUP);
     for run in ["several-0", "several-1", "several-2"] {
         let records = log(&whole, run).await;
-        assert!(matches!(records[ANSWERED - 1].body, RecordBody::ModelAnswered { .. }));
+        assert!(matches!(records[ANSWERED - 1].body, RecordBody::ModelCallFinished { .. }));
         assert_eq!(records.len(), OF_BRANCH);
     }
     (whole, session)
@@ -432,7 +432,7 @@ async fn parallel_killed_at_any_record_resumes_to_the_same_choice() {
         assert_eq!(outcome.choice.outcome.usage.output, 60, "{place}");
         assert_eq!(asked, of_branches.map(|kept| usize::from(kept < ANSWERED)), "{place}");
         let ended = log(&journal, GROUP).await;
-        let choices = ended.iter().filter(|r| matches!(r.body, RecordBody::ParallelEnded(_))).count();
+        let choices = ended.iter().filter(|r| matches!(r.body, RecordBody::ParallelFinished(_))).count();
         assert_eq!(choices, 1, "{place}: what was chosen is not chosen again");
         for run in [GROUP, "several-0", "several-1", "several-2"] {
             assert!(replay(&journal, &RunId::new(run)).await.unwrap().is_identical(), "{place}, {run}");
@@ -453,7 +453,7 @@ async fn parallel_resume_refusal_has_the_reason() {
     let error = outcome.unwrap_err();
     assert!(matches!(error, RunError::Refused(RunRefused::Ended { .. })), "{error}");
 
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     put(&journal, "base", &log(&whole, "base").await).await;
     put(&journal, GROUP, &log(&whole, GROUP).await[..2]).await;
     let parallel = echo(&journal).parallel(agents(&journal, &ANSWERS[..2]), Arc::new(PickFirst)).unwrap();
@@ -464,7 +464,7 @@ async fn parallel_resume_refusal_has_the_reason() {
 }
 
 /// A judge that says this, and what it was asked.
-fn judge(journal: &MemoryJournal, says: &'static str) -> (ArchonBuilder, FnProvider) {
+fn judge(journal: &InMemoryJournal, says: &'static str) -> (ArchonBuilder, FnProvider) {
     let provider = FnProvider::new(move |_, _| match says {
         "" => vec![Err(ProviderError::Auth("no such key".into()))],
         says => FnProvider::text(says),
@@ -475,7 +475,7 @@ fn judge(journal: &MemoryJournal, says: &'static str) -> (ArchonBuilder, FnProvi
 // spec: R-36
 #[tokio::test]
 async fn a_judge_reads_the_conversation_the_question_and_every_answer() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let (judge, provider) = judge(&journal, "The second is right.\nBEST: 1");
     let answers = agents(&journal, &[(None, 0), (Some("zero"), 20), (Some("one"), 10)]);
@@ -500,7 +500,7 @@ async fn a_judge_reads_the_conversation_the_question_and_every_answer() {
 // spec: R-36
 #[tokio::test]
 async fn parallel_judge_usage_is_counted() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let price = ModelPrice::new(1_000_000, 1_000_000);
     let answering = |text: &str| {
@@ -514,7 +514,7 @@ async fn parallel_judge_usage_is_counted() {
     let choice = compare(&journal, &session, answers, judge.build().unwrap().judge()).await.choice;
     assert_eq!((choice.usage.input, choice.usage.output), (7, 2));
     assert_eq!((choice.outcome.usage.input, choice.outcome.usage.output), (7, 22));
-    assert_eq!(choice.outcome.cost, Some(29));
+    assert_eq!(choice.outcome.cost_micros, Some(29));
 }
 
 // spec: R-36
@@ -526,7 +526,7 @@ async fn a_judge_that_names_no_answer_costs_no_work() {
         ("", "the judge gave no verdict (not authorised: no such key): the first one was taken"),
     ];
     for (says, warning) in table {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let (session, _) = base(&journal).await;
         let judge = judge(&journal, says).0.build().unwrap().judge();
         let answers = agents(&journal, &[(Some("zero"), 20), (Some("one"), 10)]);
@@ -555,7 +555,7 @@ async fn a_judge_that_names_no_answer_costs_no_work() {
 async fn a_judge_reads_no_more_than_its_window_holds() {
     let long = "A long answer. ".repeat(400);
     for (window, warned) in [(800, false), (120, true)] {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let (session, _) = base(&journal).await;
         let (judge, provider) = judge(&journal, "BEST: 1");
         let judge = judge.context(ContextConfig::new(window)).build().unwrap().judge();
@@ -570,7 +570,7 @@ async fn a_judge_reads_no_more_than_its_window_holds() {
 
 #[tokio::test]
 async fn parallel_continue_mode_judges_the_last_message() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let agent = echo(&journal);
     agent.fork(&RunId::new("base"), Some(0)).await.unwrap();

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use archon::{
     Archon, Journal,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::EngineOptions,
     types::{
         ApprovalSettings, AskLater, Clock, ContextConfig, ExecutionLimits, Json, RecordBody, RetryConfig,
@@ -17,7 +17,7 @@ use serde_json::json;
 
 /// What the run of an agent begins with that was built so.
 async fn config_of(build: impl FnOnce(archon::ArchonBuilder) -> archon::ArchonBuilder) -> RunConfig {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let model = FnProvider::new(|_, _| FnProvider::text("done"));
     let builder = Archon::builder().provider(Arc::new(model), "m").approver(AskLater);
     let agent = build(builder).journal(Arc::new(journal.clone())).build().unwrap();
@@ -97,7 +97,7 @@ async fn a_run_works_with_the_parts_that_its_builder_was_given_and_with_no_other
     let at = Timestamp::from_millis(86_400_000);
     let mut logs = Vec::new();
     for _ in 0..2 {
-        let (journal, clock) = (MemoryJournal::new(), VirtualClock::starting_at(at));
+        let (journal, clock) = (InMemoryJournal::new(), VirtualClock::starting_at(at));
         let model = FnProvider::new(|_, _| FnProvider::text("done"));
         let agent = Archon::builder()
             .provider(Arc::new(model.clone()), "m")

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use archon::{
-    Agent, AnswerForm, Archon, Outcome, OutcomeStatus, Planning, Reply, RunError, RunHandle, RunId,
+    Agent, Archon, Outcome, OutcomeStatus, OutputSchema, Planning, Reply, RunError, RunHandle, RunId,
     RunOptions, Runs, Teamwork, Typed,
     planner::{LlmConclusion, fold},
     react_loop::PickFirst,
@@ -33,8 +33,8 @@ fn paris() -> Trip {
     Trip { city: "Paris".into(), days: 3 }
 }
 
-fn form() -> AnswerForm {
-    AnswerForm::of::<Trip>()
+fn form() -> OutputSchema {
+    OutputSchema::of::<Trip>()
 }
 
 /// A plan of two steps, or a team of which the same agent is the lead and one member.
@@ -112,7 +112,7 @@ impl Work {
         }
     }
 
-    fn answering(&self, form: AnswerForm) -> Self {
+    fn answering(&self, form: OutputSchema) -> Self {
         match self {
             Self::Plan(planning) => Self::Plan(planning.answering(form)),
             Self::Team(team) => Self::Team(team.answering(form)),
@@ -163,7 +163,7 @@ impl Stage {
     /// What each check found.
     fn checks(&self, run: &str) -> Vec<String> {
         let found = self.journal.log(run).into_iter().filter_map(|record| match &record.body {
-            RecordBody::FormChecked { problems } => Some(archon::types::misfit_line(problems)),
+            RecordBody::OutputChecked { problems } => Some(archon::types::problems_line(problems)),
             _ => None,
         });
         found.collect()
@@ -215,7 +215,10 @@ async fn typed_answer_that_never_fits_fails_and_a_resume_retries() {
     for kind in KINDS {
         let stage = stage(kind, &[NO_DAYS, NO_DAYS, NO_DAYS, NO_DAYS, PARIS]);
         let outcome = failed(stage.work().run_typed("run_1").await);
-        assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(NO_DAYS)));
+        assert_eq!(
+            (outcome.failure_kind(), outcome.last_text()),
+            (Some(FailureKind::StructuredOutput), Some(NO_DAYS))
+        );
         let error = outcome.error.unwrap();
         assert_eq!(error, format!("the answer does not fit its schema (try 3 of 3): {PROBLEM}"), "{kind:?}");
         assert_eq!(stage.conclusions().len(), 3, "{kind:?}");
@@ -224,7 +227,7 @@ async fn typed_answer_that_never_fits_fails_and_a_resume_retries() {
         assert_eq!((typed.value, stage.conclusions().len()), (paris(), 5), "{kind:?}");
         let once = stage_by(kind, |_| NO_DAYS);
         let reply = once.work().answering(form().with_retries(0)).run().await;
-        assert_eq!(reply.unwrap_err().kind(), Some(FailureKind::Form), "{kind:?}");
+        assert_eq!(reply.unwrap_err().kind(), Some(FailureKind::StructuredOutput), "{kind:?}");
         assert_eq!(once.conclusions().len(), 1, "{kind:?}");
     }
 }
@@ -251,12 +254,12 @@ async fn typed_run_killed_at_any_record_resumes_to_the_same_value() {
             }
             let log = stage.journal.log("run_1");
             let has = |is: fn(&RecordBody) -> bool| log.iter().any(|record| is(&record.body));
-            let is_asked = has(|body| matches!(body, RecordBody::Prompted { .. }));
+            let is_asked = has(|body| matches!(body, RecordBody::MessageAdded { .. }));
             if !is_asked || has(|body| matches!(body, RecordBody::RunFinished(_))) {
                 continue;
             }
             deaths += 1;
-            between += u32::from(matches!(&log.last().unwrap().body, RecordBody::FormChecked { .. }));
+            between += u32::from(matches!(&log.last().unwrap().body, RecordBody::OutputChecked { .. }));
             let typed = work.resume("run_1").await.typed::<Trip>().await;
             let at = format!("{kind:?}, append {appends}, written: {is_written}");
             assert_eq!(typed.unwrap_or_else(|error| panic!("{at}: {error:?}")).value, paris(), "{at}");
@@ -305,7 +308,7 @@ async fn structured_output_of_an_agent_applies_to_its_plans_teams_and_branches()
     let parallel = lead.parallel([texts(PARIS), texts(PARIS)], Arc::new(PickFirst)).unwrap();
     assert_eq!(parallel.run(GOAL).await.unwrap().typed::<Trip>().unwrap().value, paris());
     let parallel = lead.parallel([texts(NO_DAYS), texts(NO_DAYS)], Arc::new(PickFirst)).unwrap();
-    assert_eq!(parallel.run(GOAL).await.unwrap_err().kind(), Some(FailureKind::Form));
+    assert_eq!(parallel.run(GOAL).await.unwrap_err().kind(), Some(FailureKind::StructuredOutput));
 }
 
 // spec: PL-21, R-17
@@ -340,7 +343,7 @@ async fn plan_machine_with_structured_output_equals_the_fold_of_its_log() {
     stage.work().run_typed("run_1").await.unwrap();
     let log = stage.journal.read(&RunId::new("run_1")).await.unwrap();
     let machine = fold(&log).unwrap();
-    assert_eq!(machine.form().map(|form| form.name.as_str()), Some("Trip"));
+    assert_eq!(machine.output_format().map(|form| form.name.as_str()), Some("Trip"));
     assert_eq!(machine.ended().and_then(Outcome::answer), Some(PARIS));
 }
 

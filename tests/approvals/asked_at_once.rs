@@ -267,7 +267,7 @@ async fn a_cancelled_flight_is_an_error_that_the_model_reads() {
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(did(&done), ["send_email Ann"]);
     let refused = show.bodies().into_iter().find_map(|body| match body {
-        RecordBody::ToolRefused { result, .. } => Some(result),
+        RecordBody::ToolCallRefused { result, .. } => Some(result),
         _ => None,
     });
     let refused = refused.unwrap();
@@ -401,10 +401,10 @@ async fn calls_without_consent_finish_before_questions_are_asked() {
         .iter()
         .filter_map(|body| {
             Some(match body {
-                RecordBody::ToolAsked { call, .. } => format!("asked {call}"),
-                RecordBody::ToolAnswered { call, .. } => format!("answered {call}"),
-                RecordBody::ToolStarted { call, .. } => format!("started {call}"),
-                RecordBody::ToolFinished { call, .. } => format!("finished {call}"),
+                RecordBody::ApprovalRequested { call, .. } => format!("asked {call}"),
+                RecordBody::ApprovalAnswered { call, .. } => format!("answered {call}"),
+                RecordBody::ToolCallStarted { call, .. } => format!("started {call}"),
+                RecordBody::ToolCallFinished { call, .. } => format!("finished {call}"),
                 _ => return None,
             })
         })
@@ -465,7 +465,7 @@ struct Tells(Mutex<Option<Arc<Show>>>);
 impl archon::types::Sink for Tells {
     fn emit(&self, event: Event) {
         let Event::Record { run, record } = event else { return };
-        let RecordBody::ToolAsked { request, .. } = &record.body else { return };
+        let RecordBody::ApprovalRequested { request, .. } = &record.body else { return };
         let show = self.0.lock().unwrap().clone().unwrap();
         let told = request.answered(Answer::Approve);
         let entry = archon::types::InboxEntry::new(request.request_id.clone(), record.at, told);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     Archon, OutcomeStatus, RunOptions, SubAgentTool,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{Answer, Journal, RecordBody},
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
@@ -16,7 +16,7 @@ use crate::{
 };
 
 struct World {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     clock: VirtualClock,
     done: Done,
     models: [FnProvider; 3],
@@ -30,7 +30,7 @@ impl World {
         };
         let model = move |tool: &'static str| FnProvider::new(move |n, request| says(n, request, tool));
         Self {
-            journal: MemoryJournal::new(),
+            journal: InMemoryJournal::new(),
             clock: VirtualClock::new(),
             done: Done::default(),
             models: [model("secretary"), model("clerk"), model("send_email")],
@@ -79,7 +79,7 @@ async fn descendants_question_surfaces_at_the_root_and_the_answer_reaches_it() {
     let open = later.approvals(None).await.unwrap();
     assert_eq!(open.len(), 1, "once, although three runs wait: {open:?}");
     assert_eq!(open[0].run, root);
-    let path: Vec<_> = open[0].request.path.iter().map(|asker| asker.run.as_str().to_owned()).collect();
+    let path: Vec<_> = open[0].request.call_path.iter().map(|asker| asker.run.as_str().to_owned()).collect();
     assert_eq!(path, [format!("{root}.0-0"), format!("{root}.0-0.0-0")]);
     assert_eq!(open[0].asker().as_str(), path[1]);
     assert!(later.answer_pending(&open[0], Answer::Approve).await.unwrap());
@@ -117,5 +117,5 @@ async fn descendants_question_without_an_approver_is_denied() {
     assert!(outcome.last_text().unwrap_or_default().contains("nobody"), "{outcome:?}");
     assert!(world.did().is_empty());
     let records = world.journal.read(&outcome.run).await.unwrap();
-    assert!(!records.iter().any(|r| matches!(r.body, RecordBody::ToolAsked { .. })));
+    assert!(!records.iter().any(|r| matches!(r.body, RecordBody::ApprovalRequested { .. })));
 }

@@ -133,12 +133,12 @@ async fn a_call_in_doubt_runs_again_as_a_person_changed_it() {
     let (outcome, show) = stage.play("Write to Ann.").await;
     assert_eq!(did(&done), ["send_email Bob"]);
     let log = show.journal_log(&outcome.run).await;
-    let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).unwrap();
     for (says, asked, does) in
         [(vec![now(Answer::Approve)], 1, vec!["send_email Bob"]), (vec![no()], 1, vec![])]
     {
         done.lock().unwrap().clear();
-        let journal = archon::store::MemoryJournal::new();
+        let journal = archon::store::InMemoryJournal::new();
         {
             use archon::types::{Durability, Journal};
             let mut open = journal.open(&outcome.run, OpenMode::Create).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use archon::{
     Archon, OutcomeStatus, RunId, RunOptions, SubAgentTool, ToolContext, ToolResult,
     react_loop::replay,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool, Permissions, builtin},
     types::{
         Answer, ApprovalRequest, Approver, Decision, Durability, Effect, Journal, Json, OpenMode,
@@ -33,7 +33,7 @@ impl Approver for Agrees {
     }
 }
 
-fn secretary(journal: &MemoryJournal, done: &Done, approver: impl Approver + 'static) -> Archon {
+fn secretary(journal: &InMemoryJournal, done: &Done, approver: impl Approver + 'static) -> Archon {
     // The model answers by what it is asked, so that a run that was cut off can be taken up by a fresh one.
     let model = FnProvider::new(|_, request| {
         let turns =
@@ -56,8 +56,8 @@ fn secretary(journal: &MemoryJournal, done: &Done, approver: impl Approver + 'st
         .unwrap()
 }
 
-async fn cut(records: &[Arc<Record>], run: &RunId) -> MemoryJournal {
-    let journal = MemoryJournal::new();
+async fn cut(records: &[Arc<Record>], run: &RunId) -> InMemoryJournal {
+    let journal = InMemoryJournal::new();
     let mut open = journal.open(run, OpenMode::Create).await.unwrap();
     open.writer.append(records, Durability::Synced).await.unwrap();
     journal
@@ -66,7 +66,7 @@ async fn cut(records: &[Arc<Record>], run: &RunId) -> MemoryJournal {
 // spec: AP-04, R-18
 #[tokio::test]
 async fn a_run_that_died_at_any_record_starts_nothing_without_a_yes_and_nothing_twice() {
-    let (journal, done) = (MemoryJournal::new(), Done::default());
+    let (journal, done) = (InMemoryJournal::new(), Done::default());
     let waits = secretary(&journal, &done, Person::default());
     let run = waits.run("Write to both.").await.ended().run;
     for open in waits.approvals(None).await.unwrap() {
@@ -86,8 +86,8 @@ async fn a_run_that_died_at_any_record_starts_nothing_without_a_yes_and_nothing_
         let mut started = Vec::new();
         for record in &log {
             match &record.body {
-                RecordBody::ToolAnswered { call, answer } if answer.is_consent() => agreed.push(*call),
-                RecordBody::ToolStarted { call, .. } => {
+                RecordBody::ApprovalAnswered { call, answer } if answer.is_consent() => agreed.push(*call),
+                RecordBody::ToolCallStarted { call, .. } => {
                     assert!(agreed.contains(call), "cut at {n}: {call} started without a yes");
                     assert!(!started.contains(call), "cut at {n}: {call} started twice");
                     started.push(*call);
@@ -96,7 +96,8 @@ async fn a_run_that_died_at_any_record_starts_nothing_without_a_yes_and_nothing_
             }
         }
         assert_eq!(started.len(), 2, "cut at {n}");
-        let before = whole[..n].iter().filter(|r| matches!(r.body, RecordBody::ToolStarted { .. })).count();
+        let before =
+            whole[..n].iter().filter(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).count();
         assert_eq!(again.lock().unwrap().len(), 2 - before, "cut at {n}: what ran after it");
         let replayed = replay(&journal, &run).await.unwrap();
         assert!(replayed.is_identical(), "cut at {n}: {replayed:?}");
@@ -123,7 +124,7 @@ async fn key_of_a_call_is_its_own_and_the_same_after_a_crash() {
     });
     let (outcome, show) = stage.with(|b| b.tool(pay())).play("Pay twice.").await;
     let log = show.journal_log(&outcome.run).await;
-    let start = log.iter().rposition(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let start = log.iter().rposition(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).unwrap();
     let again = Archon::builder()
         .provider(Arc::new(FnProvider::new(|_, _| FnProvider::text("done"))), "scripted")
         .tool(pay())
@@ -153,7 +154,7 @@ async fn question_in_doubt_about_an_approved_call_has_the_words_of_its_approval(
     let stage = stage.with(|b| b.tool(charge()).approver(Arc::new(person.clone())));
     let (outcome, show) = stage.play("Charge it.").await;
     let log = show.journal_log(&outcome.run).await;
-    let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).unwrap();
     let again = Archon::builder()
         .provider(Arc::new(show.model.clone()), "scripted")
         .tool(charge())
@@ -188,7 +189,7 @@ async fn call_in_doubt_runs_again_only_after_approval() {
         let stage = stage.with(|b| b.tool(charge).approver(Arc::new(person.clone())));
         let (outcome, show) = stage.play("Charge it.").await;
         let log = show.journal_log(&outcome.run).await;
-        let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+        let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).unwrap();
         let journal = cut(&log[..=start], &outcome.run).await;
         count.store(0, std::sync::atomic::Ordering::SeqCst);
         let (again, count) = {
@@ -251,7 +252,7 @@ async fn trust_answer_applies_to_the_session_and_not_to_a_branch() {
 // spec: AP-11, AP-13
 #[tokio::test]
 async fn trust_of_a_session_does_not_hold_in_another_folder() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let agent = |folder: &str, person: &Person| {
         let (put, _) = acts("put", ToolAnnotations::default(), |_, _| Ok("put".into()));
         let model = FnProvider::new(|n, _| match n {
@@ -300,7 +301,7 @@ async fn a_rule_allows_without_asking_and_denies_without_running() {
 #[tokio::test]
 async fn child_run_is_denied_what_its_parent_is_denied() {
     let (put, count) = acts("put", ToolAnnotations::default(), |_, _| Ok("put".into()));
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let worker = FnProvider::new(|n, request| match n {
         0 => call("c0", "put", json!({})),
         _ => FnProvider::text(&request.messages.iter().last().unwrap().text()),

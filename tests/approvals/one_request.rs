@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use archon::{
     Archon, ArchonBuilder, OutcomeStatus, Runs,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::{FnTool, builtin},
     types::{
         Answer, AnswerRuns, AskLater, Clock, Confirm, Journal, Json, Message, PendingApproval, Record,
@@ -21,14 +21,14 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// A place in which a tool, a tool for people, an agent and a plan ask.
 struct Place {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     clock: VirtualClock,
     runs: Runs,
 }
 
 impl Place {
     fn new() -> Self {
-        let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+        let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
         let builder = |id: &str| -> ArchonBuilder {
             Archon::builder()
                 .provider(Arc::new(FnProvider::new(|_, request| reply(request))), "scripted")
@@ -86,10 +86,10 @@ fn fold(log: &[Arc<Record>], id: &str) -> &'static str {
     let (mut asked, mut status) = (None, "unknown");
     for record in log {
         match &record.body {
-            RecordBody::ToolAsked { call, request } if request.request_id == id => {
+            RecordBody::ApprovalRequested { call, request } if request.request_id == id => {
                 (asked, status) = (Some(*call), "pending");
             }
-            RecordBody::ToolAnswered { call, answer } if asked == Some(*call) => {
+            RecordBody::ApprovalAnswered { call, answer } if asked == Some(*call) => {
                 status = match answer {
                     Answer::Cancel { .. } => "rejected",
                     Answer::Expired => "timeout",

@@ -99,7 +99,7 @@ async fn swept_run_has_the_call_refused_in_its_log() {
     swept(&runs).await;
     runs.reply(&started.run).await.ended();
     let log = world.log(&started.run).await;
-    assert!(log.iter().any(|record| matches!(record.body, RecordBody::ToolRefused { .. })), "{log:?}");
+    assert!(log.iter().any(|record| matches!(record.body, RecordBody::ToolCallRefused { .. })), "{log:?}");
 }
 
 #[tokio::test]

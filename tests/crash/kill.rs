@@ -19,17 +19,17 @@ pub(crate) fn essence(records: &[Arc<Record>]) -> Vec<String> {
     records
         .iter()
         .filter_map(|r| match &r.body {
-            RecordBody::Prompted { message, .. } => {
+            RecordBody::MessageAdded { message, .. } => {
                 Some(format!("prompt {:?}", message.as_llm().map(|m| m.text())))
             }
-            RecordBody::ModelAnswered { message, .. } => {
+            RecordBody::ModelCallFinished { message, .. } => {
                 let calls: Vec<_> = message.tool_calls().collect();
                 Some(format!("answer {} {calls:?} for {}", message.text(), message.usage.total()))
             }
-            RecordBody::ToolFinished { call, result } => {
+            RecordBody::ToolCallFinished { call, result } => {
                 Some(format!("{} {}", call.index, shown("result", result)))
             }
-            RecordBody::ToolRefused { call, result } => {
+            RecordBody::ToolCallRefused { call, result } => {
                 Some(format!("{} {}", call.index, shown("refused", result)))
             }
             RecordBody::RunFinished(outcome) => {
@@ -155,7 +155,7 @@ pub(crate) fn check_resumed(place: &str, dir: &Path, after: &[Arc<Record>], undi
 /// adds no tokens, but is paid for as it was set aside.
 fn check_charged(place: &str, after: &[Arc<Record>]) {
     let answers = after.iter().filter_map(|r| match &r.body {
-        RecordBody::ModelAnswered { message, .. } => Some(message.usage),
+        RecordBody::ModelCallFinished { message, .. } => Some(message.usage),
         _ => None,
     });
     let (mut turns, mut usage) = (0, Usage::default());
@@ -163,14 +163,14 @@ fn check_charged(place: &str, after: &[Arc<Record>]) {
         turns += 1;
         usage += answer;
     }
-    let lost = after.iter().any(|r| matches!(r.body, RecordBody::CallLost { .. }));
+    let lost = after.iter().any(|r| matches!(r.body, RecordBody::ModelCallLost { .. }));
     let Some(RecordBody::RunFinished(outcome)) = after.last().map(|r| &r.body) else {
         panic!("{place}: the run has not ended");
     };
     assert!(usage.total() > 0, "{place}: nothing was charged");
     assert_eq!((outcome.turns, outcome.usage), (turns, usage), "{place}");
     // A token costs one millionth.
-    let cost = outcome.cost.expect("the price is known");
+    let cost = outcome.cost_micros.expect("the price is known");
     let is_right = if lost { cost > usage.total() } else { cost == usage.total() };
     assert!(is_right, "{place}: {cost} for {} tokens, a call was lost: {lost}", usage.total());
 }
@@ -220,7 +220,7 @@ fn kill_at_any_record(kind: &str, step: u64) {
     if !is_full() {
         // Around the first side effect, where it matters most.
         let start = records.iter().position(|r| {
-            matches!(&r.body, RecordBody::ToolStarted { effect: archon::types::Effect::SideEffect, .. })
+            matches!(&r.body, RecordBody::ToolCallStarted { effect: archon::types::Effect::SideEffect, .. })
         });
         let start = start.expect("a side effect") as u64;
         for kill_at in start - 1..=start + 1 {

@@ -30,7 +30,7 @@ fn sent(dir: &Path) -> Vec<String> {
 /// The calls that have ended, each as often as a record says so.
 fn finished(log: &[Arc<Record>]) -> Vec<CallId> {
     let call = |r: &Arc<Record>| match &r.body {
-        RecordBody::ToolFinished { call, .. } => Some(*call),
+        RecordBody::ToolCallFinished { call, .. } => Some(*call),
         _ => None,
     };
     log.iter().filter_map(call).collect()
@@ -41,8 +41,12 @@ fn begun_again(log: &[Arc<Record>]) -> Vec<CommandId> {
     let (mut done, mut again) = (HashSet::new(), Vec::new());
     for record in log {
         match &record.body {
-            RecordBody::ToolFinished { call, result } if !result.is_error() => _ = done.insert(call.command),
-            RecordBody::ToolStarted { call, .. } if done.contains(&call.command) => again.push(call.command),
+            RecordBody::ToolCallFinished { call, result } if !result.is_error() => {
+                _ = done.insert(call.command)
+            }
+            RecordBody::ToolCallStarted { call, .. } if done.contains(&call.command) => {
+                again.push(call.command)
+            }
             _ => {}
         }
     }
@@ -50,7 +54,8 @@ fn begun_again(log: &[Arc<Record>]) -> Vec<CommandId> {
 }
 
 fn starts(log: &[Arc<Record>], of: CallId) -> usize {
-    let is_start = |r: &&Arc<Record>| matches!(&r.body, RecordBody::ToolStarted { call, .. } if *call == of);
+    let is_start =
+        |r: &&Arc<Record>| matches!(&r.body, RecordBody::ToolCallStarted { call, .. } if *call == of);
     log.iter().filter(is_start).count()
 }
 
@@ -67,10 +72,10 @@ fn assert_over(at: &str, machine: &PlanMachine) {
 /// How many calls nobody knows the effect of: of the plan and of its subtasks.
 fn in_doubt(after: &Logs) -> usize {
     let is_in_doubt = |r: &&Arc<Record>| match &r.body {
-        RecordBody::ToolFinished { result, .. } => {
+        RecordBody::ToolCallFinished { result, .. } => {
             result.text().contains("the effect of this call is unknown")
         }
-        RecordBody::ToolAsked { request, .. } => request.kind == QuestionKind::InDoubt,
+        RecordBody::ApprovalRequested { request, .. } => request.kind == QuestionKind::InDoubt,
         _ => false,
     };
     after.values().flatten().filter(is_in_doubt).count()
@@ -86,7 +91,7 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
     let said =
         String::from_utf8_lossy(&resumed.stdout).into_owned() + &String::from_utf8_lossy(&resumed.stderr);
     let victim = &before["victim"];
-    if !victim.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. })) {
+    if !victim.iter().any(|r| matches!(r.body, RecordBody::MessageAdded { .. })) {
         assert!(said.contains("nothing was asked") || said.contains("follows no plan"), "{at}: {said}");
         return;
     }

@@ -34,14 +34,14 @@ fn essence(records: &[Arc<Record>], is_exact: bool) -> Vec<String> {
     let mut lines: Vec<String> = records
         .iter()
         .filter_map(|r| match &r.body {
-            RecordBody::ModelAnswered { message, .. } => Some(format!("answer {:?}", message.content)),
-            RecordBody::Granted { call, lease, .. } => {
+            RecordBody::ModelCallFinished { message, .. } => Some(format!("answer {:?}", message.content)),
+            RecordBody::LeaseGranted { call, lease, .. } => {
                 Some(format!("{call} granted {}", exact(lease.tokens)))
             }
-            RecordBody::ToolFinished { call, result } => Some(shown(call, result)),
-            RecordBody::ToolRefused { call, result } => Some(format!("refused {}", shown(call, result))),
+            RecordBody::ToolCallFinished { call, result } => Some(shown(call, result)),
+            RecordBody::ToolCallRefused { call, result } => Some(format!("refused {}", shown(call, result))),
             RecordBody::RunFinished(outcome) => {
-                let (own, delegated) = (outcome.usage.total(), exact(outcome.delegated.tokens));
+                let (own, delegated) = (outcome.usage.total(), exact(outcome.child_spending.tokens));
                 Some(format!(
                     "{:?} {} {own} {delegated}",
                     outcome.status,
@@ -79,7 +79,7 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
     let after = logs(dir.path(), kind);
     assert_eq!(after.keys().collect::<Vec<_>>(), undisturbed.keys().collect::<Vec<_>>(), "{at}: other runs");
     // A question that was lost counts with what was set aside for it, so less is left to lend.
-    let is_lost = |r: &Arc<Record>| matches!(r.body, RecordBody::CallLost { .. });
+    let is_lost = |r: &Arc<Record>| matches!(r.body, RecordBody::ModelCallLost { .. });
     let is_exact = !after.values().flatten().any(is_lost);
     let mut in_doubt = 0;
     for (run, records) in &after {

@@ -8,7 +8,7 @@ use std::sync::{
 
 use archon::{
     Archon, Outcome, OutcomeStatus, RunId, RunOptions, SubAgentTool, Teamwork,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         Answer, AskLater, Durability, DynApprover, Journal, Member, Message, OpenMode, PendingApproval,
         QuestionKind, Record, RecordBody, Role, SubTask, SubTaskRules, ToolCall, pending_approvals,
@@ -41,7 +41,7 @@ fn steps() -> Vec<SubTask> {
     vec![SubTask::new("pay", "Pay Ann").with_rules(rules)]
 }
 
-fn process(caller: Caller, journal: &MemoryJournal, approver: Option<Arc<dyn DynApprover>>) -> Process {
+fn process(caller: Caller, journal: &InMemoryJournal, approver: Option<Arc<dyn DynApprover>>) -> Process {
     let worked = Arc::new(AtomicUsize::new(0));
     let count = worked.clone();
     let model = FnProvider::new(move |_, _| {
@@ -131,18 +131,18 @@ enum Cut {
 }
 
 /// What a process left that died while a call ran, without the log of the run that worked.
-async fn left(caller: Caller, cut: Cut) -> MemoryJournal {
-    let whole = MemoryJournal::new();
+async fn left(caller: Caller, cut: Cut) -> InMemoryJournal {
+    let whole = InMemoryJournal::new();
     let outcome = process(caller, &whole, None).run(caller).await;
     assert!(outcome.is_finished(), "{caller:?}: {outcome:?}");
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let runs: &[&str] = if caller == Caller::Fields { &["run", "run.0-0"] } else { &["run"] };
     for run in runs {
         let records = whole.read(&RunId::new(*run)).await.unwrap();
         let is_deepest = runs.last() == Some(run);
         let is_end = |record: &Arc<Record>| match cut {
-            Cut::Started if is_deepest => matches!(record.body, RecordBody::ToolStarted { .. }),
-            _ => matches!(record.body, RecordBody::ChildBegun { .. }),
+            Cut::Started if is_deepest => matches!(record.body, RecordBody::ToolCallStarted { .. }),
+            _ => matches!(record.body, RecordBody::ChildRunCreated { .. }),
         };
         let end = records.iter().position(is_end).unwrap_or_else(|| panic!("{caller:?}: {records:?}"));
         let mut open = journal.open(&RunId::new(*run), OpenMode::Create).await.unwrap();
@@ -151,7 +151,7 @@ async fn left(caller: Caller, cut: Cut) -> MemoryJournal {
     journal
 }
 
-async fn open(journal: &MemoryJournal) -> Vec<PendingApproval> {
+async fn open(journal: &InMemoryJournal) -> Vec<PendingApproval> {
     pending_approvals(&journal.read(&RunId::new("run")).await.unwrap())
 }
 
@@ -177,7 +177,7 @@ async fn resume_alone(caller: Caller) {
         Caller::Loop | Caller::Fields => {
             assert!(outcome.is_finished(), "the model knows of it: {outcome:?}");
             let result = log.iter().find_map(|record| match &record.body {
-                RecordBody::ToolFinished { result, .. } => Some(result.text()),
+                RecordBody::ToolCallFinished { result, .. } => Some(result.text()),
                 _ => None,
             });
             result.unwrap()

@@ -138,7 +138,7 @@ async fn denied_repeat_of_a_step_in_doubt_is_passed_to_the_replan() {
     let log = world.journal.read(&"run_1".into()).await.unwrap();
     let why = log.iter().find_map(|record| match &record.body {
         RecordBody::Plan(plan) => match &**plan {
-            archon::types::PlanRecord::Asked { reason: Some(reason), .. } => Some(reason.clone()),
+            archon::types::PlanRecord::PlanningStarted { reason: Some(reason), .. } => Some(reason.clone()),
             _ => None,
         },
         _ => None,

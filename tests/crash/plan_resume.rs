@@ -9,7 +9,7 @@ use std::sync::{
 use archon::{
     OutcomeStatus,
     providers::Step,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         Answer, BoxFuture, Durability, InboxEntry, InboxRequest, Journal, JournalError, LimitReached,
         OpenMode, OpenRun, Record, RecordBody, RunFilter, RunHead, RunId, RunRefused, RunWriter, SubTask,
@@ -23,7 +23,7 @@ use crate::scenarios::plan_world::{World, first};
 
 /// A journal whose process dies at a chosen append, counted over all runs.
 struct Dying {
-    inner: MemoryJournal,
+    inner: InMemoryJournal,
     left: Arc<AtomicU64>,
 }
 
@@ -81,7 +81,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
     let mut kills = 0;
     for kill_at in 1.. {
         let left = Arc::new(AtomicU64::new(kill_at));
-        let inner = MemoryJournal::new();
+        let inner = InMemoryJournal::new();
         let mut world =
             World::new().tool("look", |a| ToolResult::success(format!("saw {}", a["at"].as_str().unwrap())));
         world.journal = Arc::new(Dying { inner: inner.clone(), left: left.clone() });
@@ -111,7 +111,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
                 }
             }
         };
-        let is_asked = before.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
+        let is_asked = before.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }));
         assert!(is_asked, "killed at {kill_at}: the run is there, and nobody knows what it is to do");
         assert_eq!(
             (outcome.status, outcome.last_text().unwrap_or_default()),
@@ -121,7 +121,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
         let log = inner.read(&"run_1".into()).await.unwrap();
         let finished = |log: &[Arc<Record>]| -> Vec<String> {
             let call = |r: &Arc<Record>| match &r.body {
-                RecordBody::ToolFinished { call, .. } => Some(call.to_string()),
+                RecordBody::ToolCallFinished { call, .. } => Some(call.to_string()),
                 _ => None,
             };
             log.iter().filter_map(call).collect()
@@ -132,7 +132,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
         assert_eq!((all.len(), finished(&log).len()), (4, 4), "killed at {kill_at}: each call ends once");
         for call in finished(&before) {
             let starts = log.iter().filter(
-                |r| matches!(&r.body, RecordBody::ToolStarted { call: c, .. } if c.to_string() == call),
+                |r| matches!(&r.body, RecordBody::ToolCallStarted { call: c, .. } if c.to_string() == call),
             );
             assert_eq!(starts.count(), 1, "killed at {kill_at}: what was done began again");
         }
@@ -204,7 +204,7 @@ async fn a_cancel_goes_before_a_question_and_a_subtask_is_not_edited_by_an_answe
     assert_eq!(agent.start("Look around", &context).await.unwrap().status, OutcomeStatus::Suspended);
     let log = world.journal.read(&"run_1".into()).await.unwrap();
     let question = log.iter().find_map(|record| match &record.body {
-        RecordBody::ToolAsked { call, request } => Some((*call, request.allow_modification)),
+        RecordBody::ApprovalRequested { call, request } => Some((*call, request.allow_modification)),
         _ => None,
     });
     let (call, false) = question.unwrap() else { panic!("a gate offers no edit") };
@@ -231,7 +231,7 @@ async fn plan_waits_for_approval_and_applies_an_edit() {
     let (call, mut task) = log
         .iter()
         .find_map(|record| match &record.body {
-            RecordBody::ToolAsked { call, request } => Some((*call, request.details.clone())),
+            RecordBody::ApprovalRequested { call, request } => Some((*call, request.details.clone())),
             _ => None,
         })
         .unwrap();
@@ -271,7 +271,7 @@ async fn subtasks_share_the_budget_of_their_plan() {
     let leases: Vec<u64> = records
         .iter()
         .filter_map(|r| match &r.body {
-            RecordBody::Granted { lease, .. } => Some(lease.tokens),
+            RecordBody::LeaseGranted { lease, .. } => Some(lease.tokens),
             _ => None,
         })
         .collect();

@@ -15,7 +15,7 @@ use std::{
 use archon::{
     Archon, OutcomeStatus, RunId, RunOptions, Tool, ToolContext, ToolError,
     react_loop::{conversation, is_paired},
-    store::{JsonlJournal, MemoryJournal, SqliteJournal},
+    store::{InMemoryJournal, JsonlJournal, SqliteJournal},
     tools::{FnTool, process::spawn_group},
     types::{Effect, Journal, Message, RecordBody, ToolAnnotations, ToolCall, ToolResult, ToolSpec},
 };
@@ -126,11 +126,11 @@ async fn check_survivor(kind: &str, script: usize) {
     let outcome = agent.resume("r1".into()).await.expect("it goes on").reply().await.ended();
     assert!(outcome.is_finished(), "{outcome:?}");
     let records = agent.journal().read(&"r1".into()).await.expect("the log");
-    let spawned = records.iter().position(|r| matches!(r.body, RecordBody::ToolSpawned { .. }));
+    let spawned = records.iter().position(|r| matches!(r.body, RecordBody::ProcessStarted { .. }));
     let resumed = records.iter().position(|r| matches!(r.body, RecordBody::Resumed));
     assert!(spawned.is_some() && spawned < resumed, "{kind}, {script}");
     let result = records.iter().find_map(|r| match &r.body {
-        RecordBody::ToolFinished { result, .. } => Some(result.text()),
+        RecordBody::ToolCallFinished { result, .. } => Some(result.text()),
         _ => None,
     });
     assert_eq!(result.as_deref(), Some("the process of before is gone"), "{kind}, {script}");
@@ -169,7 +169,7 @@ async fn a_cancel_ends_fifty_calls_and_all_their_processes() {
         ),
         _ => FnProvider::text("done"),
     });
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(InMemoryJournal::new());
     let builder =
         Archon::builder().provider(Arc::new(provider), "scripted").tools([Arc::new(tool) as Arc<dyn Tool>]);
     let agent = builder.journal(journal.clone()).build().expect("an agent");
@@ -187,7 +187,7 @@ async fn a_cancel_ends_fifty_calls_and_all_their_processes() {
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     assert_eq!(all.iter().filter(|pid| is_alive(pid)).count(), 0);
     let records = journal.read(&run).await.expect("the log");
-    let ended = records.iter().filter(|r| matches!(r.body, RecordBody::ToolFinished { .. })).count();
+    let ended = records.iter().filter(|r| matches!(r.body, RecordBody::ToolCallFinished { .. })).count();
     assert_eq!(ended, CALLS, "each call has one result");
     let messages: Vec<Message> =
         conversation(&*journal, &run).await.expect("it folds").iter().map(|m| (**m).clone()).collect();

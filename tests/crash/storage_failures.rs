@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use archon::{
     Archon, ArchonBuilder, RunError, RunId, RunOptions, Runs,
     react_loop::LoopError,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         BoxFuture, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun, Record,
@@ -20,7 +20,7 @@ use serde_json::json;
 /// A journal on a disk that takes `room` appends.
 #[derive(Clone)]
 struct Full {
-    inner: MemoryJournal,
+    inner: InMemoryJournal,
     room: usize,
 }
 
@@ -88,13 +88,13 @@ async fn run(agent: ArchonBuilder) -> (Result<archon::Reply, RunError>, bool) {
     let mut options = RunOptions::default().watched_by(Arc::new(sink.clone()));
     options.run = Some(RunId::new("run"));
     let ran = agent.build().unwrap().run_with("Do it.", options).await;
-    (ran, sink.records().iter().any(|r| matches!(r.body, RecordBody::NotKept { .. })))
+    (ran, sink.records().iter().any(|r| matches!(r.body, RecordBody::LogUnavailable { .. })))
 }
 
 // spec: ER-14
 #[tokio::test]
 async fn run_without_storage_starts_only_if_allowed() {
-    let full = || Full { inner: MemoryJournal::new(), room: 0 };
+    let full = || Full { inner: InMemoryJournal::new(), room: 0 };
     let (refused, told) = run(agent(full())).await;
     assert!(matches!(refused, Err(RunError::Journal(JournalError::Storage { .. }))), "{refused:?}");
     assert!(!told);
@@ -115,7 +115,7 @@ async fn told_last(mut events: archon::types::Watch) -> RunError {
 
 #[tokio::test]
 async fn watch_of_a_run_that_stopped_names_the_cause_to_each_watcher() {
-    let runs = Runs::new(agent(Full { inner: MemoryJournal::new(), room: 3 }).build().unwrap());
+    let runs = Runs::new(agent(Full { inner: InMemoryJournal::new(), room: 3 }).build().unwrap());
     let run = runs.start(StartRun::new("Do it.")).await.unwrap().run;
     let watchers = [runs.watch(&run, None).await.unwrap(), runs.watch(&run, None).await.unwrap()];
     let mut told = Vec::new();
@@ -138,7 +138,7 @@ async fn watch_of_a_run_that_stopped_names_the_cause_to_each_watcher() {
 /// same, and what is there can be read or not.
 #[derive(Clone)]
 struct Unsure {
-    inner: MemoryJournal,
+    inner: InMemoryJournal,
     stores: usize,
     reads: Result<(), &'static str>,
 }
@@ -197,7 +197,7 @@ async fn run_that_may_be_stored_is_not_continued_without_storage() {
         (0, Err("no such device"), false),
         (2, Err("no such device"), false),
     ] {
-        let journal = Unsure { inner: MemoryJournal::new(), stores, reads };
+        let journal = Unsure { inner: InMemoryJournal::new(), stores, reads };
         let place = format!("{stores} records, {reads:?}");
         let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
         assert_eq!(told, allowed, "{place}");
@@ -221,7 +221,7 @@ async fn run_that_may_be_stored_is_not_continued_without_storage() {
 // spec: ER-14
 #[tokio::test]
 async fn run_with_a_stored_first_record_is_not_continued_without_storage() {
-    let inner = MemoryJournal::new();
+    let inner = InMemoryJournal::new();
     run(agent(inner.clone())).await.0.unwrap().into_text().unwrap();
     let base = agent(inner.clone()).build().unwrap();
     let session = base.fork(&RunId::new("run"), Some(0)).await.unwrap().session;
@@ -243,7 +243,7 @@ async fn run_with_a_stored_first_record_is_not_continued_without_storage() {
 #[tokio::test]
 async fn stored_run_ends_when_its_storage_fails() {
     for room in 1..9 {
-        let journal = Full { inner: MemoryJournal::new(), room };
+        let journal = Full { inner: InMemoryJournal::new(), room };
         let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
         assert!(!told, "{room}");
         match ran {
@@ -257,7 +257,7 @@ async fn stored_run_ends_when_its_storage_fails() {
 // spec: ER-14
 #[tokio::test]
 async fn a_run_that_exists_already_is_never_worked_on_twice() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let allowed = || agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral);
     assert!(run(allowed()).await.0.is_ok());
     let (again, told) = run(allowed()).await;
@@ -277,7 +277,7 @@ impl Hooks for Panics {
 // spec: ER-15
 #[tokio::test]
 async fn a_panic_ends_its_run_and_nothing_else() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (ran, _) = run(agent(journal.clone()).hooks(Arc::new(Panics))).await;
     let error = ran.unwrap_err();
     assert!(

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use archon::{MemoryLimit, RunError, RunId, RunOptions};
+use archon::{ProcessMemoryLimit, RunError, RunId, RunOptions};
 use archon_testkit::{Ended, FnProvider};
 
 use crate::shared::stage::Stage;
@@ -15,12 +15,12 @@ use crate::shared::stage::Stage;
 async fn memory_limit_refuses_new_runs_and_allows_resume() {
     let used = Arc::new(AtomicU64::new(10));
     let gauge = used.clone();
-    let limit = MemoryLimit::new(100).with_gauge(move || Some(gauge.load(Ordering::SeqCst)));
+    let limit = ProcessMemoryLimit::new(100).with_gauge(move || Some(gauge.load(Ordering::SeqCst)));
     let stage = Stage::new(|n, _| match n {
         0 => vec![Err(archon::types::ProviderError::Auth("no".into()))],
         _ => FnProvider::text("done"),
     });
-    let show = stage.with(|b| b.memory_limit(limit)).raise();
+    let show = stage.with(|b| b.process_memory_limit(limit)).raise();
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("r"));
     assert!(!show.says("Work.", options).await.is_finished());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon, ArchonBuilder, Journal, Outcome, OutcomeStatus, RunId, RunOptions, SessionId,
     react_loop::{Fallback, PickFirst, TokenEfficient},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         BoxFuture, ExecutionLimits, Inbox, JournalError, LimitReached, ModelEvent, ModelPrice,
         OnStorageFailure, OpenMode, OpenRun, ProviderError, Record, RecordBody, RunFilter, RunHead, Usage,
@@ -18,7 +18,7 @@ use crate::shared::stage::{Answer, call};
 
 const GROUP: &str = "several";
 
-fn builder(journal: &MemoryJournal) -> ArchonBuilder {
+fn builder(journal: &InMemoryJournal) -> ArchonBuilder {
     let builder = Archon::builder().journal(Arc::new(journal.clone())).ids(Arc::new(SeededIds::new(1)));
     builder.clock(Arc::new(VirtualClock::jumping()))
 }
@@ -37,7 +37,7 @@ fn metered(mut answer: Answer, output: u64) -> Answer {
 }
 
 /// An agent that calls a tool for ever, 1,000 millionths a turn.
-fn spender(journal: &MemoryJournal) -> ArchonBuilder {
+fn spender(journal: &InMemoryJournal) -> ArchonBuilder {
     let model = FnProvider::new(|n, _| {
         metered(call(&format!("c{n}"), "calculator", json!({ "expression": format!("{n} + 1") })), 90)
     });
@@ -53,20 +53,20 @@ fn spender(journal: &MemoryJournal) -> ArchonBuilder {
 // spec
 #[tokio::test]
 async fn branches_share_the_money_and_the_tokens_of_the_agent_that_begins_them() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut limits = ExecutionLimits::default();
-    (limits.max_cost, limits.max_total_tokens) = (Some(30_000), 90_000);
+    (limits.max_cost_micros, limits.max_total_tokens) = (Some(30_000), 90_000);
     let boss = spender(&journal).limits(limits).build().unwrap();
     let mut tight = ExecutionLimits::default();
-    tight.max_cost = Some(4_000);
+    tight.max_cost_micros = Some(4_000);
     let branches =
         [spender(&journal), spender(&journal), spender(&journal).limits(tight)].map(|b| b.build().unwrap());
     let parallel = boss.parallel(branches, Arc::new(PickFirst)).unwrap();
     let outcome = parallel.run_with("Go on for ever.", named(GROUP)).await.unwrap();
     let caps: Vec<_> = outcome.branches.iter().map(|b| b.status).collect();
-    let cap = |max| OutcomeStatus::Limit(LimitReached::Cost { max });
+    let cap = |max| OutcomeStatus::Limit(LimitReached::Cost { max_cost_micros: max });
     assert_eq!(caps, [cap(10_000), cap(10_000), cap(4_000)], "a third each, and no more than its own");
-    let spent: u64 = outcome.branches.iter().map(|b| b.cost.unwrap()).sum();
+    let spent: u64 = outcome.branches.iter().map(|b| b.cost_micros.unwrap()).sum();
     assert!((15_000..=24_000).contains(&spent), "{spent}");
     let started = journal.read(&RunId::new("several-0")).await.unwrap();
     let RecordBody::RunStarted(started) = &started[0].body else { panic!("no start") };
@@ -75,7 +75,7 @@ async fn branches_share_the_money_and_the_tokens_of_the_agent_that_begins_them()
 
 /// A journal in which the runs of the first branch cannot be kept.
 #[derive(Clone)]
-struct Leaky(MemoryJournal);
+struct Leaky(InMemoryJournal);
 
 impl Journal for Leaky {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
@@ -102,7 +102,7 @@ impl Journal for Leaky {
 }
 
 async fn leaky(first: &'static str, tokens: u64) -> (Archon, Outcome, Vec<String>, SessionId) {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let agent = |text: &'static str, tokens| {
         let model = FnProvider::new(move |_, _| metered(FnProvider::text(text), tokens));
         let builder = builder(&journal).journal(Arc::new(Leaky(journal.clone())));
@@ -135,7 +135,7 @@ async fn branch_without_a_stored_log_takes_part_in_the_choice() {
 
 /// Two branches, and the choice of this judge.
 async fn judged(judge: ArchonBuilder) -> archon::types::ParallelChoice {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let agent = |text: &'static str| {
         let model = FnProvider::new(move |_, _| FnProvider::text(text));
         builder(&journal).provider(Arc::new(model), "m").build().unwrap()
@@ -155,7 +155,7 @@ async fn a_judge_goes_on_with_its_next_key_and_its_next_model() {
     let keys: [Arc<dyn archon::Provider>; 1] = [Arc::new(second.clone())];
     let fallback =
         Fallback::new(Arc::new(standby.clone()), "m2").with_price(ModelPrice::new(1_000_000, 1_000_000));
-    let judge = builder(&MemoryJournal::new())
+    let judge = builder(&InMemoryJournal::new())
         .provider_with_keys(Arc::new(first.clone()), keys, "m1")
         .fallback_provider(fallback);
     let choice = judged(judge).await;

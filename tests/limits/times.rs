@@ -9,7 +9,7 @@ use std::{
 use archon::{
     Archon, OutcomeStatus, RunError, RunId,
     react_loop::replay,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::builtin,
     types::{
         Clock, ExecutionLimits, Journal, LimitReached, Message, MoreLimits, ProviderError, Record,
@@ -29,7 +29,7 @@ fn noon() -> Timestamp {
     VirtualClock::new().now()
 }
 
-fn agent(journal: &MemoryJournal, clock: &VirtualClock, model: FnProvider) -> Archon {
+fn agent(journal: &InMemoryJournal, clock: &VirtualClock, model: FnProvider) -> Archon {
     Archon::builder()
         .provider(Arc::new(model), "scripted")
         .journal(Arc::new(journal.clone()))
@@ -39,8 +39,8 @@ fn agent(journal: &MemoryJournal, clock: &VirtualClock, model: FnProvider) -> Ar
         .unwrap()
 }
 
-async fn failed_at(time: Timestamp) -> (MemoryJournal, RunId) {
-    let journal = MemoryJournal::new();
+async fn failed_at(time: Timestamp) -> (InMemoryJournal, RunId) {
+    let journal = InMemoryJournal::new();
     let model = FnProvider::new(|_, _| vec![Err(ProviderError::Auth("no such key".into()))]);
     let archon = agent(&journal, &VirtualClock::starting_at(time), model);
     let outcome = archon.run("Say hello.").await.ended();
@@ -69,7 +69,7 @@ async fn resume_of_a_run_at_an_earlier_date_waits_for_a_retry_no_longer_than_eve
 }
 
 /// An agent whose model works for ten turns and then answers.
-fn busy(journal: &MemoryJournal, clock: &VirtualClock, limits: ExecutionLimits) -> Archon {
+fn busy(journal: &InMemoryJournal, clock: &VirtualClock, limits: ExecutionLimits) -> Archon {
     let takes = clock.clone();
     let model = FnProvider::new(move |_, request| {
         takes.advance(Duration::from_secs(10));
@@ -108,7 +108,7 @@ async fn resume_with_more_of_a_limit_that_was_met_goes_on_to_the_end() {
         (limits, more, LimitReached::Duration { max_ms: seconds * 1_000 })
     };
     for (limits, more, met) in [turns(3), time(35)] {
-        let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+        let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
         let archon = busy(&journal, &clock, limits);
         let outcome = archon.run("Add.").await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Limit(met));
@@ -134,7 +134,7 @@ async fn resume_with_more_of_a_limit_that_was_met_goes_on_to_the_end() {
 // spec: R-14, PL-23
 #[tokio::test]
 async fn resume_of_a_plan_with_more_time_goes_on_where_it_was_stopped() {
-    let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+    let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
     let mut limits = ExecutionLimits::default();
     limits.max_duration_ms = 25_000;
     let takes = clock.clone();

@@ -8,7 +8,7 @@ use std::sync::{
 use archon::{
     Context, OutcomeStatus, Provider,
     react_loop::{ReactAgent, ReactAgentOptions},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         BoxStream, CancellationToken, ExecutionLimits, LimitReached, Message, ModelEvent, Origin,
         ProviderError, Request,
@@ -54,7 +54,7 @@ impl Provider for Deadly {
 // spec
 #[tokio::test]
 async fn a_run_whose_process_dies_in_each_call_does_not_ask_for_ever() {
-    let (journal, asked) = (Arc::new(MemoryJournal::new()), Arc::new(AtomicU32::new(0)));
+    let (journal, asked) = (Arc::new(InMemoryJournal::new()), Arc::new(AtomicU32::new(0)));
     for process in 0..20 {
         let asking = CancellationToken::new();
         let mut options = ReactAgentOptions::new("m");

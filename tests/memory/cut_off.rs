@@ -9,7 +9,7 @@ use archon::{
     SystemClock,
     memory::{Fact, HashEmbedder, InMemoryStore, Knowledge, Memory, RuleExtractor},
     types::{
-        BoxFuture, Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryPage,
+        BoxFuture, Collection, Listing, MemoryCandidates, MemoryChange, MemoryEntry, MemoryError, MemoryPage,
         MemorySearch, MemoryStore, Timestamp, Trust,
     },
 };
@@ -52,7 +52,10 @@ impl MemoryStore for Dying {
         self.store.apply(changes)
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         self.store.candidates(search)
     }
 

@@ -13,10 +13,10 @@ use archon::{
     AgentMemory, Archon, RunHandle, RunOptions, Runs, SystemClock,
     memory::{Fact, InMemoryStore, KnowledgeExtractor, Memory, Passage, RuleExtractor},
     types::{
-        BoxFuture, Collection, Content, ContentHash, Embedder, Found, InputFilter, InputVerdict, Listing,
-        LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery,
-        MemorySearch, MemoryStore, Message, Origin, OutcomeStatus, RunStarted, RunStatus, SessionId,
-        StartRun, StartRuns, Started, Timestamp, Trust, UserMessage,
+        BoxFuture, Collection, Content, ContentHash, Embedder, InputFilter, InputVerdict, Listing, LongTerm,
+        MemoryCandidates, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryPage,
+        MemoryQuery, MemorySearch, MemoryStore, Message, Origin, OutcomeStatus, RunStarted, RunStatus,
+        SessionId, StartRun, StartRuns, Started, Timestamp, Trust, UserMessage,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock, all_entries};
@@ -392,7 +392,10 @@ impl MemoryStore for Held {
         })
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         self.store.candidates(search)
     }
 
@@ -529,7 +532,7 @@ async fn message_equal_to_the_memory_heading_is_attributed_to_the_person() {
     let other = agent(memory.clone().into()).conversation();
     other.prompt("Where is the key?").await.unwrap().reply().await.ended();
     let saved = other.save_messages().await.unwrap();
-    assert!(saved.contains("\"told\":1"), "{saved}");
+    assert!(saved.contains("\"recalled\":1"), "{saved}");
     other.restore_messages(&saved).unwrap();
     other.prompt("Thanks.").await.unwrap().reply().await.ended();
     assert!(said().await[2..].iter().all(|text| !text.contains(heading)), "{:?}", said().await);

@@ -8,7 +8,7 @@ use std::sync::{
 use archon::{
     AgentMemory, Archon, SystemClock,
     memory::{HashEmbedder, InMemoryStore, Memory, RuleExtractor},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         Clock, Collection, ContextConfig, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind,
         MemoryQuery, Message, Request, ToolMode, Trust,
@@ -126,7 +126,7 @@ async fn with_memory_the_script_succeeds_that_fails_without() {
 
 #[tokio::test]
 async fn resume_of_an_ended_run_stores_missing_memories_once() {
-    let (memory, journal) = (memory(), MemoryJournal::new());
+    let (memory, journal) = (memory(), InMemoryJournal::new());
     let agent = |remembers: bool| {
         let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
         let agent = Archon::builder().provider(Arc::new(model), "m").journal(Arc::new(journal.clone()));
@@ -379,7 +379,7 @@ async fn repeated_untrusted_text_stays_untrusted() {
 // spec: M-23, M-24
 #[tokio::test]
 async fn stored_again_entry_is_unchanged_with_its_original_time() {
-    let (memory, clock, journal) = (memory(), VirtualClock::new(), MemoryJournal::new());
+    let (memory, clock, journal) = (memory(), VirtualClock::new(), InMemoryJournal::new());
     let ids = Arc::new(SeededIds::new(4));
     // Each as in a process of its own.
     let agent = || {
@@ -400,7 +400,7 @@ async fn stored_again_entry_is_unchanged_with_its_original_time() {
     first.reply().await.ended();
     let kept = async || all_entries(&**memory.store(), MemoryFilter::all()).await;
     let before = kept().await;
-    memory.used([before[0].id.as_str()]).await.unwrap();
+    memory.mark_used([before[0].id.as_str()]).await.unwrap();
     let before = kept().await;
     assert_eq!((before[0].run.as_ref(), before[0].timestamp), (Some(&run), begun));
     let mut times = vec![begun];
@@ -466,7 +466,7 @@ async fn forgotten_entries_are_not_stored_again_by_the_next_run() {
         let store = store.collection(Collection::new("user:anna").unwrap()).unwrap();
         Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(SeededIds::new(3)))
     };
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
     // Each run is of a process of its own: nothing is known but what is stored.
     let agent = || {

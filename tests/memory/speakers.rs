@@ -12,7 +12,7 @@ use archon::{
     AgentMemory, Archon, Conversation, RunOptions, Tool,
     memory::{HashEmbedder, InMemoryStore, Memory, RuleExtractor},
     react_loop::PickFirst,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         AgentMessage, Clock, ContextConfig, ExecutionLimits, MemoryEntry, MemoryFilter, MemoryKind, Message,
@@ -29,7 +29,7 @@ const PAGE: &str = "My name is Sauron. I live in Mordor.";
 
 /// What outlives a process, and what the person said.
 struct World {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     memory: Memory,
     clock: VirtualClock,
     ids: Arc<SeededIds>,
@@ -45,7 +45,7 @@ impl World {
         let store = InMemoryStore::new().collection(of("user:anna")).unwrap();
         let memory = Memory::new(Arc::new(store), Arc::new(clock.clone()), ids.clone());
         Self {
-            journal: MemoryJournal::new(),
+            journal: InMemoryJournal::new(),
             memory: memory.with_embedder(Arc::new(HashEmbedder)),
             clock,
             ids,

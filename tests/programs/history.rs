@@ -14,8 +14,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::{Context as _, Result, bail, ensure};
 use archon::{
     Archon, ArchonBuilder, OutcomeStatus, RunOptions, SystemClock, Tool, ToolContext,
-    orchestrator::{Assistant, Incoming, MemoryIndex},
-    store::{JsonlJournal, MemoryJournal, SqliteJournal},
+    orchestrator::{Assistant, InMemoryPoolIndex, Incoming},
+    store::{InMemoryJournal, JsonlJournal, SqliteJournal},
     tools::FnTool,
     types::{
         AskLater, ContextConfig, Durability, Journal, Json, Message, ModelEvent, OpenMode, ProviderError,
@@ -87,7 +87,7 @@ fn pay() -> impl Tool {
 
 /// The records of a run of this task.
 async fn records(task: &str) -> Result<Vec<Arc<Record>>> {
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(InMemoryJournal::new());
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("run"));
     agent(journal.clone())?.run_with(task, options).await.ended();
@@ -159,7 +159,7 @@ async fn say(agent: &Archon, count: u64) -> Result<()> {
 
 async fn message(journal: Arc<dyn Journal>, count: u64) -> Result<()> {
     let archon = agent(journal)?;
-    let pool = archon.pool(Arc::new(MemoryIndex::default()));
+    let pool = archon.pool(Arc::new(InMemoryPoolIndex::default()));
     let assistant = Assistant::new("You are Koi.", Arc::new(archon), pool, Arc::new(SystemClock));
     for _ in 0..count {
         let reply = assistant.handle_message(Incoming::person(TenantId::new("anna"), "Hello.")).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon, Journal, RunId, RunOptions,
     react_loop::{Elaborate, TokenEfficient},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         ContextConfig, EvaluationStrategy, Message, ModelEvent, RecordBody, TokenCounter, TokenEstimate,
         Usage,
@@ -122,7 +122,7 @@ async fn of_two_branches_the_thrifty_or_the_elaborate_one_wins_and_the_session_m
     let strategies: [(Arc<dyn EvaluationStrategy>, u32, &str); 2] =
         [(Arc::new(TokenEfficient), 1, "short"), (Arc::new(Elaborate), 0, "a long answer")];
     for (strategy, winner, answer) in strategies {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let agent = |answer, tokens| -> Archon {
             let model = FnProvider::new(takes(answer, tokens));
             let builder = Archon::builder().provider(Arc::new(model), "m").journal(Arc::new(journal.clone()));
@@ -143,7 +143,7 @@ async fn of_two_branches_the_thrifty_or_the_elaborate_one_wins_and_the_session_m
         );
         let log = journal.read(&RunId::new("both")).await.unwrap();
         assert!(log.iter().any(
-            |r| matches!(&r.body, RecordBody::ParallelEnded(choice) if choice.selected == Some(winner))
+            |r| matches!(&r.body, RecordBody::ParallelFinished(choice) if choice.selected == Some(winner))
         ));
 
         let session = Session::read(&journal, &outcome.session).await.unwrap().unwrap();

@@ -51,7 +51,7 @@ impl Ran {
     fn results(&self) -> Vec<String> {
         self.records()
             .filter_map(|body| match body {
-                RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+                RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
                     Some(result.text())
                 }
                 _ => None,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use archon::{
     Archon, OutcomeStatus, Planning,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::builtin::HumanGuidance,
     types::{
         Answer, ApprovalRequest, Approver, Confirm, Decision, DynApprover, InboxEntry, InboxRequest, Journal,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 struct Office {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     clock: VirtualClock,
     done: Done,
     /// What the person says at once; nothing by default.
@@ -53,7 +53,7 @@ impl Approver for Silent {
 impl Default for Office {
     fn default() -> Self {
         Self {
-            journal: MemoryJournal::new(),
+            journal: InMemoryJournal::new(),
             clock: VirtualClock::new(),
             done: Done::default(),
             says: Vec::new(),
@@ -150,7 +150,7 @@ async fn subtasks_question_surfaces_at_the_plan_and_is_answered() {
         let (archon, planning) = office.open(2, vec![]);
         let open = only_question(&archon).await;
         assert_eq!(open.request.action_summary, r#"Run send_email with {"to":"Ann"}"#);
-        assert_eq!((&open.run, open.request.path.len()), (&outcome.run, 1));
+        assert_eq!((&open.run, open.request.call_path.len()), (&outcome.run, 1));
         let handle = match through_the_plan {
             true => planning.answer(outcome.run.clone(), open.call, Answer::Approve).await.unwrap(),
             false => {

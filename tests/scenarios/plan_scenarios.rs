@@ -63,7 +63,7 @@ async fn the_population_of_tokyo_and_ten_percent_of_it() {
     // spec: PL-20
     let citations = records.iter().find_map(|record| match &record.body {
         RecordBody::Plan(plan) => match &**plan {
-            PlanRecord::Concluded { citations, .. } => Some(citations.clone()),
+            PlanRecord::AnswerFinished { citations, .. } => Some(citations.clone()),
             _ => None,
         },
         _ => None,
@@ -220,8 +220,8 @@ async fn weather_and_bitcoin_are_looked_up_at_the_same_time_and_remembered() {
     let order: Vec<&str> = records
         .iter()
         .filter_map(|record| match &record.body {
-            RecordBody::ToolStarted { .. } => Some("started"),
-            RecordBody::ToolFinished { .. } => Some("finished"),
+            RecordBody::ToolCallStarted { .. } => Some("started"),
+            RecordBody::ToolCallFinished { .. } => Some("finished"),
             _ => None,
         })
         .collect();
@@ -280,8 +280,10 @@ async fn ai_ethics_step_after_step() {
     let of_calls: Vec<String> = records
         .iter()
         .filter_map(|record| match &record.body {
-            RecordBody::ToolStarted { call, .. } => Some(format!("+{}", machine.node(*call)?.subtask.id)),
-            RecordBody::ToolFinished { call, .. } => Some(format!("-{}", machine.node(*call)?.subtask.id)),
+            RecordBody::ToolCallStarted { call, .. } => Some(format!("+{}", machine.node(*call)?.subtask.id)),
+            RecordBody::ToolCallFinished { call, .. } => {
+                Some(format!("-{}", machine.node(*call)?.subtask.id))
+            }
             _ => None,
         })
         .collect();

@@ -6,7 +6,7 @@ use archon::{
     Context, Outcome, Provider, ToolEngine, ToolRegistry,
     providers::{ScriptedProvider, Step},
     react_loop::{ReactAgent, ReactAgentOptions},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         Journal, Planner, Record, RecordBody, Request, SubTask, ToolAnnotations, ToolResult, ToolSpec,
@@ -32,7 +32,7 @@ impl World {
         Self {
             registry: ToolRegistry::new(),
             calls: Calls::default(),
-            journal: Arc::new(MemoryJournal::new()),
+            journal: Arc::new(InMemoryJournal::new()),
             options: PlanningAgentOptions::default(),
         }
     }
@@ -103,7 +103,9 @@ impl World {
 /// The ids of subtasks in the order in which they began.
 pub(crate) fn begun(machine: &PlanMachine, records: &[Arc<Record>]) -> Vec<String> {
     let id = |record: &Arc<Record>| match &record.body {
-        RecordBody::ToolStarted { call, .. } => machine.node(*call).map(|node| node.subtask.id.to_string()),
+        RecordBody::ToolCallStarted { call, .. } => {
+            machine.node(*call).map(|node| node.subtask.id.to_string())
+        }
         _ => None,
     };
     records.iter().filter_map(id).collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     Context, OutcomeStatus, RunId, SessionId,
-    orchestrator::{LocalBus, Team, TeamOptions},
+    orchestrator::{InMemoryBus, Team, TeamOptions},
     types::{AgentId, Bus, Member, MessageType, SubTask, SubTaskRules},
 };
 use archon_planner::ScriptedPlanner;
@@ -21,7 +21,7 @@ fn step(id: &str, role: &str, after: &[&str]) -> SubTask {
 #[test]
 fn a_listener_on_the_bus_of_the_process_gets_the_tasks_of_a_team_and_their_results() {
     let clock = VirtualClock::new();
-    let bus = LocalBus::new(Arc::new(clock.clone()));
+    let bus = InMemoryBus::new(Arc::new(clock.clone()));
     let also = [MessageType::TaskRequest, MessageType::TaskResponse];
     let mut messages = bus.subscribe(&AgentId::new("r"), &also).now_or_never().unwrap().unwrap();
     let plan = vec![step("research", "researcher", &[]), step("write", "writer", &["research"])];

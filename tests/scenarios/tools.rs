@@ -73,7 +73,7 @@ async fn a_command_that_ends_with_3_is_a_result_with_its_code_and_its_events_com
     let (outcome, show) = stage.play("Run it.").await;
     assert!(outcome.is_finished());
     let result = show.bodies().into_iter().find_map(|body| match body {
-        RecordBody::ToolFinished { result, .. } => Some(result),
+        RecordBody::ToolCallFinished { result, .. } => Some(result),
         _ => None,
     });
     let result = result.unwrap();

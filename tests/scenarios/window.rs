@@ -95,7 +95,7 @@ async fn at_96_percent_every_tool_is_blocked_and_the_model_concludes() {
         );
     }
     let refused = show.bodies().into_iter().filter(
-        |b| matches!(b, RecordBody::ToolRefused { result, .. } if result.status == ToolResultStatus::Error),
+        |b| matches!(b, RecordBody::ToolCallRefused { result, .. } if result.status == ToolResultStatus::Error),
     );
     assert_eq!(refused.count(), 2);
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use archon::{
     Archon, FailureKind, Reply, RunError, RunId, RunOptions, Runs,
-    orchestrator::{Assistant, Incoming, MemoryIndex},
+    orchestrator::{Assistant, InMemoryPoolIndex, Incoming},
     react_loop::PickFirst,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         AskLater, ExecutionLimits, Json, LimitReached, Member, OnLimit, PlanError, Planner, PlanningContext,
         ProviderError, StartRun, StartRuns, SubTask, Task, ToolCall,
@@ -21,7 +21,7 @@ const UNREACHABLE: &str = "nobody listens at 127.0.0.1:9";
 fn agent_of(model: FnProvider) -> Archon {
     Archon::builder()
         .provider(Arc::new(model), "m")
-        .journal(Arc::new(MemoryJournal::new()))
+        .journal(Arc::new(InMemoryJournal::new()))
         .clock(Arc::new(VirtualClock::new()))
         .ids(Arc::new(SeededIds::new(1)))
         .approver(Arc::new(AskLater))
@@ -112,7 +112,7 @@ async fn plan_and_team_of_an_unreachable_model_are_errors() {
 #[tokio::test]
 async fn assistant_with_an_unreachable_model_returns_an_error() {
     let agent = agent();
-    let pool = agent.pool(Arc::new(MemoryIndex::default()));
+    let pool = agent.pool(Arc::new(InMemoryPoolIndex::default()));
     let desk = Assistant::new("You help.", Arc::new(agent), pool, Arc::new(VirtualClock::new()));
     let error = desk.handle_message(Incoming::person("ann".into(), "Hi")).await.unwrap_err();
     assert!(error.to_string().contains(UNREACHABLE), "{error}");

@@ -14,10 +14,10 @@ use std::{
 use archon::{
     Archon, Event, OutcomeStatus, RunId, Runs,
     react_loop::PickFirst,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, Clock, Effect, Journal, JournalError, KeepRuns, Member, Message,
+        Answer, AnswerRuns, AskLater, Clock, Effect, Journal, JournalError, ManageRuns, Member, Message,
         MoreLimits, Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted, RunStatus,
         StartRun, StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations, ToolCall,
         ToolResult, ToolSpec, WhenBusy,
@@ -34,7 +34,7 @@ use tokio::sync::Semaphore;
 /// What the processes of a test share: the journal, and the world that a tool changes.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) journal: MemoryJournal,
+    pub(crate) journal: InMemoryJournal,
     /// Calls of the tool that had their effect.
     pub(crate) effects: Arc<AtomicUsize>,
     entered: Arc<Semaphore>,
@@ -57,7 +57,7 @@ impl World {
     /// A world whose tool waits at a gate.
     pub(crate) fn closed() -> Self {
         Self {
-            journal: MemoryJournal::new(),
+            journal: InMemoryJournal::new(),
             effects: Arc::default(),
             entered: Arc::new(Semaphore::new(0)),
             gate: Arc::new(Semaphore::new(0)),
@@ -547,7 +547,7 @@ async fn watch_of_a_run_that_was_over_at_once_has_its_deltas_in_their_places() {
     let events: Vec<_> = runs.watch(&started.run, None).await.unwrap().map(Result::unwrap).collect().await;
     let place = |is: &dyn Fn(&Event) -> bool| events.iter().position(is).unwrap();
     let answered = place(
-        &|event| matches!(event, Event::Record { record, .. } if matches!(record.body, RecordBody::ModelAnswered { .. })),
+        &|event| matches!(event, Event::Record { record, .. } if matches!(record.body, RecordBody::ModelCallFinished { .. })),
     );
     assert!(place(&|event| matches!(event, Event::Delta(_))) < answered, "{events:?}");
     let seen = records(&started.run, runs.watch(&started.run, None).await.unwrap()).await;

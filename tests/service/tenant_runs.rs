@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use archon::{
     Event, OutcomeStatus, RunId, TenantRuns,
     types::{
-        AgentMessage, Answer, AnswerRuns, Journal, KeepRuns, Message, MoreLimits, Origin, RunError,
+        AgentMessage, Answer, AnswerRuns, Journal, ManageRuns, Message, MoreLimits, Origin, RunError,
         RunFilter, RunKind, RunService, RunStarted, RunStatus, StartRun, StartRuns, TenantId, Timestamp,
     },
 };

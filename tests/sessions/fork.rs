@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon, ArchonBuilder, Outcome, RunError, RunOptions,
     react_loop::{LoopError, replay},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         ContinuationKind, Durability, Effect, ExecutionLimits, Journal, JournalError, LimitReached, Message,
@@ -17,7 +17,7 @@ use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 /// Three turns with a call each, then the answer; `answer` tells runs apart.
-fn agent(journal: &MemoryJournal, answer: &'static str) -> (ArchonBuilder, FnProvider) {
+fn agent(journal: &InMemoryJournal, answer: &'static str) -> (ArchonBuilder, FnProvider) {
     let provider = FnProvider::new(move |_, request: &Request| {
         let turn = request.messages.iter().filter(|m| matches!(***m, Message::ToolResult(_))).count();
         match turn {
@@ -49,7 +49,7 @@ fn is_paired(request: &Request) -> bool {
     calls == results
 }
 
-async fn first_run(journal: &MemoryJournal) -> Vec<Arc<Record>> {
+async fn first_run(journal: &InMemoryJournal) -> Vec<Arc<Record>> {
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("first"));
     let agent = agent(journal, "one way").0.build().unwrap();
@@ -64,7 +64,7 @@ async fn resumed(agent: &Archon, run: &RunId) -> Outcome {
 // spec: S-14
 #[tokio::test]
 async fn a_fork_goes_on_from_the_end_of_a_turn() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let whole = first_run(&journal).await;
     for turns in 0..=3 {
         let (builder, provider) = agent(&journal, "another way");
@@ -95,7 +95,7 @@ async fn a_fork_goes_on_from_the_end_of_a_turn() {
 
 #[tokio::test]
 async fn a_fork_of_a_whole_run_waits_for_a_prompt() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     first_run(&journal).await;
     let (builder, provider) = agent(&journal, "and then");
     let agent = builder.build().unwrap();
@@ -108,7 +108,7 @@ async fn a_fork_of_a_whole_run_waits_for_a_prompt() {
 
 #[tokio::test]
 async fn fork_uses_the_remaining_budget_of_its_source() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut limits = ExecutionLimits::default();
     limits.max_turns = 3;
     let agent = agent(&journal, "late").0.limits(limits).build().unwrap();
@@ -129,10 +129,10 @@ async fn fork_uses_the_remaining_budget_of_its_source() {
 
 #[tokio::test]
 async fn open_calls_are_not_carried_over() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let whole = first_run(&journal).await;
-    let started = whole.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
-    let cut = MemoryJournal::new();
+    let started = whole.iter().position(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).unwrap();
+    let cut = InMemoryJournal::new();
     let mut open = cut.open(&RunId::new("first"), OpenMode::Create).await.unwrap();
     open.writer.append(&whole[..=started], Durability::Synced).await.unwrap();
     drop(open);
@@ -146,13 +146,13 @@ async fn open_calls_are_not_carried_over() {
     let result = requests[0].messages.last().unwrap().text();
     assert!(result.starts_with("Not carried over"), "{result}");
     let log = cut.read(&fork.run).await.unwrap();
-    let again = log.iter().filter(|r| matches!(r.body, RecordBody::ToolStarted { .. })).count();
+    let again = log.iter().filter(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).count();
     assert_eq!(again, 2, "the open call was not run again");
 }
 
 #[tokio::test]
 async fn fork_after_a_missing_turn_is_refused() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     first_run(&journal).await;
     let agent = agent(&journal, "x").0.build().unwrap();
     let error = agent.fork(&RunId::new("first"), Some(5)).await.unwrap_err();

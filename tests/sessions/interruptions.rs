@@ -68,7 +68,7 @@ async fn interrupted(conversation: &Conversation, when: When) {
         When::Asked => {
             options = options.watched_by(Arc::new(move |event: Event| {
                 if let Event::Record { record, .. } = event
-                    && matches!(record.body, RecordBody::ModelAsked { .. })
+                    && matches!(record.body, RecordBody::ModelCallStarted { .. })
                 {
                     cancel.cancel();
                 }

@@ -14,12 +14,12 @@ use std::{
 use archon::{
     Archon, RunOptions, Tool, ToolContext,
     react_loop::{Replay, fold_before, fold_chain, fold_whole_chain, replay},
-    store::{JsonlJournal, MemoryJournal, SqliteJournal},
+    store::{InMemoryJournal, JsonlJournal, SqliteJournal},
     tools::FnTool,
     types::{
-        BoxFuture, Carried, ContextConfig, Durability, Journal, JournalError, Json, Message, ModelEvent,
-        OpenMode, OpenRun, Origin, ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunId,
-        RunStarted, Salvaged, SessionId, ToolCall, ToolMode, ToolResult, ToolSpec, metadata,
+        BoxFuture, ContextConfig, Durability, Journal, JournalError, Json, Message, ModelEvent, OpenMode,
+        OpenRun, Origin, ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunId, RunStarted,
+        Salvaged, SessionId, SessionSnapshot, ToolCall, ToolMode, ToolResult, ToolSpec, metadata,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, cases, first_seed};
@@ -119,7 +119,7 @@ impl World {
         let mut chance = Chance(seed);
         let windows = [None, Some(ContextConfig::default()), Some(small_window()), Some(small_window())];
         let window = windows[chance.below(4) as usize].clone();
-        let mut world = Self::new(MemoryJournal::new(), window);
+        let mut world = Self::new(InMemoryJournal::new(), window);
         if chance.percent(20) {
             world.mode = ToolMode::Text;
         }
@@ -174,9 +174,9 @@ fn answer(mut chance: Chance, request: &Request) -> Vec<Result<ModelEvent, Provi
     }
 }
 
-fn carried(records: &[Arc<Record>]) -> Option<&Carried> {
+fn carried(records: &[Arc<Record>]) -> Option<&SessionSnapshot> {
     records.iter().find_map(|record| match &record.body {
-        RecordBody::Carried(carried) => Some(&**carried),
+        RecordBody::SessionSnapshot(carried) => Some(&**carried),
         _ => None,
     })
 }
@@ -249,8 +249,8 @@ async fn snapshot_fold_equals_the_fold_of_all_runs() {
 async fn changed(
     runs: &[(RunId, Vec<Arc<Record>>)],
     change: impl Fn(&RunId, &mut RecordBody) -> bool,
-) -> MemoryJournal {
-    let journal = MemoryJournal::new();
+) -> InMemoryJournal {
+    let journal = InMemoryJournal::new();
     for (run, records) in runs {
         let mut bodies: Vec<_> = records.iter().map(|record| (record.at, record.body.clone())).collect();
         bodies.retain_mut(|(_, body)| change(run, body));
@@ -263,7 +263,7 @@ async fn changed(
 }
 
 async fn session_of(runs: usize) -> World {
-    let world = World::new(MemoryJournal::new(), None);
+    let world = World::new(InMemoryJournal::new(), None);
     let agent = world.agent();
     for n in 0..runs {
         world.say(&agent, &format!("Prompt {n}.")).await;
@@ -276,11 +276,12 @@ async fn replay_of_a_wrong_snapshot_names_the_differing_record() {
     let world = session_of(20).await;
     let runs = world.runs().await;
     let (run, records) = runs.iter().rev().find(|(_, records)| carried(records).is_some()).unwrap();
-    let place = records.iter().position(|record| matches!(record.body, RecordBody::Carried(_))).unwrap();
+    let place =
+        records.iter().position(|record| matches!(record.body, RecordBody::SessionSnapshot(_))).unwrap();
     let runs_before = carried(records).unwrap().runs;
     for field in 0..4 {
         let journal = changed(&runs, |of, body| {
-            if let RecordBody::Carried(carried) = body
+            if let RecordBody::SessionSnapshot(carried) = body
                 && of == run
             {
                 match field {
@@ -289,7 +290,7 @@ async fn replay_of_a_wrong_snapshot_names_the_differing_record() {
                             Arc::new(Message::user("I never said so.", Default::default()))
                     }
                     1 => drop(carried.messages.pop()),
-                    2 => carried.trusted.push("bash(rm:*)".into()),
+                    2 => carried.trusted_rules.push("bash(rm:*)".into()),
                     _ => carried.runs += 1,
                 }
             }
@@ -298,7 +299,9 @@ async fn replay_of_a_wrong_snapshot_names_the_differing_record() {
         .await;
         let found = replay(&journal, run).await.unwrap();
         let Replay::Differs { record, expected, .. } = found else { panic!("{field}: {found:?}") };
-        let Some(RecordBody::Carried(expected)) = expected.map(|body| *body) else { panic!("{field}") };
+        let Some(RecordBody::SessionSnapshot(expected)) = expected.map(|body| *body) else {
+            panic!("{field}")
+        };
         assert_eq!((record, expected.runs), (place as u64, runs_before));
         assert_eq!(expected.messages.len(), 2 * expected.runs as usize, "all that was said");
     }
@@ -310,7 +313,8 @@ async fn fold_without_snapshots_reads_all_logs_with_an_equal_result() {
     let runs = world.runs().await;
     let (last, records) = runs.last().unwrap();
     let before = fold_chain(&*world.journal, &continues(last, records)).await.unwrap();
-    let without = Counting::new(changed(&runs, |_, body| !matches!(body, RecordBody::Carried(_))).await);
+    let without =
+        Counting::new(changed(&runs, |_, body| !matches!(body, RecordBody::SessionSnapshot(_))).await);
     let records = without.inner.read(last).await.unwrap();
     let folded = fold_chain(&without, &continues(last, &records)).await;
     let folded = folded.unwrap();
@@ -386,7 +390,7 @@ async fn check_reads(journal: impl Fn() -> Counting) {
 
 #[tokio::test]
 async fn prompt_in_a_long_session_with_a_full_window_reads_a_constant_number_of_logs() {
-    check_reads(|| Counting::new(MemoryJournal::new())).await;
+    check_reads(|| Counting::new(InMemoryJournal::new())).await;
 }
 
 #[tokio::test]
@@ -405,7 +409,7 @@ async fn prompt_in_a_long_session_in_files_and_sqlite_reads_a_constant_number_of
 /// Nothing gives way in such a window, so each request holds all that was said.
 #[tokio::test]
 async fn prompt_in_a_long_session_with_a_wide_window_reads_few_logs() {
-    let (average, _, most) = reads(Counting::new(MemoryJournal::new()), None, long()).await;
+    let (average, _, most) = reads(Counting::new(InMemoryJournal::new()), None, long()).await;
     eprintln!("{average} logs on average, {most} at most");
     assert!(most <= 32 && average <= 24.0, "{average} logs, {most} at most");
 }
@@ -413,7 +417,7 @@ async fn prompt_in_a_long_session_with_a_wide_window_reads_few_logs() {
 #[tokio::test]
 async fn logs_of_a_long_session_repeat_less_than_1_2_kib_a_turn() {
     for window in [None, Some(small_window())] {
-        let world = World::new(MemoryJournal::new(), window);
+        let world = World::new(InMemoryJournal::new(), window);
         let agent = world.agent();
         for n in 0..long() {
             world.say(&agent, &format!("Prompt {n} of a session that goes on for long.")).await;
@@ -426,7 +430,7 @@ async fn logs_of_a_long_session_repeat_less_than_1_2_kib_a_turn() {
         eprintln!("{each} bytes a turn");
         assert!((1..1_229).contains(&each), "{each} bytes a turn");
         let last = runs.iter().rev().find_map(|(_, records)| carried(records)).unwrap();
-        assert!(last.bytes_carried <= 3 * last.bytes_said, "{last:?}");
+        assert!(last.snapshot_bytes <= 3 * last.message_bytes, "{last:?}");
     }
 }
 
@@ -462,7 +466,7 @@ impl Journal for Together {
 async fn two_first_messages_of_a_session_at_one_moment_begin_one_conversation() {
     let dir = tempfile::tempdir().unwrap();
     let journals: [Arc<dyn Journal>; 2] =
-        [Arc::new(MemoryJournal::new()), Arc::new(JsonlJournal::open(dir.path()).unwrap())];
+        [Arc::new(InMemoryJournal::new()), Arc::new(JsonlJournal::open(dir.path()).unwrap())];
     for journal in journals {
         let (looks, both) = (AtomicUsize::new(0), tokio::sync::Barrier::new(2));
         let world = World::new(Together { inner: journal, looks, both }, None);

@@ -8,7 +8,7 @@ use std::sync::{
 use archon::{
     Archon, ArchonBuilder, Outcome, RunOptions, Tool, ToolContext, ToolError,
     react_loop::{Replay, replay},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         CompactionLevel, Content, ContextConfig, Durability, Effect, ExecutionLimits, Journal, ModelEvent,
@@ -61,7 +61,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
 }
 
 fn agent(
-    journal: &MemoryJournal,
+    journal: &InMemoryJournal,
     script: impl Fn(usize, &Request) -> Events + Send + Sync + 'static,
 ) -> ArchonBuilder {
     Archon::builder()
@@ -81,20 +81,20 @@ async fn work(agent: ArchonBuilder) -> Outcome {
 }
 
 /// A journal that holds one log.
-async fn journal_of(bodies: impl IntoIterator<Item = Record>) -> MemoryJournal {
-    let journal = MemoryJournal::new();
+async fn journal_of(bodies: impl IntoIterator<Item = Record>) -> InMemoryJournal {
+    let journal = InMemoryJournal::new();
     let records: Vec<_> = bodies.into_iter().map(Arc::new).collect();
     let mut open = journal.open(&run_id(), OpenMode::Create).await.unwrap();
     open.writer.append(&records, Durability::Synced).await.unwrap();
     journal
 }
 
-async fn log(journal: &MemoryJournal) -> Vec<Record> {
+async fn log(journal: &InMemoryJournal) -> Vec<Record> {
     journal.read(&run_id()).await.unwrap().iter().map(|r| (**r).clone()).collect()
 }
 
 /// The run replays to itself; returns its log.
-async fn check_identical(journal: &MemoryJournal) -> Vec<Record> {
+async fn check_identical(journal: &InMemoryJournal) -> Vec<Record> {
     let log = log(journal).await;
     let found = replay(journal, &run_id()).await.unwrap();
     assert_eq!(found, Replay::Identical { records: log.len() as u64 }, "{log:#?}");
@@ -104,12 +104,12 @@ async fn check_identical(journal: &MemoryJournal) -> Vec<Record> {
 // spec: OB-10, OB-07
 #[tokio::test]
 async fn replay_of_the_inputs_gives_an_equal_log() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     assert!(work(agent(&journal, script(4))).await.is_finished());
     let log = check_identical(&journal).await;
-    assert_eq!(log.iter().filter(|r| matches!(r.body, RecordBody::ToolFinished { .. })).count(), 8);
+    assert_eq!(log.iter().filter(|r| matches!(r.body, RecordBody::ToolCallFinished { .. })).count(), 8);
     let hashes = log.iter().filter_map(|r| match &r.body {
-        RecordBody::ModelAsked { request_hash, .. } => Some(request_hash.clone()),
+        RecordBody::ModelCallStarted { request_hash, .. } => Some(request_hash.clone()),
         _ => None,
     });
     assert!(hashes.clone().all(|hash| hash.len() == 16));
@@ -119,7 +119,7 @@ async fn replay_of_the_inputs_gives_an_equal_log() {
 #[tokio::test]
 async fn a_run_that_went_wrong_replays_to_itself() {
     // Retries, and an answer that never comes.
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let inner = script(4);
     let flaky = move |n: usize, request: &Request| match n {
         0 | 2 => vec![Err(ProviderError::RateLimited {
@@ -133,7 +133,7 @@ async fn a_run_that_went_wrong_replays_to_itself() {
     check_identical(&journal).await;
 
     // A limit, with the loop's own words in the conversation.
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut limits = ExecutionLimits::default();
     limits.max_turns = 3;
     let outcome = work(agent(&journal, script(9)).limits(limits)).await;
@@ -141,7 +141,7 @@ async fn a_run_that_went_wrong_replays_to_itself() {
     check_identical(&journal).await;
 
     // Prose that cannot be understood, then an action and an answer.
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let prose = |n: usize, _: &Request| {
         FnProvider::text(match n {
             0 => "Let me think about it.",
@@ -158,7 +158,7 @@ async fn a_run_that_went_wrong_replays_to_itself() {
 
 #[tokio::test]
 async fn a_run_whose_window_was_compacted_replays_to_itself() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut context = ContextConfig::new(600);
     context.system_prompt_tokens = 0;
     context.min_interval_ms = 0;
@@ -179,7 +179,7 @@ async fn a_run_whose_window_was_compacted_replays_to_itself() {
 
 #[tokio::test]
 async fn replay_of_a_run_killed_at_any_record_is_identical() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     work(agent(&journal, script(4))).await;
     let whole = log(&journal).await;
     for kept in 2..whole.len() - 1 {
@@ -193,7 +193,7 @@ async fn replay_of_a_run_killed_at_any_record_is_identical() {
 
 #[tokio::test]
 async fn replay_of_a_later_run_uses_the_earlier_runs() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let agent = agent(&journal, script(2)).build().unwrap();
     let mut first = RunOptions::default();
     first.run = Some(RunId::new("first"));
@@ -211,11 +211,11 @@ fn altered(record: &Record) -> Option<Record> {
     let mut record = record.clone();
     match &mut record.body {
         RecordBody::RunStarted(started) => started.config.model = "another".into(),
-        RecordBody::Prompted { message, .. } => {
+        RecordBody::MessageAdded { message, .. } => {
             *message = archon::types::Message::user("Do something else.", record.at).into();
         }
-        RecordBody::ModelAnswered { message, .. } => message.content.push(Content::text("!")),
-        RecordBody::ToolFinished { result, .. } => *result = ToolResult::success("altered").into(),
+        RecordBody::ModelCallFinished { message, .. } => message.content.push(Content::text("!")),
+        RecordBody::ToolCallFinished { result, .. } => *result = ToolResult::success("altered").into(),
         _ => return None,
     }
     Some(record)
@@ -224,7 +224,7 @@ fn altered(record: &Record) -> Option<Record> {
 // spec: OB-10
 #[tokio::test]
 async fn replay_finds_an_altered_input_at_the_next_derived_record() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     work(agent(&journal, script(4))).await;
     let whole = log(&journal).await;
     let tried = AtomicUsize::new(0);
@@ -246,33 +246,20 @@ async fn replay_finds_an_altered_input_at_the_next_derived_record() {
 
 #[tokio::test]
 async fn replay_names_an_answer_without_a_request() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     work(agent(&journal, script(1))).await;
     let mut log = log(&journal).await;
-    let at = log.iter().position(|r| matches!(r.body, RecordBody::ModelAnswered { .. })).unwrap();
-    let RecordBody::ModelAnswered { message, .. } = &mut log[at].body else { unreachable!() };
+    let at = log.iter().position(|r| matches!(r.body, RecordBody::ModelCallFinished { .. })).unwrap();
+    let RecordBody::ModelCallFinished { message, .. } = &mut log[at].body else { unreachable!() };
     message.content = vec![Content::text("There is nothing to do.")];
     message.stop_reason = StopReason::Stop;
     let found = replay(&journal_of(log.clone()).await, &run_id()).await.unwrap();
     let Replay::Differs { record, expected, found } = found else { panic!("{found:?}") };
     assert_eq!(record, at as u64 + 1);
-    assert!(matches!(*found, RecordBody::ToolStarted { .. }), "{found:?}");
+    assert!(matches!(*found, RecordBody::ToolCallStarted { .. }), "{found:?}");
     assert!(matches!(expected.as_deref(), Some(RecordBody::RunFinished(_))), "{expected:?}");
 
     // A log that ends before the answer that its last record needs.
     log.truncate(at + 1);
-    check_identical(&journal_of(log).await).await;
-}
-
-#[tokio::test]
-async fn a_log_from_before_requests_had_hashes_replays() {
-    let journal = MemoryJournal::new();
-    work(agent(&journal, script(2))).await;
-    let mut log = log(&journal).await;
-    for record in &mut log {
-        if let RecordBody::ModelAsked { request_hash, .. } = &mut record.body {
-            request_hash.clear();
-        }
-    }
     check_identical(&journal_of(log).await).await;
 }

@@ -14,7 +14,7 @@ use archon::{
     ToolContext, ToolError, ToolResult,
     providers::{ScriptedProvider, Step},
     react_loop::LoopError,
-    store::{JsonlJournal, MemoryJournal, SqliteJournal},
+    store::{InMemoryJournal, JsonlJournal, SqliteJournal},
     types::{
         BoxFuture, Durability, ExecutionLimits, Inbox, InboxEntry, InboxRequest, JournalError, Json, Message,
         ModelPrice, OpenMode, OpenRun, PromptSource, QueueMode, Record, RecordBody, Request, RunFilter,
@@ -104,7 +104,7 @@ async fn a_steer_between_two_tools_skips_the_second_and_a_follow_up_makes_anothe
     let dir = tempfile::tempdir().unwrap();
     let sqlite = SqliteJournal::open(dir.path().join("runs.db")).unwrap();
     let journals: [Arc<dyn Journal>; 3] =
-        [Arc::new(MemoryJournal::new()), Arc::new(JsonlJournal::new(dir.path())), Arc::new(sqlite)];
+        [Arc::new(InMemoryJournal::new()), Arc::new(JsonlJournal::new(dir.path())), Arc::new(sqlite)];
     for journal in journals {
         let both = json!({"steer": "not that", "follow_up": "and thanks"});
         let calls = vec![say("c1", both), say("c2", json!({}))];
@@ -131,7 +131,7 @@ async fn half_said(run: &mut RunHandle) {
 }
 
 /// A journal whose inbox counts how often it is looked into.
-struct Counting(MemoryJournal, Arc<AtomicUsize>);
+struct Counting(InMemoryJournal, Arc<AtomicUsize>);
 
 impl Journal for Counting {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
@@ -170,7 +170,7 @@ impl Inbox for Counting {
 #[tokio::test]
 async fn inbox_is_read_only_where_a_message_can_matter() {
     let looks = Arc::new(AtomicUsize::new(0));
-    let journal = Arc::new(Counting(MemoryJournal::new(), looks.clone()));
+    let journal = Arc::new(Counting(InMemoryJournal::new(), looks.clone()));
     let calls = vec![say("c1", json!({})), say("c2", json!({}))];
     let agent = agent_with(journal, scripted(vec![Step::calls(calls), Step::text("ok")]));
     assert_eq!(agent.run("do both").await.ended().last_text(), Some("ok"));
@@ -256,7 +256,7 @@ async fn cut_off(journal: &Arc<JsonlJournal>, _: &Path) -> RunId {
 
 /// A conversation with a model that has no tools.
 fn conversation(steps: Vec<Step>) -> Conversation {
-    agent_with(Arc::new(MemoryJournal::new()), scripted(steps)).conversation()
+    agent_with(Arc::new(InMemoryJournal::new()), scripted(steps)).conversation()
 }
 
 async fn says(conversation: &Conversation, text: &str) -> String {
@@ -374,15 +374,18 @@ async fn the_queue_modes_of_a_run_stand_in_its_log() {
     let outcome = agent.run("x").await.ended();
     let log = bodies(&**agent.journal(), &outcome.run).await;
     let RecordBody::RunStarted(started) = &log[0] else { panic!("{log:?}") };
-    assert_eq!((started.config.steers, started.config.follow_ups), (QueueMode::All, QueueMode::OneAtATime));
-    assert!(matches!(log[1], RecordBody::Prompted { source: PromptSource::Prompt, .. }));
+    assert_eq!(
+        (started.config.steering_mode, started.config.follow_up_mode),
+        (QueueMode::All, QueueMode::OneAtATime)
+    );
+    assert!(matches!(log[1], RecordBody::MessageAdded { source: PromptSource::Prompt, .. }));
 }
 
 // spec: R-14
 #[tokio::test]
 async fn a_money_cap_without_a_price_and_a_run_too_deep_are_not_started() {
     let mut limits = ExecutionLimits::default();
-    limits.max_cost = Some(1_000_000);
+    limits.max_cost_micros = Some(1_000_000);
     let builder = |limits: &ExecutionLimits| {
         Archon::builder().provider(scripted(vec![Step::text("ok")]), "m").limits(limits.clone())
     };
@@ -400,6 +403,6 @@ async fn a_money_cap_without_a_price_and_a_run_too_deep_are_not_started() {
 
 fn agent_of(_: &Archon) -> Box<archon::react_loop::ReactAgent> {
     let options = archon::react_loop::ReactAgentOptions::new("m");
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(InMemoryJournal::new());
     Box::new(archon::react_loop::ReactAgent::new(scripted(vec![Step::text("ok")]), journal, options))
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use archon::{
     Archon, Runs, SessionId,
     providers::{ScriptedProvider, Step},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         BoxFuture, Durability, Inbox, InboxEntry, InboxRequest, Journal, JournalError, Message, OpenMode,
         OpenRun, Record, RecordBody, Request, RunFilter, RunHead, RunId, RunWriter, StartRun, StartRuns,
@@ -20,7 +20,7 @@ use archon_testkit::Ended;
 /// A journal in which somebody leaves a message just before the end of the first run is kept.
 #[derive(Clone)]
 struct Late {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     is_due: Arc<AtomicBool>,
 }
 
@@ -105,7 +105,7 @@ async fn newest(runs: &Runs, is_expected: impl Fn(&RunHead) -> bool) -> RunHead 
 // spec: R-09
 #[tokio::test]
 async fn follow_up_that_comes_while_a_run_ends_begins_the_next_run_of_its_session() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let runs = runs(Late { journal: journal.clone(), is_due: Arc::new(AtomicBool::new(true)) });
     let first = runs.start(StartRun::new("first").session("s")).await.unwrap();
     assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("first"));
@@ -116,7 +116,7 @@ async fn follow_up_that_comes_while_a_run_ends_begins_the_next_run_of_its_sessio
 
 #[tokio::test]
 async fn start_in_a_session_whose_last_run_did_not_read_a_message_begins_with_that_message() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let first = {
         let runs = runs(journal.clone());
         let first = runs.start(StartRun::new("first").session("s")).await.unwrap();

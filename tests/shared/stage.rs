@@ -10,7 +10,7 @@ use std::{
 
 use archon::{
     Archon, ArchonBuilder, Journal, Outcome, RunId, RunOptions, Tool, ToolContext, ToolError, ToolResult,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::{FnTool, builtin},
     types::{
         Effect, Event, Json, ModelEvent, ProviderError, Record, RecordBody, Request, ToolAnnotations,
@@ -25,7 +25,7 @@ pub(crate) type Answer = Vec<Result<ModelEvent, ProviderError>>;
 
 /// Everything that a scenario looks at.
 pub(crate) struct Stage {
-    pub(crate) journal: MemoryJournal,
+    pub(crate) journal: InMemoryJournal,
     pub(crate) model: FnProvider,
     pub(crate) sink: RecordingSink,
     builder: ArchonBuilder,
@@ -34,7 +34,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// A calculator, and a model that answers so to the n-th request, from 0.
     pub(crate) fn new(answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
-        let (journal, model) = (MemoryJournal::new(), FnProvider::new(answer));
+        let (journal, model) = (InMemoryJournal::new(), FnProvider::new(answer));
         let builder = Archon::builder()
             .provider(Arc::new(model.clone()), "scripted")
             .tool(builtin::Calculator::new())
@@ -67,7 +67,7 @@ impl Stage {
 /// A stage on which something was played.
 pub(crate) struct Show {
     pub(crate) agent: Archon,
-    pub(crate) journal: MemoryJournal,
+    pub(crate) journal: InMemoryJournal,
     pub(crate) model: FnProvider,
     pub(crate) sink: RecordingSink,
 }
@@ -86,7 +86,7 @@ impl Show {
     /// The text of every tool result, in order.
     pub(crate) fn results(&self) -> Vec<String> {
         let result = |body: RecordBody| match body {
-            RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+            RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
                 Some(result.text())
             }
             _ => None,

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use archon::{
     Agent, Archon, Context, Outcome, OutcomeStatus, Reply, RunError, RunId, RunOptions, Tool,
     react_loop::replay,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         AgentStatus, Answer, AskLater, BoxFuture, Journal, Json, Message, Request, TenantId, ToolCall,
         pending_approvals,
     },
 };
 use archon_assistant::{
-    AgentPool, AgentTool, Assistant, AssistantReply, Conversations, FieldKind, Incoming, InputField,
-    MemoryIndex, NextTurn, fields_of,
+    AgentPool, AgentTool, Assistant, AssistantReply, Conversations, FieldKind, InMemoryPoolIndex, Incoming,
+    InputField, NextTurn, fields_of,
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Agent for Clerk {
 
 #[derive(Clone)]
 struct World {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     clock: VirtualClock,
     model: FnProvider,
     done: Arc<Mutex<Vec<Json>>>,
@@ -53,7 +53,7 @@ struct World {
 
 impl World {
     fn new(answer: impl Fn(usize, &Request) -> crate::shared::stage::Answer + Send + Sync + 'static) -> Self {
-        let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
+        let (journal, clock) = (InMemoryJournal::new(), VirtualClock::new());
         Self { journal, clock, model: FnProvider::new(answer), done: Arc::default() }
     }
 
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn pool(&self, seed: u16) -> AgentPool {
-        let (index, journal) = (Arc::new(MemoryIndex::default()), Arc::new(self.journal.clone()));
+        let (index, journal) = (Arc::new(InMemoryPoolIndex::default()), Arc::new(self.journal.clone()));
         AgentPool::new(index, journal, Arc::new(self.clock.clone()), Arc::new(SeededIds::new(seed)))
     }
 }

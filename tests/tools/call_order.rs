@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use archon::{
     Journal, RunId, RunOptions, ToolError,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{Durability, Effect, Message, OpenMode, RecordBody, ToolAnnotations, ToolCall, ToolResult},
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -14,7 +14,7 @@ use crate::shared::stage::{Show, Stage, acts};
 
 /// A model that puts 1 and then 2 in one turn, and a tool of which the first call that it gets fails. What was put
 /// stands in the list.
-fn stage(journal: &MemoryJournal) -> (Show, Arc<Mutex<Vec<u64>>>) {
+fn stage(journal: &InMemoryJournal) -> (Show, Arc<Mutex<Vec<u64>>>) {
     let mut annotations = ToolAnnotations::default();
     (annotations.effect, annotations.network) = (Effect::Idempotent, true);
     let put = Arc::new(Mutex::new(Vec::new()));
@@ -43,16 +43,19 @@ fn stage(journal: &MemoryJournal) -> (Show, Arc<Mutex<Vec<u64>>>) {
 // spec: R-09, ER-08
 #[tokio::test]
 async fn sequential_call_waits_for_the_retry_of_the_previous_one_after_any_kill() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("r"));
     let (show, put) = stage(&journal);
     show.says("Put them.", options).await;
     assert_eq!(*put.lock().unwrap(), [1, 2]);
     let whole = journal.read(&RunId::new("r")).await.unwrap();
-    assert!(whole.iter().any(|r| matches!(r.body, RecordBody::ToolFailed { .. })), "a call was tried again");
+    assert!(
+        whole.iter().any(|r| matches!(r.body, RecordBody::ToolCallFailed { .. })),
+        "a call was tried again"
+    );
     for kept in 2..whole.len() {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let mut open = journal.open(&RunId::new("r"), OpenMode::Create).await.unwrap();
         open.writer.append(&whole[..kept], Durability::Synced).await.unwrap();
         drop(open);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     Archon, OutcomeStatus, RunOptions, ToolContext, ToolError, ToolResult,
-    store::{MemoryCredentials, MemoryJournal},
+    store::{InMemoryCredentials, InMemoryJournal},
     tools::FnTool,
     types::{CredentialKey, CredentialStore, Journal, Json, ProviderError, Secret, ToolSpec},
 };
@@ -39,8 +39,8 @@ fn careless() -> Arc<dyn archon::Tool> {
     Arc::new(FnTool::new(spec, work))
 }
 
-async fn store() -> Arc<MemoryCredentials> {
-    let store = MemoryCredentials::new(Arc::new(VirtualClock::new()));
+async fn store() -> Arc<InMemoryCredentials> {
+    let store = InMemoryCredentials::new(Arc::new(VirtualClock::new()));
     for tenant in ["ann", "bob"] {
         let key = CredentialKey::primary(tenant.into(), "github");
         let value = json!({ "user": tenant, "token": format!("{CANARY}-{tenant}") });
@@ -49,7 +49,7 @@ async fn store() -> Arc<MemoryCredentials> {
     Arc::new(store)
 }
 
-fn agent(ways: &'static [&'static str], store: Arc<MemoryCredentials>) -> Show {
+fn agent(ways: &'static [&'static str], store: Arc<InMemoryCredentials>) -> Show {
     let stage = Stage::new(move |n, _| match ways.get(n) {
         Some(way) => call(&format!("c{n}"), "repositories", json!({ "way": way })),
         None => FnProvider::text("Done."),
@@ -203,7 +203,7 @@ async fn model_key_never_appears_in_any_encoding() {
         Ok::<_, ToolError>(result)
     };
     let spec = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
-    let (journal, sink) = (MemoryJournal::new(), RecordingSink::new());
+    let (journal, sink) = (InMemoryJournal::new(), RecordingSink::new());
     let agent = Archon::builder()
         .model(format!("openai-compatible@{}/v1:mock", server.url()))
         .api_keys([KEY])

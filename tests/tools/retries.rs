@@ -8,7 +8,7 @@ use std::{
 use archon::{
     Archon, Journal, RunId, RunOptions, ToolError, ToolResult,
     react_loop::replay,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         CircuitBreaker, Delta, DeltaKind, Durability, Effect, Event, Hooks, Message, OpenMode, OutcomeStatus,
         Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
@@ -50,12 +50,12 @@ fn lines(show: &Show) -> String {
     let after = |at: Timestamp| at.since(began).as_millis() / 100;
     let line = |r: &Arc<archon::types::Record>| {
         let what = match &r.body {
-            RecordBody::ToolStarted { call, attempt, .. } => format!("{call} start {attempt}"),
-            RecordBody::ToolFailed { call, attempt, result, .. } => {
+            RecordBody::ToolCallStarted { call, attempt, .. } => format!("{call} start {attempt}"),
+            RecordBody::ToolCallFailed { call, attempt, result, .. } => {
                 format!("{call} failed {attempt}: {}", result.text())
             }
-            RecordBody::ToolFinished { call, result } => format!("{call} ended: {}", result.text()),
-            RecordBody::ToolRefused { call, result } => format!("{call} refused: {}", result.text()),
+            RecordBody::ToolCallFinished { call, result } => format!("{call} ended: {}", result.text()),
+            RecordBody::ToolCallRefused { call, result } => format!("{call} refused: {}", result.text()),
             _ => return None,
         };
         Some(format!("{:03} {what}\n", after(r.at)))
@@ -70,7 +70,7 @@ fn check(show: &Show, expected: Expect) {
 /// The progress texts of a call.
 fn note(event: Event) -> Option<String> {
     match event {
-        Event::Delta(Delta { kind: DeltaKind::Progress { text, .. }, .. }) => Some(text),
+        Event::Delta(Delta { kind: DeltaKind::ToolProgress { text, .. }, .. }) => Some(text),
         _ => None,
     }
 }
@@ -105,7 +105,7 @@ async fn a_tool_that_fails_at_random_is_retried_with_backoff_and_the_task_is_don
     );
     // What the results say of it, and what those hear who watch the run.
     let of_result = |r: &Arc<Record>| match &r.body {
-        RecordBody::ToolFinished { result, .. } => {
+        RecordBody::ToolCallFinished { result, .. } => {
             Some(["attempts", "retry_count", "last_error"].map(|key| result.metadata.get(key).cloned()))
         }
         _ => None,
@@ -205,7 +205,7 @@ async fn a_steer_or_a_cancel_ends_the_wait_with_the_failure_that_there_was() {
         assert_eq!((outcome.status, runs.load(Ordering::SeqCst)), (expected, 1));
         let log = show.journal.read(&RunId::new("r")).await.unwrap();
         let refused = log.iter().find_map(|r| match &r.body {
-            RecordBody::ToolRefused { result, .. } => Some(result.text()),
+            RecordBody::ToolCallRefused { result, .. } => Some(result.text()),
             _ => None,
         });
         assert_eq!(refused.as_deref(), Some("Error: connection reset"));
@@ -232,19 +232,19 @@ impl Hooks for Heard {
 // spec: ER-08, S-14
 #[tokio::test]
 async fn tool_retry_count_survives_a_kill_at_any_record() {
-    let build = |journal: &MemoryJournal| {
+    let build = |journal: &InMemoryJournal| {
         let (flaky, runs) = acts("flaky", network(Effect::Idempotent), |_, _| Err(reset()));
         let show = stage(1).with(|b| b.tool(flaky).journal(Arc::new(journal.clone()))).raise();
         (show, runs)
     };
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("r"));
     build(&journal).0.says("Try.", options).await;
     let whole = journal.read(&RunId::new("r")).await.unwrap();
     assert_eq!((starts(&whole), last_result(&whole)), (TRIES, "Error: connection reset".to_owned()));
     for kept in 2..whole.len() {
-        let journal = MemoryJournal::new();
+        let journal = InMemoryJournal::new();
         let mut open = journal.open(&RunId::new("r"), OpenMode::Create).await.unwrap();
         open.writer.append(&whole[..kept], Durability::Synced).await.unwrap();
         drop(open);
@@ -254,7 +254,7 @@ async fn tool_retry_count_survives_a_kill_at_any_record() {
         assert!(outcome.is_finished(), "{kept}");
         let resumed = journal.read(&RunId::new("r")).await.unwrap();
         // A start that the crash cut off counts as a try, and it is made again if it was the last one.
-        let cut_off = matches!(whole[kept - 1].body, RecordBody::ToolStarted { .. });
+        let cut_off = matches!(whole[kept - 1].body, RecordBody::ToolCallStarted { .. });
         let extra = usize::from(cut_off && starts(&whole[..kept]) == TRIES);
         assert_eq!(starts(&resumed), TRIES + extra, "{kept}");
         assert_eq!(starts(&whole[..kept]) + runs.load(Ordering::SeqCst), TRIES + extra, "{kept}");
@@ -267,13 +267,13 @@ async fn tool_retry_count_survives_a_kill_at_any_record() {
 const TRIES: usize = 3;
 
 fn starts(records: &[Arc<Record>]) -> usize {
-    records.iter().filter(|r| matches!(r.body, RecordBody::ToolStarted { .. })).count()
+    records.iter().filter(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).count()
 }
 
 /// What the model read of the last call.
 fn last_result(records: &[Arc<Record>]) -> String {
     let result = records.iter().rev().find_map(|r| match &r.body {
-        RecordBody::ToolFinished { result, .. } => Some(result.text()),
+        RecordBody::ToolCallFinished { result, .. } => Some(result.text()),
         _ => None,
     });
     result.expect("a result")

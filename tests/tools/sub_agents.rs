@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon, ArchonBuilder, Outcome, RunOptions, SubAgentTool,
     react_loop::{Replay, replay},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         BoxFuture, Durability, ExecutionLimits, Journal, JournalError, Lease, LimitReached, Message,
@@ -51,7 +51,7 @@ fn researcher() -> (ArchonBuilder, FnProvider) {
 }
 
 /// An agent that makes these calls in its first turn and then answers.
-fn boss(journal: &MemoryJournal, tool: SubAgentTool, calls: Vec<Value>) -> (ArchonBuilder, FnProvider) {
+fn boss(journal: &InMemoryJournal, tool: SubAgentTool, calls: Vec<Value>) -> (ArchonBuilder, FnProvider) {
     let name = archon::Tool::spec(&tool).name.clone();
     let provider = FnProvider::new(move |_, request| {
         metered(match results(request) {
@@ -73,7 +73,7 @@ fn named(run: &str) -> RunOptions {
     options
 }
 
-async fn log(journal: &MemoryJournal, run: &str) -> Vec<Arc<Record>> {
+async fn log(journal: &InMemoryJournal, run: &str) -> Vec<Arc<Record>> {
     journal.read(&RunId::new(run)).await.unwrap()
 }
 
@@ -86,7 +86,7 @@ fn start(log: &[Arc<Record>]) -> &RunStarted {
 
 fn leases(log: &[Arc<Record>]) -> Vec<Lease> {
     let lease = |r: &Arc<Record>| match &r.body {
-        RecordBody::Granted { lease, .. } => Some(*lease),
+        RecordBody::LeaseGranted { lease, .. } => Some(*lease),
         _ => None,
     };
     log.iter().filter_map(lease).collect()
@@ -94,7 +94,7 @@ fn leases(log: &[Arc<Record>]) -> Vec<Lease> {
 
 fn settled(log: &[Arc<Record>]) -> Vec<Spending> {
     let spent = |r: &Arc<Record>| match &r.body {
-        RecordBody::Settled { spent, .. } => Some(*spent),
+        RecordBody::LeaseSettled { spent, .. } => Some(*spent),
         _ => None,
     };
     log.iter().filter_map(spent).collect()
@@ -102,7 +102,7 @@ fn settled(log: &[Arc<Record>]) -> Vec<Spending> {
 
 fn finished(log: &[Arc<Record>]) -> Vec<ToolResult> {
     let result = |r: &Arc<Record>| match &r.body {
-        RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+        RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
             Some(ToolResult::clone(result))
         }
         _ => None,
@@ -111,8 +111,8 @@ fn finished(log: &[Arc<Record>]) -> Vec<ToolResult> {
 }
 
 /// One call of a sub-agent in a run named `boss`, and what it came to.
-async fn one_call(tool: SubAgentTool, call: Value) -> (MemoryJournal, Outcome, ToolResult) {
-    let journal = MemoryJournal::new();
+async fn one_call(tool: SubAgentTool, call: Value) -> (InMemoryJournal, Outcome, ToolResult) {
+    let journal = InMemoryJournal::new();
     let agent = boss(&journal, tool, vec![call]).0.build().unwrap();
     let outcome = agent.run_with("How many people live in Paris?", named("boss")).await.ended();
     let result = finished(&log(&journal, "boss").await).remove(0);
@@ -122,7 +122,7 @@ async fn one_call(tool: SubAgentTool, call: Value) -> (MemoryJournal, Outcome, T
 // spec: A-45, MA-28, R-32, R-33, S-04
 #[tokio::test]
 async fn a_call_of_a_sub_agent_is_a_run_of_its_own_that_is_linked_both_ways() {
-    let (journal, sink) = (MemoryJournal::new(), RecordingSink::new());
+    let (journal, sink) = (InMemoryJournal::new(), RecordingSink::new());
     let (child, child_model) = researcher();
     let tool = SubAgentTool::new("researcher", child.agent_id("agent_r").build().unwrap());
     let agent = boss(&journal, tool, vec![json!({"task": "Count the people of Paris."})]).0;
@@ -140,9 +140,9 @@ async fn a_call_of_a_sub_agent_is_a_run_of_its_own_that_is_linked_both_ways() {
     assert_ne!(child.session, parent.session);
     assert_eq!(child.loop_id.as_str(), format!("{}.sub.1", child.session));
     assert_eq!(parent.loop_id.as_str(), format!("{}.test-large.1", parent.session));
-    assert_eq!(child.first_turn, TurnTrigger::SubAgent);
+    assert_eq!(child.first_trigger, TurnTrigger::SubAgent);
     let started = parent_log.iter().find_map(|r| match &r.body {
-        RecordBody::ToolStarted { child_run, .. } => child_run.clone(),
+        RecordBody::ToolCallStarted { child_run, .. } => child_run.clone(),
         _ => None,
     });
     assert_eq!(started, Some(child.run.clone()));
@@ -210,11 +210,11 @@ async fn stopped_sub_agent_reports_it_to_its_caller() {
 }
 
 /// Three levels: `boss` calls `middle`, which calls `leaf`.
-async fn three_levels(max_depth: u32) -> (MemoryJournal, FnProvider, Outcome) {
-    let journal = MemoryJournal::new();
+async fn three_levels(max_depth: u32) -> (InMemoryJournal, FnProvider, Outcome) {
+    let journal = InMemoryJournal::new();
     let leaf = SubAgentTool::new("leaf", researcher().0.build().unwrap());
     // Whether it is told of the tool or not, the model calls it.
-    let (middle, middle_model) = boss(&MemoryJournal::new(), leaf, vec![json!({"task": "deeper"})]);
+    let (middle, middle_model) = boss(&InMemoryJournal::new(), leaf, vec![json!({"task": "deeper"})]);
     let tool = SubAgentTool::new("middle", middle.build().unwrap());
     let mut limits = ExecutionLimits::default();
     limits.max_depth = max_depth;
@@ -247,7 +247,7 @@ async fn a_sub_agent_calls_no_others_unless_the_depth_allows_it() {
 // spec: R-14, MA-28
 #[tokio::test]
 async fn sub_agents_share_the_remaining_budget_and_return_unused_leases() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let tool = SubAgentTool::new("researcher", researcher().0.build().unwrap());
     let provider = FnProvider::new(|_, request: &Request| {
         let task = |n| ask("researcher", n, json!({"task": format!("part {n}")}));
@@ -258,7 +258,7 @@ async fn sub_agents_share_the_remaining_budget_and_return_unused_leases() {
         })
     });
     let mut limits = ExecutionLimits::default();
-    (limits.max_cost, limits.max_total_tokens) = (Some(1_000_000), 30_110);
+    (limits.max_cost_micros, limits.max_total_tokens) = (Some(1_000_000), 30_110);
     let agent = Archon::builder()
         .provider(Arc::new(provider), "large")
         .price(price())
@@ -270,18 +270,19 @@ async fn sub_agents_share_the_remaining_budget_and_return_unused_leases() {
     let outcome = agent.run_with("Work.", named("boss")).await.ended();
     let parent = log(&journal, "boss").await;
     let granted = leases(&parent);
-    let (tokens, costs): (Vec<_>, Vec<_>) = granted.iter().map(|l| (l.tokens, l.cost.unwrap())).unzip();
+    let (tokens, costs): (Vec<_>, Vec<_>) =
+        granted.iter().map(|l| (l.tokens, l.cost_micros.unwrap())).unzip();
     // 30,000 are left after the first answer; 110 for each child and for the second answer are spent then.
     assert_eq!(tokens, [10_000, 10_000, 10_000, 30_000 - 4 * 110]);
     let third = (1_000_000 - COST) / 3;
     assert_eq!(costs[..2], [third, third]);
     assert_eq!(costs[3], 1_000_000 - 5 * COST);
     assert_eq!(settled(&parent), [Spending::new(110, COST); 4]);
-    assert_eq!(outcome.delegated, Spending::new(440, 4 * COST));
-    assert_eq!((outcome.usage.total(), outcome.cost), (330, Some(3 * COST)), "its own calls");
+    assert_eq!(outcome.child_spending, Spending::new(440, 4 * COST));
+    assert_eq!((outcome.usage.total(), outcome.cost_micros), (330, Some(3 * COST)), "its own calls");
     let child = log(&journal, "boss.0-1").await;
     let limits = &start(&child).config.limits;
-    assert_eq!((limits.max_total_tokens, limits.max_cost), (10_000, Some(third)));
+    assert_eq!((limits.max_total_tokens, limits.max_cost_micros), (10_000, Some(third)));
     for run in ["boss", "boss.0-1"] {
         assert!(replay(&journal, &RunId::new(run)).await.unwrap().is_identical(), "{run}");
     }
@@ -292,9 +293,9 @@ async fn a_lease_that_was_altered_is_found_by_replay() {
     let (journal, ..) =
         one_call(SubAgentTool::new("r", researcher().0.build().unwrap()), json!({"task": "t"})).await;
     let mut records = log(&journal, "boss").await;
-    let at = records.iter().position(|r| matches!(r.body, RecordBody::Granted { .. })).unwrap();
+    let at = records.iter().position(|r| matches!(r.body, RecordBody::LeaseGranted { .. })).unwrap();
     let mut altered = Record::clone(&records[at]);
-    if let RecordBody::Granted { lease, .. } = &mut altered.body {
+    if let RecordBody::LeaseGranted { lease, .. } = &mut altered.body {
         lease.tokens += 1;
     }
     records[at] = Arc::new(altered);
@@ -308,9 +309,9 @@ async fn a_lease_that_was_altered_is_found_by_replay() {
 async fn a_sub_agent_without_a_price_is_not_started_on_limited_money() {
     let provider = FnProvider::new(|_, _| FnProvider::text("free?"));
     let child = Archon::builder().provider(Arc::new(provider.clone()), "small").build().unwrap();
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let mut limits = ExecutionLimits::default();
-    limits.max_cost = Some(1_000_000);
+    limits.max_cost_micros = Some(1_000_000);
     let tool = SubAgentTool::new("r", child);
     let agent = boss(&journal, tool, vec![json!({"task": "t"})]).0.limits(limits).build().unwrap();
     agent.run_with("Work.", named("boss")).await.ended();
@@ -321,8 +322,8 @@ async fn a_sub_agent_without_a_price_is_not_started_on_limited_money() {
     assert_eq!(settled(&parent), [Spending::default()]);
 }
 
-async fn copied<'a>(logs: impl IntoIterator<Item = (&'a str, &'a [Arc<Record>])>) -> MemoryJournal {
-    let journal = MemoryJournal::new();
+async fn copied<'a>(logs: impl IntoIterator<Item = (&'a str, &'a [Arc<Record>])>) -> InMemoryJournal {
+    let journal = InMemoryJournal::new();
     for (run, records) in logs {
         let mut open = journal.open(&RunId::new(run), OpenMode::Create).await.unwrap();
         open.writer.append(records, Durability::Synced).await.unwrap();
@@ -331,9 +332,9 @@ async fn copied<'a>(logs: impl IntoIterator<Item = (&'a str, &'a [Arc<Record>])>
 }
 
 /// A caller that was cut off while its call ran, taken up; `child` are the records that its child had.
-async fn taken_up(whole: &MemoryJournal, child: usize) -> (MemoryJournal, FnProvider) {
+async fn taken_up(whole: &InMemoryJournal, child: usize) -> (InMemoryJournal, FnProvider) {
     let (parent, called) = (log(whole, "boss").await, log(whole, "boss.0-0").await);
-    let started = parent.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let started = parent.iter().position(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).unwrap();
     let child = (child > 0).then_some(("boss.0-0", &called[..child]));
     let journal = copied([("boss", &parent[..=started])].into_iter().chain(child)).await;
     let (again, model) = researcher();
@@ -365,7 +366,7 @@ async fn resumed_caller_finds_its_child_run_and_does_not_repeat_it() {
         // Ended, or answered: nobody asks again. Everything else is asked once more.
         let answered = log(&whole, "boss.0-0").await[..child]
             .iter()
-            .any(|r| matches!(r.body, RecordBody::ModelAnswered { .. }));
+            .any(|r| matches!(r.body, RecordBody::ModelCallFinished { .. }));
         assert_eq!(model.requests().len(), usize::from(!answered), "{child} records");
         let called = log(&journal, "boss.0-0").await;
         assert_eq!(called.iter().filter(|r| matches!(r.body, RecordBody::RunStarted(_))).count(), 1);
@@ -375,7 +376,7 @@ async fn resumed_caller_finds_its_child_run_and_does_not_repeat_it() {
 
 #[tokio::test]
 async fn a_run_of_the_same_name_is_not_taken_for_the_sub_agents() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let (other, _) = researcher();
     let other = other.journal(Arc::new(journal.clone())).build().unwrap();
     other.run_with("Something else.", named("boss.0-0")).await.ended();
@@ -387,7 +388,7 @@ async fn a_run_of_the_same_name_is_not_taken_for_the_sub_agents() {
 }
 
 /// A journal that does not append at once, as one on a disk.
-struct Slow(MemoryJournal);
+struct Slow(InMemoryJournal);
 
 struct SlowWriter(Box<dyn RunWriter>);
 
@@ -424,7 +425,7 @@ impl RunWriter for SlowWriter {
 // spec: MA-28
 #[tokio::test]
 async fn cancel_of_a_caller_cancels_its_child_run_and_both_can_be_resumed() {
-    let (journal, (began, waiting)) = (MemoryJournal::new(), tokio::sync::mpsc::unbounded_channel());
+    let (journal, (began, waiting)) = (InMemoryJournal::new(), tokio::sync::mpsc::unbounded_channel());
     let mut waiting = waiting;
     let spec = ToolSpec::new("wait", "Waits.", json!({"type": "object"}))
         .with_annotations(ToolAnnotations::read_only());

@@ -139,8 +139,8 @@ fn price(model: &Value, field: &str) -> Option<Value> {
 
 /// Converts the price of one token to that of a million, rounded to millionths of a dollar, our finest unit.
 fn dollars(of_one: f64) -> Value {
-    let millionths = (of_one * 1e12).round();
-    (millionths / 1e6).into()
+    let micros = (of_one * 1e12).round();
+    (micros / 1e6).into()
 }
 
 #[cfg(test)]

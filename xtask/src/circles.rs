@@ -1,6 +1,6 @@
 //! Finds the files of a crate that import each other in a circle. In each folder the files are siblings: a file
-//! counts together with the folder of its name, and `lib.rs` or `x.rs` is the face of its folder, which may import
-//! all of it. An import counts for the module that defines the item; a `pub use` is only followed.
+//! counts together with the folder of its name, and `lib.rs` or the file named like a folder is its face, which
+//! may import all of it. An import counts for the module that defines the item; a `pub use` is only followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;

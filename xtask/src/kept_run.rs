@@ -27,7 +27,7 @@ pub(crate) fn check_newest(archon: &str, options: &[&str], tool: &str, text: &st
 fn is_right(log: &str, tool: &str, text: &str) -> bool {
     let records: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let of = |kind: &'static str| records.iter().filter(move |record| record["type"] == kind);
-    let called = of("model_answered")
+    let called = of("model_call_finished")
         .filter_map(|record| record["message"]["content"].as_array())
         .flatten()
         .any(|part| part["type"] == "toolCall" && part["name"] == tool);
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_right_answer_comes_from_the_tool() {
-        let asked = r#"{"type": "model_answered", "message": {"content": [{"type": "toolCall", "name": "calculator"}]}}"#;
+        let asked = r#"{"type": "model_call_finished", "message": {"content": [{"type": "toolCall", "name": "calculator"}]}}"#;
         let right = |log: &str| is_right(log, "calculator", "30");
         let said = |answer: &str| format!(r#"{{"type": "run_finished", "answer": "{answer}"}}"#);
         assert!(right(&format!("{asked}\n{}", said("15% of 200 is 30."))));

@@ -13,6 +13,7 @@ mod book;
 mod callgrind;
 mod catalogue;
 mod ci;
+mod circles;
 mod codegen;
 mod command_line;
 mod conformance;
@@ -79,7 +80,7 @@ const COMMANDS: &[Command] = &[
         about: "from a fresh clone to what an agent can do, proven",
         run: demo::run,
     },
-    Command { name: "layers", usage: "", about: "edges between crates against the table", run: layers::run },
+    Command { name: "layers", usage: "", about: "edges between crates, circles in them", run: layers::run },
     Command {
         name: "tidy",
         usage: "",

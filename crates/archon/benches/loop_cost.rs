@@ -173,27 +173,27 @@ fn long_log() -> Vec<Arc<Record>> {
         let next = match log.machine.next() {
             Next::AwaitPrompt => {
                 let message = Message::user("Add the numbers.", Timestamp::default()).into();
-                RecordBody::Prompted { message, source: PromptSource::Prompt }
+                RecordBody::MessageAdded { message, source: PromptSource::Prompt }
             }
             Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                 let request_hash = format!("{turn:016x}");
-                log.push(RecordBody::ModelAsked { command, attempt, turn, request_hash });
+                log.push(RecordBody::ModelCallStarted { command, attempt, turn, request_hash });
                 let call =
                     ToolCall::new(format!("call_{turn:024}"), "add", serde_json::json!({"a": turn, "b": 1}));
                 let content = vec![Content::text("I will add the next number."), Content::from(call)];
                 let message =
                     AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
-                RecordBody::ModelAnswered { command, attempt, message: Box::new(message) }
+                RecordBody::ModelCallFinished { command, attempt, message: Box::new(message) }
             }
             Next::Do(ReactTask::RunCalls) => {
                 let call = log.machine.calls()[0].id;
-                log.push(RecordBody::ToolStarted {
+                log.push(RecordBody::ToolCallStarted {
                     call,
                     attempt: 0,
                     effect: Effect::ReadOnly,
                     child_run: None,
                 });
-                RecordBody::ToolFinished { call, result: Arc::new(ToolResult::success("42")) }
+                RecordBody::ToolCallFinished { call, result: Arc::new(ToolResult::success("42")) }
             }
             Next::Append(body) => body,
             other => panic!("{other:?}"),

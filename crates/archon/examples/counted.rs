@@ -137,13 +137,13 @@ async fn append(n: usize) -> Result<()> {
     for seq in 0..n {
         let body = if seq == 0 {
             json!({
-                "type": "run_started", "format": 1, "kind": "loop", "run": "run", "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
-                "tenant": "local", "origin": { "kind": "prompt" }, "first_turn": "user",
+                "type": "run_started", "format": 2, "kind": "loop", "run": "run", "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
+                "tenant": "local", "origin": { "kind": "prompt" }, "first_trigger": "user",
                 "config": { "provider": "openai", "model": "m", "system": "Be brief." },
             })
         } else {
             json!({
-                "type": "tool_finished", "call": { "command": seq, "index": 0 },
+                "type": "tool_call_finished", "call": { "command": seq, "index": 0 },
                 "result": { "content": [{ "type": "text", "text": "fn function() {}\n".repeat(4) }] },
             })
         };

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::Duration};
 
 use archon::{
     Archon, SystemClock,
-    orchestrator::{Desk, TeamOptions, sample_roles},
+    orchestrator::{TeamDesk, TeamOptions, sample_roles},
     providers::{ScriptedProvider, Step},
     types::{
         CallId, ConflictStrategy, Heartbeat, Json, Member, Message, PlanError, Planner, PlanningContext,
@@ -26,7 +26,7 @@ async fn main() -> anyhow::Result<()> {
 
 /// What the team did, a line for each thing, and its answer.
 pub(crate) async fn story() -> anyhow::Result<String> {
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let editor = agent("editor", &desk, edits)?;
     let mut options = TeamOptions::default();
     options.roles = sample_roles();
@@ -34,7 +34,7 @@ pub(crate) async fn story() -> anyhow::Result<String> {
     options.settings.reviewer = Some("quality_analyst".to_owned());
     // Whoever says nothing for so long is lost. Three times five seconds by default.
     options.settings.heartbeat = Heartbeat::Events;
-    (options.settings.beat_ms, options.settings.missed_beats) = (300, 3);
+    (options.settings.heartbeat_ms, options.settings.missed_heartbeats) = (300, 3);
     let team = editor
         .team_with(Arc::new(Plan), options)
         .with(|team| team.with_desk(desk.clone()))
@@ -75,7 +75,7 @@ impl Planner for Plan {
 }
 
 /// An agent with the tools of its team's desk, whose model says what `says` makes of what it reads.
-fn agent(id: &str, desk: &Desk, says: fn(&Read) -> Step) -> Result<Archon, archon::BuildError> {
+fn agent(id: &str, desk: &TeamDesk, says: fn(&Read) -> Step) -> Result<Archon, archon::BuildError> {
     let step = Step::reply(move |request| says(&Read::of(request)));
     let model = ScriptedProvider::new(vec![step; 16]).with_clock(Arc::new(SystemClock));
     Archon::builder().provider(Arc::new(model), "scripted").agent_id(id).tools(desk.tools()).build()
@@ -187,7 +187,7 @@ impl Teller {
     fn record(&mut self, record: &Record) {
         match &record.body {
             RecordBody::Team(team) => self.team(team),
-            RecordBody::ToolFinished { call, result } => {
+            RecordBody::ToolCallFinished { call, result } => {
                 let who = self.who(*call);
                 let text = result.text();
                 let said = serde_json::from_str::<Json>(&text).ok().map(|json| plain(&json["result"]));
@@ -203,19 +203,21 @@ impl Teller {
                 self.hands.insert(*call, member.to_string());
                 self.line(member.as_str(), format!("gets: {task}"));
             }
-            TeamRecord::Shared { by, key, value, .. } => {
+            TeamRecord::ValueShared { writer: by, key, value, .. } => {
                 self.line(&self.who(*by), format!("shares {key}: {}", plain(value)));
             }
-            TeamRecord::TakenBack { call, .. } => {
+            TeamRecord::DelegationRevoked { call, .. } => {
                 self.line(&self.who(*call), "fell silent, and loses its work")
             }
-            TeamRecord::Requested { by, task, to } => self.line(&self.who(*by), format!("asks {to}: {task}")),
-            TeamRecord::Conflict { key, claims, .. } => {
+            TeamRecord::DelegationRequested { requester: by, task, assignee: to } => {
+                self.line(&self.who(*by), format!("asks {to}: {task}"))
+            }
+            TeamRecord::ConflictFound { key, claims, .. } => {
                 let all: Vec<_> =
                     claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
                 self.line("team", format!("finds a contradiction about {key}: {}", all.join(", ")));
             }
-            TeamRecord::Settled { value, how, .. } => {
+            TeamRecord::ConflictResolved { value, resolution: how, .. } => {
                 self.line("team", format!("settles it: {value} ({how})"))
             }
             _ => {}

@@ -14,10 +14,10 @@ use std::{
 };
 
 use archon::{
-    AnswerForm, Archon, Event, Journal, RunError, RunId, Runs, Sweeping, Typed,
+    Archon, Event, Journal, OutputSchema, RunError, RunId, Runs, Sweeping, Typed,
     providers::{ScriptedProvider, Step},
     schemars::{self, JsonSchema},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tool,
     types::{
         Answer, AnswerRuns, AskLater, ExecutionLimits, Message, Request, StartRun, StartRuns, Started,
@@ -59,7 +59,7 @@ impl Service {
         };
         // The ids stand in the logs: after a restart, runs are resumed by them.
         let desk = agent("desk").tool(refund(ledger)).approver(AskLater).build()?;
-        let sorter = agent("sorter").build()?.answering(AnswerForm::of::<Ticket>());
+        let sorter = agent("sorter").build()?.answering(OutputSchema::of::<Ticket>());
         let limits = desk.limits().clone().with_max_turns(8).with_max_total_tokens(50_000);
         let runs = Runs::new(desk).with_agent(sorter.run_agent());
         let _sweeping = runs.keep_sweeping(Duration::from_secs(60));
@@ -157,7 +157,7 @@ pub(crate) async fn story() -> Result<String, RunError> {
         let _ = writeln!(told, "{request:<42} {status}  {body}");
     };
     // Of files: `JsonlJournal::open("data")`, or `SqliteJournal::open("runs.db")`.
-    let (journal, ledger) = (Arc::new(MemoryJournal::new()), Arc::new(AtomicU64::new(0)));
+    let (journal, ledger) = (Arc::new(InMemoryJournal::new()), Arc::new(AtomicU64::new(0)));
 
     let one = Service::start(journal.clone(), ledger.clone()).await?;
     let (text, refuse, queue) = ("Refund 40 cents of A-1", WhenBusy::Refuse, WhenBusy::Queue);

@@ -26,7 +26,7 @@ async fn main() -> anyhow::Result<()> {
     println!(
         "{} tokens, {} more by the accountant",
         answer.usage().total(),
-        answer.outcome().delegated.tokens
+        answer.outcome().child_spending.tokens
     );
     Ok(())
 }

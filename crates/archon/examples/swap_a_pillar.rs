@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archon::{
     Archon, Provider, RandomIds, SystemClock,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     types::{
         AskLater, AssistantMessage, CancellationToken, Clock, Content, ModelEvent, ProviderError, Request,
         StopReason,
@@ -45,7 +45,7 @@ impl Provider for Counting {
 async fn main() -> anyhow::Result<()> {
     let agent = Archon::builder()
         .provider(Arc::new(Counting), "any")
-        .journal(Arc::new(MemoryJournal::new()))
+        .journal(Arc::new(InMemoryJournal::new()))
         .approver(AskLater)
         .clock(Arc::new(SystemClock))
         .ids(Arc::new(RandomIds))

@@ -30,7 +30,7 @@ async fn main() -> Result<(), RunError> {
             println!("{days} days in {city}, after {} turns", trip.outcome.turns);
         }
         // The error says what did not fit, and where.
-        Err(error) if error.kind() == Some(FailureKind::Form) => println!("{error}"),
+        Err(error) if error.kind() == Some(FailureKind::StructuredOutput) => println!("{error}"),
         Err(error) => return Err(error),
     }
     Ok(())

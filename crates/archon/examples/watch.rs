@@ -25,7 +25,7 @@ async fn main() -> anyhow::Result<()> {
                 }
             }
             Event::Record { record, .. } => {
-                if let RecordBody::ToolFinished { result, .. } = &record.body {
+                if let RecordBody::ToolCallFinished { result, .. } = &record.body {
                     println!("  tool: {}", result.text());
                 }
             }

@@ -3,7 +3,7 @@
 use archon_memory::{AgentMemory, TurnMemory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    Attributed, BoxFuture, Compaction, Context, MemoryConfig, Message, RunMemory, Told,
+    Attributed, BoxFuture, Compaction, Context, MemoryConfig, Message, RecalledText, RunMemory,
 };
 use archon_views::ErrorContext;
 
@@ -36,7 +36,7 @@ impl RunMemory for Remembering {
         context: &'a Context,
         message: &'a Message,
         window: &'a [Attributed],
-    ) -> BoxFuture<'a, Option<Told>> {
+    ) -> BoxFuture<'a, Option<RecalledText>> {
         Box::pin(self.0.recall(context, message, window))
     }
 

@@ -113,7 +113,8 @@ impl Archon {
     ) -> Result<(), RunError> {
         let Answer::Edit { arguments } = answer else { return Ok(()) };
         let name = pending.request.details.get("tool").and_then(Json::as_str).unwrap_or_default();
-        if !pending.request.path.is_empty() || !self.toolbox.specs().iter().any(|spec| spec.name == name) {
+        if !pending.request.call_path.is_empty() || !self.toolbox.specs().iter().any(|spec| spec.name == name)
+        {
             return Ok(());
         }
         let call = ToolCall::new("edit", name, arguments.clone());

@@ -10,7 +10,7 @@ use archon_types::{
     Toolbox, nearest,
 };
 
-use crate::{ArchonBuilder, AutoSave, MemoryLimit, RunError, RunOptions, auto_save::Saving};
+use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
 
 /// An agent with all its parts. Cloning is cheap, and clones share everything.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct Archon {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) auto_save: Option<AutoSave>,
-    pub(crate) memory_limit: Option<MemoryLimit>,
+    pub(crate) memory_limit: Option<ProcessMemoryLimit>,
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
 }
 
@@ -264,7 +264,7 @@ impl Archon {
     {
         context.sink = Arc::new(Both(context.sink, sink));
         match self.saving(&mut context) {
-            Some(saving) => tokio::spawn(saving.beside(work(context))),
+            Some(saving) => tokio::spawn(saving.save_while(work(context))),
             None => tokio::spawn(work(context)),
         }
     }
@@ -276,7 +276,7 @@ impl Archon {
         work: impl FnOnce(Context) -> F,
     ) -> F::Output {
         match self.saving(&mut context) {
-            Some(saving) => saving.beside(work(context)).await,
+            Some(saving) => saving.save_while(work(context)).await,
             None => work(context).await,
         }
     }
@@ -304,12 +304,16 @@ impl Agent for Archon {
         self.agent.config()
     }
 
-    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
-        self.agent.in_form(form)
+    fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        self.agent.with_output_format(form)
     }
 
-    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
-        self.agent.used(run, journal)
+    fn spending_of<'a>(
+        &'a self,
+        run: &'a RunId,
+        journal: &'a dyn Journal,
+    ) -> BoxFuture<'a, Option<Spending>> {
+        self.agent.spending_of(run, journal)
     }
 }
 

@@ -24,7 +24,7 @@ impl Archon {
         self.agent.clone().without_memory()
     }
 
-    async fn say_in(&self, turn: &NextTurn) -> Result<Reply, RunError> {
+    async fn send_in(&self, turn: &NextTurn) -> Result<Reply, RunError> {
         self.admit()?;
         let start = self.claim_ended(&turn.session, &turn.tenant).await?;
         let run = RunId::new(self.ids.fresh("run"));
@@ -39,7 +39,7 @@ impl Archon {
             _ => Speaker::Tool,
         };
         let message = Message::user(turn.message.as_str(), self.clock.now());
-        let prompt = AgentMessage::from(message).said_by(by);
+        let prompt = AgentMessage::from(message).with_speaker(by);
         let work = self.spawn(context, |_, context| async move {
             Ok(agent.start(vec![prompt], origin, &context).await?)
         });
@@ -65,7 +65,7 @@ impl Archon {
 /// [`LongTermSteps`](archon_assistant::LongTermSteps) has one for each tenant.
 impl Conversations for Archon {
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
-        Box::pin(self.say_in(turn))
+        Box::pin(self.send_in(turn))
     }
 
     fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {

@@ -85,7 +85,7 @@ pub(crate) struct Saving {
 
 impl Saving {
     /// Saves changes while `work` runs, and once more at its end.
-    pub(crate) async fn beside<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn save_while<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
         let over = CancellationToken::new();
         // Ends the task below, also when this future is dropped.
         let end = over.clone().drop_guard();
@@ -140,12 +140,12 @@ impl Sink for Saving {
         let Event::Record { record, .. } = event else { return };
         let is_news = matches!(
             record.body,
-            RecordBody::Prompted { .. }
-                | RecordBody::Restored { .. }
-                | RecordBody::ModelAnswered { .. }
-                | RecordBody::ToolFinished { .. }
-                | RecordBody::ToolRefused { .. }
-                | RecordBody::Noted { .. }
+            RecordBody::MessageAdded { .. }
+                | RecordBody::ConversationRestored { .. }
+                | RecordBody::ModelCallFinished { .. }
+                | RecordBody::ToolCallFinished { .. }
+                | RecordBody::ToolCallRefused { .. }
+                | RecordBody::HintAdded { .. }
                 | RecordBody::Summarized(_)
                 | RecordBody::RunFinished(_)
         );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_react_loop::{Fallback, ReactAgent, ReactAgentOptions};
-use archon_store::MemoryJournal;
+use archon_store::InMemoryJournal;
 use archon_tools::{CallGuard, EngineOptions, ToolEngine, ToolRegistry};
 use archon_types::{AgentId, ContextConfig, Provider, Tool, Toolbox};
 
@@ -58,7 +58,7 @@ impl ArchonBuilder {
         };
         let journal = match &self.journal {
             Some(journal) => journal.opened()?,
-            None => Arc::new(MemoryJournal::new()),
+            None => Arc::new(InMemoryJournal::new()),
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));

@@ -13,7 +13,7 @@ use archon_types::{
     ToolExecutionStrategy, ToolMode, Toolbox,
 };
 
-use crate::{AutoSave, BuildError, MemoryLimit};
+use crate::{AutoSave, BuildError, ProcessMemoryLimit};
 
 mod runs;
 
@@ -65,7 +65,7 @@ pub struct ArchonBuilder {
     pub(crate) approver: Option<Arc<dyn DynApprover>>,
     pub(crate) engine: Option<EngineOptions>,
     pub(crate) guards: Vec<Arc<dyn CallGuard>>,
-    pub(crate) memory_limit: Option<MemoryLimit>,
+    pub(crate) memory_limit: Option<ProcessMemoryLimit>,
     /// `None`: the default HTTP options.
     pub(crate) http: Option<Http>,
     pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
@@ -336,7 +336,7 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the price of the model's tokens: then outcomes have a cost, and [`ExecutionLimits::max_cost`] can
+    /// Sets the price of the model's tokens: then outcomes have a cost, and [`ExecutionLimits::max_cost_micros`] can
     /// be set.
     pub fn price(mut self, price: ModelPrice) -> Self {
         self.options.price = Some(price);
@@ -423,7 +423,7 @@ impl ArchonBuilder {
     }
 
     /// Refuses new tasks while the process uses more memory than this.
-    pub fn memory_limit(mut self, limit: MemoryLimit) -> Self {
+    pub fn process_memory_limit(mut self, limit: ProcessMemoryLimit) -> Self {
         self.memory_limit = Some(limit);
         self
     }

@@ -175,7 +175,7 @@ impl Conversation {
     /// # Errors
     /// The journal cannot take the message.
     pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
-        self.say(self.prompt_message(text), PromptSource::Steer).await
+        self.send(self.prompt_message(text), PromptSource::Steer).await
     }
 
     /// Sends a follow-up, which the model reads when the run would end. Without a run under way it waits for
@@ -184,7 +184,7 @@ impl Conversation {
     /// # Errors
     /// The journal cannot take the message.
     pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
-        self.say(self.prompt_message(text), PromptSource::FollowUp).await
+        self.send(self.prompt_message(text), PromptSource::FollowUp).await
     }
 
     /// Cancels the run under way: the model's stream and the tools end, and the conversation stays valid.
@@ -352,7 +352,7 @@ impl Conversation {
         }
     }
 
-    async fn say(&self, message: AgentMessage, source: PromptSource) -> Result<(), RunError> {
+    async fn send(&self, message: AgentMessage, source: PromptSource) -> Result<(), RunError> {
         let run = self.state().running();
         let Some(run) = run else {
             self.keep(message, source);

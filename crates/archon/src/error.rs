@@ -16,7 +16,7 @@ pub enum BuildError {
     Model(#[from] archon_providers::SetupError),
     /// A tool could not be registered.
     #[error(transparent)]
-    Tool(#[from] archon_tools::Error),
+    Tool(#[from] archon_tools::ToolSetupError),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -89,7 +89,7 @@
 //!     types::{ApprovalSettings, ExecutionLimits, OnExpiry},
 //! };
 //!
-//! let limits = ExecutionLimits::default().with_max_turns(10).with_max_cost(50_000);
+//! let limits = ExecutionLimits::default().with_max_turns(10).with_max_cost_micros(50_000);
 //! let questions = ApprovalSettings::default()
 //!     .with_timeout(Duration::from_secs(24 * 60 * 60))
 //!     .with_on_expiry(OnExpiry::Abort);
@@ -165,7 +165,7 @@ pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
 pub use error::BuildError;
 pub use handle::RunHandle;
-pub use memory_limit::MemoryLimit;
+pub use memory_limit::ProcessMemoryLimit;
 pub use parallel::{Parallel, ParallelReply};
 #[cfg(feature = "planner")]
 pub use planning::Planning;
@@ -176,7 +176,7 @@ pub use run_options::RunOptions;
 pub use runs::{AgentSource, Runs, Sweeping, TenantRuns};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;
-pub use typed::{AnswerForm, Typed};
+pub use typed::{OutputSchema, Typed};
 
 /// The derive of [`JsonSchema`](schemars::JsonSchema) that the types of [`Archon::run_typed`] need.
 pub use schemars;
@@ -193,7 +193,7 @@ pub mod prelude {
         tools::{CallGuard, EngineOptions, FnGuard, GuardedCall},
         types::{
             Answer, AnswerRuns, ApprovalRequest, Approver, AskLater, Decision, ExecutionLimits, FnApprover,
-            FnHooks, FnPlanner, Hooks, KeepRuns, Planner, StartRun, StartRuns,
+            FnHooks, FnPlanner, Hooks, ManageRuns, Planner, StartRun, StartRuns,
         },
     };
 }

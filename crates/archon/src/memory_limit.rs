@@ -8,12 +8,12 @@ type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 /// The most memory that the process may use when a task begins. Runs under way go on, and a resume is always
 /// allowed.
 #[derive(Clone)]
-pub struct MemoryLimit {
+pub struct ProcessMemoryLimit {
     pub(crate) max: u64,
     pub(crate) gauge: Arc<Gauge>,
 }
 
-impl MemoryLimit {
+impl ProcessMemoryLimit {
     /// Creates a limit of the resident memory. It is measured on Linux only; elsewhere nothing is refused.
     pub fn new(max_bytes: u64) -> Self {
         Self { max: max_bytes, gauge: Arc::new(resident_bytes) }
@@ -26,7 +26,7 @@ impl MemoryLimit {
     }
 }
 
-impl fmt::Debug for MemoryLimit {
+impl fmt::Debug for ProcessMemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryLimit").field("max", &self.max).finish_non_exhaustive()
     }

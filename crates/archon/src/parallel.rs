@@ -41,7 +41,7 @@ impl ParallelReply {
 #[derive(Clone, Debug)]
 pub struct Parallel {
     archon: Archon,
-    branches: archon_react_loop::Parallel,
+    branches: archon_react_loop::ParallelLoop,
 }
 
 impl Archon {
@@ -62,12 +62,12 @@ impl Archon {
         branches: impl IntoIterator<Item = Archon>,
         strategy: Arc<dyn EvaluationStrategy>,
     ) -> Result<Parallel, RunError> {
-        let in_form = |branch: Archon| match self.form() {
+        let in_form = |branch: Archon| match self.output_schema() {
             Some(form) => branch.answering(form).agent,
             None => branch.agent,
         };
         let agents = branches.into_iter().map(in_form).collect();
-        let branches = archon_react_loop::Parallel::new(self.journal.clone(), agents, strategy)?
+        let branches = archon_react_loop::ParallelLoop::new(self.journal.clone(), agents, strategy)?
             .with_limits(self.agent.options().limits.clone());
         Ok(Parallel { archon: self.clone(), branches })
     }
@@ -158,12 +158,12 @@ impl Parallel {
         &self.archon
     }
 
-    pub(crate) fn branches(&self) -> &archon_react_loop::Parallel {
+    pub(crate) fn branches(&self) -> &archon_react_loop::ParallelLoop {
         &self.branches
     }
 
     /// Returns the branches with the limits of one run, if it has its own.
-    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::Parallel {
+    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::ParallelLoop {
         let branches = self.branches.clone();
         match limits {
             Some(limits) => branches.with_limits(limits),

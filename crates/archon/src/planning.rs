@@ -100,13 +100,13 @@ impl Archon {
     /// As [`planning`](Self::planning), with other options.
     pub fn planning_with(&self, planner: impl Planner + 'static, options: PlanningAgentOptions) -> Planning {
         let is_small = self.is_small();
-        let worker = self.agent.clone().without_form();
+        let worker = self.agent.clone().without_output_schema();
         let workers = OwnWorkers { agent: worker.clone(), toolbox: self.toolbox.clone(), is_small };
         let mut agent = PlanningAgent::new(planner, Arc::new(worker), self.journal.clone(), options)
             .with_toolbox(self.toolbox.clone())
             .with_workers(Arc::new(workers))
             .with_conclusion(Arc::new(self.conclusion().for_forms()));
-        if let Some(form) = self.form() {
+        if let Some(form) = self.output_schema() {
             agent = form.of_plan(agent);
         }
         let agent = match self.agent.approver() {
@@ -225,7 +225,7 @@ impl Planning {
     /// holds.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
-        Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
+        Ok(self.archon.spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
     }
 
     /// Returns this agent with the limits of one run, if it has its own.
@@ -276,7 +276,7 @@ impl Planning {
         Ok(outcome)
     }
 
-    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
+    pub(crate) async fn resume_run(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
         let context = &self.archon.own(context);
         let resumed = self.agent.resume_with(more, context).await.map_err(RunError::from);
         self.archon.remember_ended(resumed, context).await

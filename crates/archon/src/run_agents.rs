@@ -118,7 +118,7 @@ impl RunAgent for crate::Planning {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
-        Box::pin(async move { self.take_up(more, context).await })
+        Box::pin(async move { self.resume_run(more, context).await })
     }
 
     fn check_answer<'a>(
@@ -160,7 +160,7 @@ impl RunAgent for crate::Teamwork {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
-        Box::pin(async move { self.take_up(more, context).await })
+        Box::pin(async move { self.resume_run(more, context).await })
     }
 }
 

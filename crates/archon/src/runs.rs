@@ -35,7 +35,7 @@ use crate::{Archon, BuildError};
 ///
 /// Its methods come from three traits: [`StartRuns`](archon_types::StartRuns) starts, resumes, lists and
 /// watches, [`AnswerRuns`](archon_types::AnswerRuns) steers, cancels and answers, and
-/// [`KeepRuns`](archon_types::KeepRuns) forks and removes. For requests of customers that name runs use
+/// [`ManageRuns`](archon_types::ManageRuns) forks and removes. For requests of customers that name runs use
 /// [`for_tenant`](Self::for_tenant).
 ///
 /// ```no_run
@@ -93,7 +93,7 @@ impl Inner {
 }
 
 /// Builds the agent of a run that no registered agent started, from its log and from settings. The first
-/// record has the agent's configuration; for a team, [`TeamRecord::Given`](archon_types::TeamRecord::Given)
+/// record has the agent's configuration; for a team, [`TeamRecord::Inputs`](archon_types::TeamRecord::Inputs)
 /// has that of each member.
 pub trait AgentSource: Send + Sync {
     /// Returns the agent for the run with this log.

@@ -39,7 +39,7 @@ impl Archon {
             let told = context.cancel.run_until_cancelled(memory.recall(context, &prompt, &window)).await;
             parts.extend(told.flatten().map(|told| told.text));
         }
-        parts.extend(said_before(&window));
+        parts.extend(history_text(&window));
         let mut place = SessionPlace::new(origin);
         (place.earlier, place.background) = (earlier.runs, parts.join("\n\n"));
         Ok(place)
@@ -52,7 +52,7 @@ impl Archon {
             return Ok(());
         }
         let records = context.journal(&self.journal).read(&context.run).await?;
-        memory.keep(context, said_in(&records), None).await;
+        memory.keep(context, messages_of_run(&records), None).await;
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl Archon {
 }
 
 /// The end of a conversation as text; `None` if it is empty.
-fn said_before(window: &[Attributed]) -> Option<String> {
+fn history_text(window: &[Attributed]) -> Option<String> {
     let mut lines = Vec::new();
     for said in window.iter().rev() {
         let who = match (said.by, &*said.message) {
@@ -124,14 +124,14 @@ fn said_before(window: &[Attributed]) -> Option<String> {
 }
 
 /// The person's question of a run, and the answer.
-fn said_in(records: &[Arc<Record>]) -> Vec<Attributed> {
+fn messages_of_run(records: &[Arc<Record>]) -> Vec<Attributed> {
     let mut said = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::Prompted { message, .. } => {
+            RecordBody::MessageAdded { message, .. } => {
                 let by = message.speaker().unwrap_or(Speaker::Person);
                 said.extend(
-                    message.as_llm().map(|prompt| Attributed::new(prompt.clone(), by).believed(by.trust())),
+                    message.as_llm().map(|prompt| Attributed::new(prompt.clone(), by).with_trust(by.trust())),
                 );
             }
             RecordBody::RunFinished(outcome) => {
@@ -140,7 +140,7 @@ fn said_in(records: &[Arc<Record>]) -> Vec<Attributed> {
                 let answer =
                     AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
                 let answer = Attributed::new(Message::Assistant(answer), Speaker::Model);
-                said.push(answer.believed(Trust::Untrusted));
+                said.push(answer.with_trust(Trust::Untrusted));
             }
             _ => {}
         }
@@ -158,11 +158,11 @@ mod tests {
     fn session_history_text_of_a_long_conversation_is_its_end() {
         let at = Timestamp::from_millis(0);
         let say = |text: String| Attributed::new(Message::user(text, at), Speaker::Person);
-        assert_eq!(said_before(&[]), None);
+        assert_eq!(history_text(&[]), None);
         let window = [say("old".repeat(LONGEST)), say("middle".to_owned()), say("new".to_owned())];
-        let text = said_before(&window).unwrap();
+        let text = history_text(&window).unwrap();
         assert_eq!(text, "The conversation so far:\nuser: middle\nuser: new");
-        let text = said_before(&window[..1]).unwrap();
+        let text = history_text(&window[..1]).unwrap();
         assert!(text.ends_with("oldold") && text.len() < LONGEST + 100);
     }
 }

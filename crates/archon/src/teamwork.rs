@@ -43,9 +43,9 @@ impl Archon {
     /// As [`team`](Self::team), with other options.
     pub fn team_with(&self, planner: impl Planner + 'static, options: TeamOptions) -> Teamwork {
         let lead = self.agent.options().agent_id.clone();
-        let agent = Arc::new(self.agent.clone().without_form());
+        let agent = Arc::new(self.agent.clone().without_output_schema());
         let mut team = Team::new(planner, self.journal.clone(), options).with_lead(lead, agent);
-        if let Some(form) = self.form() {
+        if let Some(form) = self.output_schema() {
             team = form.of_team(team);
         }
         Teamwork { archon: self.clone(), team }
@@ -138,7 +138,7 @@ impl Teamwork {
     /// holds.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
-        Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
+        Ok(self.archon.spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
     }
 
     /// Returns this team with the limits of one run, if it has its own.
@@ -189,7 +189,7 @@ impl Teamwork {
         Ok(outcome)
     }
 
-    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
+    pub(crate) async fn resume_run(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
         let context = &self.asking(self.archon.own(context));
         let resumed = self.team.resume_with(more, context).await.map_err(RunError::from);
         self.archon.remember_ended(resumed, context).await

@@ -4,7 +4,7 @@
 //! sent back within the run, with the reasons; the checks are in the log. For a plan or a team this is the
 //! combined answer at its end; results of subtasks may have any format.
 
-use archon_types::{FormCheck, Json, Outcome, Reply, ResponseFormat};
+use archon_types::{Json, Outcome, OutputCheck, Reply, ResponseFormat};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
@@ -13,9 +13,9 @@ use crate::{Archon, ParallelReply, RunError, RunHandle, RunOptions};
 
 /// The schema that answers must fit; for [`Archon::answering`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct AnswerForm {
+pub struct OutputSchema {
     format: ResponseFormat,
-    check: FormCheck,
+    check: OutputCheck,
 }
 
 /// A value, and the outcome of the run that gave it.
@@ -28,7 +28,7 @@ pub struct Typed<T> {
     pub outcome: Outcome,
 }
 
-impl AnswerForm {
+impl OutputSchema {
     /// The schema of a type. Services require an object, so any other type becomes the only field, `value`,
     /// of an object.
     pub fn of<T: JsonSchema>() -> Self {
@@ -38,7 +38,7 @@ impl AnswerForm {
     /// A schema (JSON Schema draft 2020-12), with the name that the model sees.
     pub fn new(name: impl Into<String>, schema: Json) -> Self {
         let format = ResponseFormat { name: name.into(), schema };
-        Self { format, check: FormCheck::default() }
+        Self { format, check: OutputCheck::default() }
     }
 
     /// Sets how many answers that do not fit are sent back; 2 by default.
@@ -49,17 +49,17 @@ impl AnswerForm {
 
     #[cfg(feature = "planner")]
     pub(crate) fn of_plan(self, agent: archon_planner::PlanningAgent) -> archon_planner::PlanningAgent {
-        agent.with_form(self.format, self.check)
+        agent.with_output_schema(self.format, self.check)
     }
 
     #[cfg(feature = "orchestrator")]
     pub(crate) fn of_team(self, team: archon_orchestrator::Team) -> archon_orchestrator::Team {
-        team.with_form(self.format, self.check)
+        team.with_output_schema(self.format, self.check)
     }
 }
 
 impl<T: DeserializeOwned + JsonSchema> Typed<T> {
-    /// Reads the answer of a run that was started with [`AnswerForm::of`] this type: of a loop, a plan or a
+    /// Reads the answer of a run that was started with [`OutputSchema::of`] this type: of a loop, a plan or a
     /// team, resumed or not. The last text at a limit counts as an answer if it fits; see
     /// [`Outcome::status`].
     ///
@@ -87,16 +87,16 @@ impl Archon {
     /// another agent, and the answers of its plans (`planning`, `run_task`), teams (`team`) and parallel
     /// loops ([`parallel`](Self::parallel), in which each branch must fit the schema). It does not hold for
     /// subtasks of a plan or jobs of a team.
-    pub fn answering(&self, form: AnswerForm) -> Self {
+    pub fn answering(&self, form: OutputSchema) -> Self {
         let mut archon = self.clone();
-        archon.agent = archon.agent.with_form(form.format, form.check);
+        archon.agent = archon.agent.with_output_schema(form.format, form.check);
         archon
     }
 
     /// Returns the schema of this agent's answers, if it has one.
-    pub(crate) fn form(&self) -> Option<AnswerForm> {
+    pub(crate) fn output_schema(&self) -> Option<OutputSchema> {
         let own = self.agent.options();
-        Some(AnswerForm { format: own.form()?.clone(), check: own.form_check? })
+        Some(OutputSchema { format: own.output_format()?.clone(), check: own.form_check? })
     }
 
     /// Works on a task until there is an answer that is a `T`, in a session of its own.
@@ -121,7 +121,7 @@ impl Archon {
     ///
     /// # Errors
     /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
-    /// kind [`Form`](archon_types::FailureKind::Form).
+    /// kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput).
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -142,7 +142,7 @@ impl Archon {
     where
         T: DeserializeOwned + JsonSchema,
     {
-        Typed::of(self.answering(AnswerForm::of::<T>()).run_with(task, options).await?)
+        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
     }
 }
 
@@ -155,7 +155,7 @@ impl crate::Planning {
     /// If the last results are the answer as they are, they must fit; this agent's model is asked only if
     /// they do not. A conclusion of your own ([`with`](Self::with)) gets the schema, and its answer must fit,
     /// too.
-    pub fn answering(&self, form: AnswerForm) -> Self {
+    pub fn answering(&self, form: OutputSchema) -> Self {
         self.clone().with(|agent| form.of_plan(agent))
     }
 
@@ -181,7 +181,7 @@ impl crate::Planning {
     ///
     /// # Errors
     /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
-    /// kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
+    /// kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput); resuming the run tries again.
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -202,7 +202,7 @@ impl crate::Planning {
     where
         T: DeserializeOwned + JsonSchema,
     {
-        Typed::of(self.answering(AnswerForm::of::<T>()).run_with(task, options).await?)
+        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
     }
 }
 
@@ -211,7 +211,7 @@ impl crate::Teamwork {
     /// Returns this team with structured output: the lead's combined answer must be JSON of this schema. If
     /// it does not fit, the lead answers again, with the reasons; after the last retry the run fails, with
     /// the places that do not fit. Members may answer anything, and a reviewer sees only answers that fit.
-    pub fn answering(&self, form: AnswerForm) -> Self {
+    pub fn answering(&self, form: OutputSchema) -> Self {
         self.clone().with(|team| form.of_team(team))
     }
 
@@ -235,7 +235,7 @@ impl crate::Teamwork {
     ///
     /// # Errors
     /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
-    /// kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
+    /// kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput); resuming the run tries again.
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -256,7 +256,7 @@ impl crate::Teamwork {
     where
         T: DeserializeOwned + JsonSchema,
     {
-        Typed::of(self.answering(AnswerForm::of::<T>()).run_with(task, options).await?)
+        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
     }
 }
 

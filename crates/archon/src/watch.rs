@@ -98,13 +98,14 @@ fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
         match (&mut before.kind, &delta.kind) {
             (DeltaKind::Text { text }, DeltaKind::Text { text: more })
             | (DeltaKind::Thinking { text }, DeltaKind::Thinking { text: more }) => text.push_str(more),
-            (DeltaKind::Arguments { index, text, .. }, DeltaKind::Arguments { index: i, text: more, .. })
-                if index == i =>
-            {
+            (
+                DeltaKind::ToolCallArguments { index, text, .. },
+                DeltaKind::ToolCallArguments { index: i, text: more, .. },
+            ) if index == i => {
                 text.push_str(more);
             }
-            (DeltaKind::Progress { call, .. }, DeltaKind::Progress { call: c, .. })
-            | (DeltaKind::Partial { call, .. }, DeltaKind::Partial { call: c, .. })
+            (DeltaKind::ToolProgress { call, .. }, DeltaKind::ToolProgress { call: c, .. })
+            | (DeltaKind::ToolPartialResult { call, .. }, DeltaKind::ToolPartialResult { call: c, .. })
                 if call == c =>
             {
                 *before = delta;
@@ -191,9 +192,12 @@ mod tests {
             for index in 0..2 {
                 let text = format!("{n},");
                 let call = CallId::new(CommandId(0), index);
-                sink.emit(delta(DeltaKind::Arguments { index, id: "c".into(), text: text.clone() }));
-                sink.emit(delta(DeltaKind::Progress { call, text: text.clone() }));
-                sink.emit(delta(DeltaKind::Partial { call, result: Box::new(ToolResult::success(text)) }));
+                sink.emit(delta(DeltaKind::ToolCallArguments { index, id: "c".into(), text: text.clone() }));
+                sink.emit(delta(DeltaKind::ToolProgress { call, text: text.clone() }));
+                sink.emit(delta(DeltaKind::ToolPartialResult {
+                    call,
+                    result: Box::new(ToolResult::success(text)),
+                }));
             }
         }
         drop(sink);
@@ -208,15 +212,15 @@ mod tests {
             let text: String = events
                 .iter()
                 .filter_map(|kind| match kind {
-                    DeltaKind::Arguments { index: i, text, .. } if *i == index => Some(text.as_str()),
+                    DeltaKind::ToolCallArguments { index: i, text, .. } if *i == index => Some(text.as_str()),
                     _ => None,
                 })
                 .collect();
             assert_eq!(text, whole);
             let newest =
-                |kind: &&DeltaKind| matches!(kind, DeltaKind::Progress { call: c, .. } if *c == call);
+                |kind: &&DeltaKind| matches!(kind, DeltaKind::ToolProgress { call: c, .. } if *c == call);
             let progress = events.iter().rfind(newest);
-            assert_eq!(progress, Some(&DeltaKind::Progress { call, text: "999,".into() }));
+            assert_eq!(progress, Some(&DeltaKind::ToolProgress { call, text: "999,".into() }));
         }
     }
 

@@ -10,10 +10,11 @@ use std::sync::{
 use archon::{
     Archon, OutcomeStatus, RunOptions, SessionId, Tool, ToolResult,
     orchestrator::{
-        Assistant, AssistantReply, Conversations, Incoming, LongTermSteps, MemoryIndex, NextTurn, PlainSteps,
+        Assistant, AssistantReply, Conversations, InMemoryPoolIndex, Incoming, LongTermSteps, NextTurn,
+        PlainSteps,
     },
     react_loop::replay,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         AskLater, BoxFuture, Inbox, Journal, JournalError, Json, LongTerm, MemoryEntry, MemoryError,
@@ -27,7 +28,7 @@ use serde_json::json;
 /// What an assistant and its people have done.
 #[derive(Clone)]
 struct World {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     clock: VirtualClock,
     model: FnProvider,
     /// Who was written to, on whose behalf.
@@ -45,7 +46,7 @@ impl World {
             Some(last @ Message::ToolResult(_)) => FnProvider::text(&last.text()),
             _ => FnProvider::text(&format!("I see {}.", texts_of(request).join(", "))),
         });
-        Self { journal: MemoryJournal::new(), clock: VirtualClock::new(), model, sent: Arc::default() }
+        Self { journal: InMemoryJournal::new(), clock: VirtualClock::new(), model, sent: Arc::default() }
     }
 
     /// The agent, in a process of its own.
@@ -82,7 +83,7 @@ impl World {
     }
 
     fn assistant_of(&self, archon: Archon) -> Assistant {
-        let pool = archon.pool(Arc::new(MemoryIndex::default()));
+        let pool = archon.pool(Arc::new(InMemoryPoolIndex::default()));
         let assistant =
             Assistant::new("You are Koi.", Arc::new(archon.clone()), pool, Arc::new(self.clock.clone()));
         assistant.with_capabilities(&archon.toolbox().specs())
@@ -244,7 +245,7 @@ async fn assistant_does_not_use_the_agents_shared_memory() {
 /// A journal that counts what is read out of it: records of logs, and heads of runs.
 #[derive(Clone)]
 struct Counted {
-    inner: MemoryJournal,
+    inner: InMemoryJournal,
     read: Arc<AtomicUsize>,
 }
 

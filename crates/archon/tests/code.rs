@@ -175,7 +175,7 @@ async fn an_agent_runs_a_program_and_its_log_has_one_call() {
     let finished: Vec<Json> = records
         .iter()
         .filter_map(|record| match &record.body {
-            RecordBody::ToolFinished { result, .. } => result.metadata.get("value").cloned(),
+            RecordBody::ToolCallFinished { result, .. } => result.metadata.get("value").cloned(),
             _ => None,
         })
         .collect();

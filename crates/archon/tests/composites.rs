@@ -10,7 +10,7 @@ use std::sync::{
 use archon::{
     Archon, OutcomeStatus,
     providers::{ScriptedProvider, Step},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tool,
     tools::{Composite, ToolEngine, ToolNode, ToolRegistry},
     types::{Answer, AskLater},
@@ -31,7 +31,7 @@ async fn send_email(#[state] sent: &Arc<AtomicU64>, to: String) -> String {
 // spec: EX-02
 #[tokio::test]
 async fn composite_with_a_careful_step_waits_for_consent_and_goes_on_in_another_process() {
-    let (journal, sent) = (MemoryJournal::new(), Arc::<AtomicU64>::default());
+    let (journal, sent) = (InMemoryJournal::new(), Arc::<AtomicU64>::default());
     let agent = |steps: Vec<Step>| {
         let registry = ToolRegistry::new();
         registry.register(send_email(sent.clone())).unwrap();

@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use archon::{
     Archon, RunId, RunOptions, SystemClock,
-    mcp::{McpOptions, McpServer, McpServers, MemoryPins},
+    mcp::{InMemoryPins, McpOptions, McpServer, McpServers},
     react_loop::replay,
     tools::{Ask, EngineOptions},
     types::{Effect, Record, RecordBody, ToolCall},
@@ -37,7 +37,7 @@ async fn calls_of_runs_that_died_in_the_call(read_only: &[&str], effect: Effect)
     let file = folder.path().join("calls");
     let server = McpServer::stdio("sh", ["-c", SERVER, "sh", &file.display().to_string()]);
     let server = server.with_read_only(read_only.iter().copied());
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(MemoryPins::default()));
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
     let servers = McpServers::start([("notes".to_owned(), server)], &options).unwrap();
     let model = FnProvider::new(|_, request| {
         let has = |text: &str| request.messages.iter().any(|message| message.text().contains(text));
@@ -68,7 +68,7 @@ async fn calls_of_runs_that_died_in_the_call(read_only: &[&str], effect: Effect)
                 break;
             }
             let kept = journal.log("run_1");
-            if !kept.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. })) {
+            if !kept.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. })) {
                 continue;
             }
             let resumed = match agent.resume(RunId::new("run_1")).await {
@@ -97,13 +97,13 @@ fn has_ended(kept: &[Arc<Record>]) -> bool {
 /// Returns whether the log ends in the call: it was started with this effect, and has no result.
 fn is_cut_off(kept: &[Arc<Record>], effect: Effect) -> bool {
     let is_started = |record: &Arc<Record>| match &record.body {
-        RecordBody::ToolStarted { effect: of, .. } => {
+        RecordBody::ToolCallStarted { effect: of, .. } => {
             assert_eq!(*of, effect);
             true
         }
         _ => false,
     };
-    let is_finished = |record: &Arc<Record>| matches!(record.body, RecordBody::ToolFinished { .. });
+    let is_finished = |record: &Arc<Record>| matches!(record.body, RecordBody::ToolCallFinished { .. });
     kept.iter().any(is_started) && !kept.iter().any(is_finished)
 }
 

@@ -156,6 +156,6 @@ async fn the_planner_and_the_conclusion_ask_with_the_keys_and_the_models_that_a_
     assert!(first.call_count() > 0 && second.call_count() > 0);
     let log = agent.journal().read(&outcome.run).await.unwrap();
     let archon::types::RecordBody::RunStarted(started) = &log[0].body else { panic!("it begins") };
-    let fallbacks = &started.config.failure.as_ref().unwrap().fallbacks;
+    let fallbacks = &started.config.failure_policy.as_ref().unwrap().fallbacks;
     assert_eq!(fallbacks[0].model, "other", "whoever takes the run up finds them");
 }

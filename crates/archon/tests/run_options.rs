@@ -9,7 +9,7 @@ use std::sync::{
 
 use archon::{
     Archon, ArchonBuilder, OutcomeStatus, RunError, RunOptions, ToolEngine, ToolRegistry,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tool,
     tools::EngineOptions,
     types::{
@@ -37,7 +37,7 @@ async fn delete(#[state] deleted: &Arc<AtomicU64>) -> String {
 struct Shop {
     ledger: Arc<AtomicU64>,
     deleted: Arc<AtomicU64>,
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
 }
 
 impl Shop {
@@ -104,7 +104,7 @@ async fn resume_elsewhere_of_a_run_with_limits_system_and_tools_of_its_own_keeps
     }
     let log = desk.journal().read(&waits.run).await.unwrap();
     let refused = log.iter().filter_map(|record| match &record.body {
-        RecordBody::ToolRefused { result, .. } => Some(result.text()),
+        RecordBody::ToolCallRefused { result, .. } => Some(result.text()),
         _ => None,
     });
     assert_eq!(refused.collect::<Vec<_>>(), ["Error: Tool 'delete' not found. Available tools: refund."]);
@@ -142,9 +142,13 @@ async fn run_with_a_cost_limit_that_is_spent_ends_at_it() {
     let mut price = ModelPrice::default();
     (price.input, price.output) = (1_000_000, 1_000_000);
     let desk = shop.desk(&model).price(price).build().unwrap();
-    let limits = desk.limits().clone().with_max_cost(1);
+    let limits = desk.limits().clone().with_max_cost_micros(1);
     let outcome = desk.run_with("Hello", RunOptions::default().with_limits(limits)).await.ended();
-    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Cost { max: 1 }), "{outcome:?}");
+    assert_eq!(
+        outcome.status,
+        OutcomeStatus::Limit(LimitReached::Cost { max_cost_micros: 1 }),
+        "{outcome:?}"
+    );
     assert!(model.requests().is_empty());
 }
 
@@ -189,7 +193,7 @@ async fn builder_that_is_cloned_or_taken_from_an_agent_builds_agents_with_the_sa
 
 #[tokio::test]
 async fn to_builder_keeps_the_structured_output() {
-    let form = archon::AnswerForm::of::<u32>();
+    let form = archon::OutputSchema::of::<u32>();
     let agent = Shop::default().desk(&model()).build().unwrap().answering(form);
     let other = agent.to_builder().build().unwrap();
     let model = FnProvider::new(|_, _| FnProvider::text("{\"value\": 7}"));

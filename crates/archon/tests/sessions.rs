@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use archon::{
     Archon, Journal, OutcomeStatus, RunError, RunOptions, Runs, SessionId, Tool, ToolResult,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         AskLater, BoxFuture, Durability, JournalError, Message, MoreLimits, OpenMode, OpenRun, ProviderError,
@@ -20,17 +20,17 @@ use tokio::sync::Notify;
 
 struct Desk {
     archon: Archon,
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     model: FnProvider,
 }
 
 /// An agent that asks before it refunds, and else says how many messages of people it sees.
 fn desk() -> Desk {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     desk_in(journal.clone(), Arc::new(journal))
 }
 
-fn desk_in(memory: MemoryJournal, journal: Arc<dyn Journal>) -> Desk {
+fn desk_in(memory: InMemoryJournal, journal: Arc<dyn Journal>) -> Desk {
     let model = FnProvider::new(|_, request| match request.messages.iter().last().map(|last| &**last) {
         Some(last) if last.text() == "refund" => {
             FnProvider::calls(vec![ToolCall::new("c", "refund", json!({}))])
@@ -64,7 +64,7 @@ fn anna() -> RunOptions {
 /// A journal in which a new run begins only when it is let.
 #[derive(Clone, Default)]
 struct Gated {
-    inner: MemoryJournal,
+    inner: InMemoryJournal,
     waits: Arc<Notify>,
     gate: Arc<Notify>,
 }
@@ -212,7 +212,7 @@ async fn in_session_whose_run_waits_or_works_is_refused_and_branches_only_when_t
     let mut open = desk.journal.open(&waits.run, OpenMode::Existing).await.unwrap();
     let mut record = Record::clone(open.records.last().unwrap());
     record.seq += 1;
-    record.body = RecordBody::Noted { text: "at work".to_owned() };
+    record.body = RecordBody::HintAdded { text: "at work".to_owned() };
     open.writer.append(&[Arc::new(record)], Durability::Synced).await.unwrap();
     let e = desk.archon.run_with("my number is 4711", anna()).await.unwrap_err();
     assert_eq!(busy(e), (waits.run, RunStatus::Running));

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use archon::{
     Archon, OutcomeStatus, RunError, RunId, RunOptions, Teamwork, Tool, ToolContext, ToolResult,
-    orchestrator::{Desk, TeamError},
+    orchestrator::{TeamDesk, TeamError},
     providers::ScriptedProvider,
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::FnTool,
     types::{
         Agent, Answer, AskLater, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
@@ -124,7 +124,7 @@ async fn invalid_team_is_refused_before_the_start() {
 }
 
 struct Asking {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     sent: Arc<Mutex<Vec<Json>>>,
 }
 
@@ -166,14 +166,14 @@ impl Asking {
 // spec: AP-05, AP-06, MA-13
 #[tokio::test]
 async fn team_members_question_is_listed_and_answered_from_another_process() {
-    let office = Asking { journal: MemoryJournal::new(), sent: Arc::default() };
+    let office = Asking { journal: InMemoryJournal::new(), sent: Arc::default() };
     let (_, team) = office.open();
     let outcome = team.run("Does the sea rise?").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
     // Another process lists both questions with the team's run; each answer goes to the member.
     let (archon, team) = office.open();
     let asked = archon.approvals(None).await.unwrap();
-    let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.path.len())).collect();
+    let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.call_path.len())).collect();
     assert_eq!(of, [(&outcome.run, 1), (&outcome.run, 1)]);
     assert!(
         archon.answer(&asked[1].request.request_id, Answer::Cancel { reason: "no".into() }).await.unwrap()
@@ -232,7 +232,7 @@ impl Planner for OneStep {
 /// A team in a process of its own: a writer asks a helper by `ask_member`, and the helper sends two emails, each only after
 /// a person has agreed.
 struct Helped {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     sent: Arc<Mutex<Vec<Json>>>,
     /// Requests to the model of the writer.
     asked: Arc<Mutex<usize>>,
@@ -240,7 +240,7 @@ struct Helped {
 
 impl Helped {
     fn new() -> Self {
-        Self { journal: MemoryJournal::new(), sent: Arc::default(), asked: Arc::default() }
+        Self { journal: InMemoryJournal::new(), sent: Arc::default(), asked: Arc::default() }
     }
 
     fn email(&self) -> Arc<dyn Tool> {
@@ -256,7 +256,7 @@ impl Helped {
     }
 
     fn open(&self, approver: Arc<dyn DynApprover>) -> (Archon, Teamwork) {
-        let desk = Desk::new();
+        let desk = TeamDesk::new();
         let asked = self.asked.clone();
         let writer = FnProvider::new(move |_, request| {
             *asked.lock().unwrap() += 1;
@@ -280,7 +280,12 @@ impl Helped {
     }
 
     /// The team of a writer and the helper.
-    fn team(&self, desk: Desk, ada: Arc<dyn Agent>, approver: Arc<dyn DynApprover>) -> (Archon, Teamwork) {
+    fn team(
+        &self,
+        desk: TeamDesk,
+        ada: Arc<dyn Agent>,
+        approver: Arc<dyn DynApprover>,
+    ) -> (Archon, Teamwork) {
         let helper = FnProvider::new(|_, request| {
             let results = request.messages.iter().filter(|m| matches!(&***m, Message::ToolResult(_)));
             let results: Vec<String> = results.map(|result| result.text()).collect();
@@ -309,7 +314,7 @@ impl Helped {
     /// The same, where the writer follows a plan: it asks the helper, and beside that looks until a person is
     /// asked.
     fn open_planned(&self, looked: &Arc<Mutex<u32>>) -> (Archon, Teamwork) {
-        let (desk, journal, looked) = (Desk::new(), self.journal.clone(), looked.clone());
+        let (desk, journal, looked) = (TeamDesk::new(), self.journal.clone(), looked.clone());
         let look = FnTool::new(
             ToolSpec::new("look", "Looks.", json!({"type": "object"})),
             move |_: Json, _: ToolContext| {
@@ -334,7 +339,7 @@ impl Helped {
     async fn results(&self, run: &RunId) -> Vec<String> {
         let log = self.journal.read(&run.of_call(CallId::new(CommandId(1), 0))).await.unwrap();
         let results = log.iter().filter_map(|record| match &record.body {
-            RecordBody::ToolFinished { result, .. } => Some(result.text()),
+            RecordBody::ToolCallFinished { result, .. } => Some(result.text()),
             _ => None,
         });
         results.collect()
@@ -356,10 +361,10 @@ impl Planner for AskAndLook {
 }
 
 /// Returns true if a run was told that one below it asks a person.
-async fn is_asked(journal: &MemoryJournal) -> bool {
+async fn is_asked(journal: &InMemoryJournal) -> bool {
     for head in journal.list(&RunFilter::all()).await.unwrap() {
         let asked = archon::types::pending_approvals(&journal.read(&head.run_id).await.unwrap());
-        if asked.iter().any(|pending| !pending.request.path.is_empty()) {
+        if asked.iter().any(|pending| !pending.request.call_path.is_empty()) {
             return true;
         }
     }
@@ -404,12 +409,12 @@ async fn team_helpers_approval_is_requested_and_its_asker_gets_the_result() {
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
     let (archon, _) = office.open(Arc::new(AskLater));
     let asked = archon.approvals(None).await.unwrap();
-    let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.path.len())).collect();
+    let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.call_path.len())).collect();
     assert_eq!(of, [(&outcome.run, 1), (&outcome.run, 1)]);
     assert!(office.results(&outcome.run).await.is_empty(), "the wait has not ended");
     let log = archon.journal().read(&outcome.run).await.unwrap();
     let used = log.iter().filter_map(|record| match &record.body {
-        RecordBody::Settled { call, spent, .. } => Some((call.command.0, spent.tokens > 0)),
+        RecordBody::LeaseSettled { call, spent, .. } => Some((call.command.0, spent.tokens > 0)),
         _ => None,
     });
     assert_eq!(used.collect::<Vec<_>>(), [(2, true), (1, true)], "the helper's, and the asker's");

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use archon::{
-    AnswerForm, Archon, ArchonBuilder, Journal, Outcome, OutcomeStatus, RunError, RunId, RunOptions, Typed,
+    Archon, ArchonBuilder, Journal, Outcome, OutcomeStatus, OutputSchema, RunError, RunId, RunOptions, Typed,
     providers::{
         Anthropic, AnthropicOptions, Compat, OpenAiCompatible, OpenAiOptions, ResponseFormatSupport,
     },
     react_loop::{LoopError, replay},
     schemars::{self, JsonSchema},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tools::builtin::Calculator,
     types::{
         ExecutionLimits, GoalCheck, LimitReached, ModelEvent, OnLimit, ProviderError, RecordBody, Request,
@@ -38,7 +38,7 @@ fn paris() -> Trip {
 }
 
 struct Stage {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     model: FnProvider,
     agent: Archon,
 }
@@ -47,7 +47,7 @@ fn stage(
     answer: impl Fn(usize, &Request) -> Events + Send + Sync + 'static,
     change: impl FnOnce(ArchonBuilder) -> ArchonBuilder,
 ) -> Stage {
-    let (journal, model) = (MemoryJournal::new(), FnProvider::new(answer));
+    let (journal, model) = (InMemoryJournal::new(), FnProvider::new(answer));
     let agent = change(builder(&model)).journal(Arc::new(journal.clone())).build().unwrap();
     Stage { journal, model, agent }
 }
@@ -76,10 +76,10 @@ impl Stage {
         let (mut checks, mut notes) = (Vec::new(), Vec::new());
         for body in self.bodies(outcome).await {
             match body {
-                RecordBody::FormChecked { problems } => {
+                RecordBody::OutputChecked { problems } => {
                     checks.push(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
                 }
-                RecordBody::Noted { text } => notes.push(text),
+                RecordBody::HintAdded { text } => notes.push(text),
                 _ => {}
             }
         }
@@ -126,7 +126,7 @@ async fn invalid_structured_output_is_sent_back_with_its_problems() {
     assert!(checks[0].starts_with("it is not JSON: "), "{checks:?}");
     assert_eq!(
         notes[1],
-        "Your answer is not of the form that it must have:\n- at /days: \"three\" is not of type \"integer\"\nAnswer \
+        "Your answer does not match the JSON schema that it must have:\n- at /days: \"three\" is not of type \"integer\"\nAnswer \
          again: the whole JSON, and nothing else."
     );
     let last = stage.model.requests().pop().unwrap();
@@ -149,7 +149,7 @@ async fn typed_answer_that_never_fits_fails_with_the_last_answer() {
     // Whoever takes it up asks again, as often as before.
     let again = stage.agent.resume(outcome.run.clone()).await.unwrap().typed::<Trip>().await;
     assert_eq!(untyped(again).1.turns, 6);
-    let none = stage.agent.answering(AnswerForm::of::<Trip>().with_retries(0));
+    let none = stage.agent.answering(OutputSchema::of::<Trip>().with_retries(0));
     let outcome = none.run("A trip to Paris").await.ended();
     assert_eq!((outcome.status, outcome.turns), (OutcomeStatus::Failed, 1));
 }
@@ -273,8 +273,8 @@ async fn typed_answer_of_a_non_object_is_wrapped_in_an_object() {
     let tree = Tree::Twigs(vec![Tree::Leaf, Tree::Twigs(vec![])]);
     assert_eq!((typed.value, typed.outcome.turns), (tree, 2), "a type that holds itself");
     let schema = json!({"type": "thing"});
-    let error = stage.agent.answering(AnswerForm::new("x", schema)).run("?").await.unwrap_err();
-    assert!(matches!(error.cause(), Some(LoopError::Form { .. })), "{error:?}");
+    let error = stage.agent.answering(OutputSchema::new("x", schema)).run("?").await.unwrap_err();
+    assert!(matches!(error.cause(), Some(LoopError::InvalidSchema { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -347,7 +347,7 @@ async fn structured_output_run_killed_anywhere_resumes_with_its_schema() {
                 break;
             }
             let kept = journal.log("run_1");
-            let is_asked = kept.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
+            let is_asked = kept.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }));
             let has_ended = kept.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_)));
             if !is_asked || has_ended {
                 continue;
@@ -366,12 +366,12 @@ async fn structured_output_run_killed_anywhere_resumes_with_its_schema() {
 async fn a_run_is_watched_and_cancelled_like_any_other() {
     use futures_util::StreamExt;
     let stage = stage(texts(&[NO_DAYS, PARIS]), |b| b);
-    let agent = stage.agent.answering(AnswerForm::of::<Trip>());
+    let agent = stage.agent.answering(OutputSchema::of::<Trip>());
     let mut handle = agent.start("A trip to Paris", RunOptions::default()).await.unwrap();
     let mut checks = 0;
     while let Some(event) = handle.next().await {
         if let archon::types::Event::Record { record, .. } = event {
-            checks += u32::from(matches!(record.body, RecordBody::FormChecked { .. }));
+            checks += u32::from(matches!(record.body, RecordBody::OutputChecked { .. }));
         }
     }
     assert_eq!((handle.typed::<Trip>().await.unwrap().value, checks), (paris(), 2));

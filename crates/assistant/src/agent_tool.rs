@@ -1,7 +1,7 @@
 //! An agent as a tool with typed fields. It may ask a person for missing fields and for approval, and wait
 //! for the answer.
 
-mod form;
+mod input;
 mod work;
 
 use std::{sync::Arc, time::Duration};

@@ -23,7 +23,7 @@ use self::shown::ShownQuestions;
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};
-pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, Steps, UnknownZone, Verdict, Zone};
+pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, StepVerdict, Steps, UnknownZone, Zone};
 
 /// A message to the assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,10 +233,10 @@ impl Assistant {
         let turn = self.turn(&message.tenant);
         let _turn = turn.lock().await;
         let background = self.steps.prepare_context(&message).await;
-        if let Verdict::Refuse(text) = self.steps.should_process(&message).await {
+        if let StepVerdict::Refuse(text) = self.steps.should_process(&message).await {
             return Ok(AssistantReply { text, ..AssistantReply::default() });
         }
-        let (reply, mut said) = self.ask_those_who_wait(&message).await?;
+        let (reply, mut said) = self.ask_waiting_questions(&message).await?;
         let mut reply = match reply {
             Some(reply) => reply,
             None => self.think_and_act(&message, background).await?,
@@ -311,7 +311,7 @@ impl Assistant {
 
     /// Gives the message to the tenant's run whose questions were shown last. Runs that were answered before
     /// are resumed first; their text comes before the reply.
-    async fn ask_those_who_wait(
+    async fn ask_waiting_questions(
         &self,
         message: &Incoming,
     ) -> Result<(Option<AssistantReply>, Vec<String>), AssistantError> {
@@ -319,7 +319,7 @@ impl Assistant {
         if message.source != Source::Person {
             return Ok((None, said));
         }
-        let before = self.pool.look(&message.tenant).await?;
+        let before = self.pool.waiting_and_resumable(&message.tenant).await?;
         for (run, tenant) in before.ready {
             match self.resume(&run, &tenant).await {
                 Ok(reply) => said.push(reply.text),
@@ -328,7 +328,7 @@ impl Assistant {
             }
         }
         let waiting = self.waiting(&message.tenant).await?;
-        let asked = self.next_asked(&message.tenant, &waiting).await?;
+        let asked = self.next_questions(&message.tenant, &waiting).await?;
         let Some(run) = asked.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
         // A message answers nothing that the person has not seen: a question that came up just now, or the
         // next run's after the shown one has expired.
@@ -429,7 +429,7 @@ impl Assistant {
 
     /// Ends the reply with the questions of the run that gets the tenant's next message.
     async fn show_next(&self, tenant: &TenantId, reply: &mut AssistantReply) -> Result<(), JournalError> {
-        let asked = self.next_asked(tenant, &reply.waiting).await?;
+        let asked = self.next_questions(tenant, &reply.waiting).await?;
         self.shown.show(tenant, &asked);
         if !asked.is_empty() && !reply.text.is_empty() {
             reply.text.push_str("\n\n");
@@ -440,7 +440,7 @@ impl Assistant {
 
     /// Returns the questions of the run that gets the tenant's next message: the run that was shown last, or
     /// the one that began first if that one does not wait any more.
-    async fn next_asked(
+    async fn next_questions(
         &self,
         tenant: &TenantId,
         waiting: &[PendingApproval],

@@ -11,7 +11,7 @@
 //! | question | file |
 //! |---|---|
 //! | which fields does an agent need? | `fields.rs` |
-//! | what is asked before it works, and what follows from the answer? | `agent_tool/form.rs` |
+//! | what is asked before it works, and what follows from the answer? | `agent_tool/input.rs` |
 //! | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
 //! | which runs wait, for how long, and how many may? | `pool.rs` |
 //!
@@ -61,8 +61,8 @@ mod pool;
 pub use agent_tool::{AgentTool, exposed, fields_of};
 pub use assistant::{
     AnswerReader, Assistant, AssistantError, AssistantReply, Background, Conversations, Incoming,
-    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, Steps, Swept, UnknownZone,
-    Verdict, WordReader, Zone,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, StepVerdict, Steps, Swept,
+    UnknownZone, WordReader, Zone,
 };
 pub use fields::{FieldKind, InputField, Validator};
-pub use pool::{AgentPool, MemoryIndex, Noted, PoolOptions};
+pub use pool::{AgentPool, InMemoryPoolIndex, Noted, PoolOptions};

@@ -16,7 +16,7 @@ use archon_types::{
 
 use crate::AgentTool;
 
-pub use memory_index::MemoryIndex;
+pub use memory_index::InMemoryPoolIndex;
 
 /// Finds and changes agents that wait for a person. Clones share everything.
 #[derive(Clone)]
@@ -146,7 +146,7 @@ impl AgentPool {
     /// # Errors
     /// The journal or the index failed.
     pub async fn waiting(&self, tenant: &TenantId) -> Result<Vec<PendingApproval>, JournalError> {
-        Ok(self.look(tenant).await?.waiting)
+        Ok(self.waiting_and_resumable(tenant).await?.waiting)
     }
 
     /// As [`waiting`](Self::waiting), and also returns the tenant's runs that must be resumed: their
@@ -154,7 +154,7 @@ impl AgentPool {
     ///
     /// # Errors
     /// As [`waiting`](Self::waiting).
-    pub async fn look(&self, tenant: &TenantId) -> Result<Noted, JournalError> {
+    pub async fn waiting_and_resumable(&self, tenant: &TenantId) -> Result<Noted, JournalError> {
         let now = self.clock.now();
         let mut noted = Noted::default();
         let mut answered: Vec<RunId> = Vec::new();
@@ -337,14 +337,14 @@ impl AgentPool {
         entry: &PendingApproval,
         request: ApprovalRequest,
     ) -> Result<PendingApproval, JournalError> {
-        let path = &request.path;
+        let path = &request.call_path;
         for level in (0..=path.len()).rev() {
             let (run, call) = match level.checked_sub(1).and_then(|above| path.get(above)) {
                 Some(asker) => (&asker.run, asker.call),
                 None => (&entry.run, entry.call),
             };
             let mut own = request.clone();
-            own.path.drain(..level);
+            own.call_path.drain(..level);
             self.write(run, call, own).await?;
         }
         let mut entry = entry.clone();
@@ -364,7 +364,7 @@ impl AgentPool {
         let waiting = suspension(&open.records)
             .ok_or(JournalError::Unsupported { action: "set aside a run that does not wait" })?;
         let bodies = vec![
-            RecordBody::ToolAsked { call, request: Box::new(request) },
+            RecordBody::ApprovalRequested { call, request: Box::new(request) },
             RecordBody::Suspended { waiting },
         ];
         let context = Context::new(run.clone(), SessionId::new(""), self.clock.clone(), self.ids.clone());

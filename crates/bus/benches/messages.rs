@@ -8,7 +8,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use archon_bus::{BusAudit, BusOptions, Fate, LocalBus, MemoryAudit};
+use archon_bus::{BusAudit, BusOptions, Fate, InMemoryAudit, InMemoryBus};
 use archon_types::{AgentId, BoxFuture, Bus, BusMessage, Clock, MessageType, Timestamp};
 use futures_util::StreamExt;
 
@@ -42,7 +42,7 @@ fn main() {
     let audits: [(&str, Audit); 3] = [
         ("no audit log", || None),
         ("audit log that counts", || Some(Arc::new(Counting::default()))),
-        ("audit log in memory, the last 10,000", || Some(Arc::new(MemoryAudit::new(10_000)))),
+        ("audit log in memory, the last 10,000", || Some(Arc::new(InMemoryAudit::new(10_000)))),
     ];
     let mut missed = Vec::new();
     for threads in [1, 2] {
@@ -67,7 +67,7 @@ fn run(threads: usize, audit: Option<Arc<dyn BusAudit>>) -> f64 {
     runtime.unwrap().block_on(async {
         let mut options = BusOptions::default();
         options.audit = audit;
-        let bus = LocalBus::with_options(Arc::new(System), options);
+        let bus = InMemoryBus::with_options(Arc::new(System), options);
         let reader = AgentId::new("reader");
         let mut messages = bus.subscribe(&reader, &[]).await.unwrap();
         let content = serde_json::json!({ "progress": 1 }).as_object().cloned().unwrap();

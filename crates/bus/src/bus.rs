@@ -27,16 +27,16 @@ use archon_types::{
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::oneshot;
 
-pub use audit::{BusAudit, Fate, MemoryAudit};
+pub use audit::{BusAudit, Fate, InMemoryAudit};
 pub use receiver::{Delivery, Receiver};
 use state::{Offered, Sending, State};
 use subscription::Subscription;
 
 /// A bus for the agents of one process. Clones are the same bus.
 #[derive(Clone)]
-pub struct LocalBus(Arc<Inner>);
+pub struct InMemoryBus(Arc<Inner>);
 
-/// Options of a [`LocalBus`].
+/// Options of a [`InMemoryBus`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BusOptions {
@@ -77,7 +77,7 @@ struct Inner {
     state: Mutex<State>,
 }
 
-impl LocalBus {
+impl InMemoryBus {
     /// Creates a bus with the default options.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_options(clock, BusOptions::default())
@@ -229,7 +229,7 @@ impl LocalBus {
     }
 }
 
-impl Bus for LocalBus {
+impl Bus for InMemoryBus {
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
         Box::pin(self.send(message, Sending::Plain))
     }
@@ -271,7 +271,7 @@ impl Bus for LocalBus {
 }
 
 struct GiveUp<'a> {
-    bus: &'a LocalBus,
+    bus: &'a InMemoryBus,
     correlation: String,
 }
 
@@ -281,8 +281,8 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-impl std::fmt::Debug for LocalBus {
+impl std::fmt::Debug for InMemoryBus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LocalBus").finish_non_exhaustive()
+        f.debug_struct("InMemoryBus").finish_non_exhaustive()
     }
 }

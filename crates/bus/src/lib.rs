@@ -5,7 +5,7 @@
 //!
 //! | concept | file |
 //! |---|---|
-//! | [`LocalBus`], its topics and its options | `bus.rs` |
+//! | [`InMemoryBus`], its topics and its options | `bus.rs` |
 //! | queues, order, lifetimes, dead letters | `bus/state.rs` |
 //! | a subscription as a stream | `bus/subscription.rs` |
 //! | a subscription whose reader acknowledges each message | `bus/receiver.rs` |
@@ -23,14 +23,14 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use archon_bus::LocalBus;
+//! use archon_bus::InMemoryBus;
 //! use archon_testkit::VirtualClock;
 //! use archon_types::{AgentId, Bus, BusMessage, MessageType, Timestamp};
 //! use futures_util::StreamExt;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), archon_types::BusError> {
-//! let bus = LocalBus::new(Arc::new(VirtualClock::new()));
+//! let bus = InMemoryBus::new(Arc::new(VirtualClock::new()));
 //! let mut to_bob = bus.subscribe(&AgentId::new("bob"), &[]).await?;
 //! let content = serde_json::json!({ "done": 3 }).as_object().cloned().unwrap_or_default();
 //! bus.publish(BusMessage::new("ann", "bob", MessageType::StatusUpdate, content, Timestamp::default())).await?;
@@ -43,4 +43,4 @@
 
 mod bus;
 
-pub use bus::{BusAudit, BusOptions, Delivery, Fate, LocalBus, MemoryAudit, Receiver};
+pub use bus::{BusAudit, BusOptions, Delivery, Fate, InMemoryAudit, InMemoryBus, Receiver};

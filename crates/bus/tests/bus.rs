@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use archon_bus::{BusOptions, Fate, LocalBus, MemoryAudit};
+use archon_bus::{BusOptions, Fate, InMemoryAudit, InMemoryBus};
 use archon_testkit::{Chance, SeededIds, VirtualClock, cases, drive, first_seed};
 use archon_types::{
     AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, DeathCause, Echo, MessageType, Timestamp,
@@ -15,11 +15,11 @@ fn message(from: &str, to: &str, kind: MessageType, n: u64) -> BusMessage {
     BusMessage::new(from, to, kind, content, Timestamp::default())
 }
 
-fn bus(change: impl FnOnce(&mut BusOptions)) -> (LocalBus, VirtualClock) {
+fn bus(change: impl FnOnce(&mut BusOptions)) -> (InMemoryBus, VirtualClock) {
     let clock = VirtualClock::new();
     let mut options = BusOptions::default();
     change(&mut options);
-    (LocalBus::with_options(Arc::new(clock.clone()), options), clock)
+    (InMemoryBus::with_options(Arc::new(clock.clone()), options), clock)
 }
 
 // spec: MA-04, MA-05, MA-06, ER-17
@@ -65,7 +65,7 @@ fn a_broadcast_comes_back_to_its_sender_if_that_is_wanted() {
 // spec: MA-07
 #[test]
 fn bus_undelivered_or_expired_message_becomes_a_dead_letter() {
-    let audit = Arc::new(MemoryAudit::new(100));
+    let audit = Arc::new(InMemoryAudit::new(100));
     let (bus, clock) = bus(|options| options.audit = Some(audit.clone()));
     drive(&clock, async {
         let ann = AgentId::new("ann");

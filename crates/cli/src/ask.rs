@@ -47,7 +47,7 @@ impl Prompt {
 
     /// Creates a prompt on this program's terminal.
     pub(crate) fn of(app: &App) -> Self {
-        Self::new(app.output.clone(), Self::keyboard(), permissions::kept(app))
+        Self::new(app.output.clone(), Self::keyboard(), permissions::stored_rules(app))
     }
 
     /// Changes it to ask for a call without a run: nothing can wait for a later answer, and there is no session.
@@ -131,7 +131,7 @@ impl Prompt {
                 ("l" | "later", _) if self.asker == Asker::Run => return Decision::Later,
                 // An empty reply is allowed for a failed step: the others go on without it.
                 ("r" | "reply", _)
-                    if may("reply") && (!rest.is_empty() || request.kind == QuestionKind::Failed) =>
+                    if may("reply") && (!rest.is_empty() || request.kind == QuestionKind::FailedStep) =>
                 {
                     return Decision::Now(Answer::Reply { text: rest.to_owned() });
                 }
@@ -271,7 +271,7 @@ fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole
     if may(request, "approve") {
         ways.push(match request.kind {
             QuestionKind::InDoubt => way("[y]es, run it again", "y", "run it again"),
-            QuestionKind::Failed => way("[y]es, try it again", "y", "try it again"),
+            QuestionKind::FailedStep => way("[y]es, try it again", "y", "try it again"),
             _ => way("[y]es", "y", "yes, this once"),
         });
     }
@@ -295,7 +295,7 @@ fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole
     }
     if may(request, "reply") {
         ways.push(match request.kind {
-            QuestionKind::Failed => {
+            QuestionKind::FailedStep => {
                 way("[r]eply", "r, r TEXT", "go on without it; TEXT takes the place of its result")
             }
             _ => way("[r]eply TEXT", "r TEXT", "answer with a text"),

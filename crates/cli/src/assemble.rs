@@ -157,7 +157,7 @@ pub(crate) async fn from_config(
     let model = format!("{}:{}", config.provider, config.model);
     let chosen = choose::model(app, Some(&model)).await?;
     let tools = with_agents(app, picked, &chosen).await?;
-    let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
+    let fallbacks = config.failure_policy.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
     let mut builder =
         assemble(app, chosen, fallbacks, tools, config.limits.clone())?.tool_mode(config.tool_mode);
@@ -264,7 +264,7 @@ pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
     limits.max_turns = settings.max_turns.unwrap_or(limits.max_turns);
     limits.max_total_tokens = settings.max_tokens.unwrap_or(limits.max_total_tokens);
     limits.max_duration_ms = settings.max_duration.map_or(limits.max_duration_ms, |span| span.0);
-    limits.max_cost = settings.max_cost.map(|money| money.0).or(limits.max_cost);
+    limits.max_cost_micros = settings.max_cost.map(|money| money.0).or(limits.max_cost_micros);
 }
 
 /// Checks that each model's price is known if there is a limit of money.
@@ -274,7 +274,7 @@ fn check_prices<'a>(
     models: impl IntoIterator<Item = &'a Chosen>,
 ) -> Result<(), Failure> {
     let price = |of: &Chosen| of.provider.capabilities(&of.model).price;
-    match (limits.max_cost, models.into_iter().find(|of| price(of).is_none())) {
+    match (limits.max_cost_micros, models.into_iter().find(|of| price(of).is_none())) {
         (Some(_), Some(of)) => Err(no_price(app, of.provider.id(), &of.model)),
         _ => Ok(()),
     }
@@ -317,7 +317,7 @@ mod tests {
         };
         apply_limits(&settings, &mut limits);
         assert_eq!((limits.max_turns, limits.max_total_tokens), (3, 4));
-        assert_eq!((limits.max_cost, limits.max_duration_ms), (Some(5), 6));
+        assert_eq!((limits.max_cost_micros, limits.max_duration_ms), (Some(5), 6));
     }
 
     #[tokio::test]
@@ -334,7 +334,7 @@ mod tests {
                 ..App::of(Settings { model: Some(model.to_owned()), ..Settings::default() })
             };
             let chosen = choose::model(&app, None).await.unwrap();
-            limits.max_cost = max_cost;
+            limits.max_cost_micros = max_cost;
             assert_eq!(check_prices(&app, &limits, [&chosen]).is_err(), is_refused, "{model}");
         }
     }

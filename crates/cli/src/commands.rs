@@ -6,7 +6,6 @@ mod config;
 mod credentials;
 mod doctor;
 mod flags;
-mod form;
 #[cfg(feature = "setup")]
 mod init;
 #[cfg(not(feature = "setup"))]
@@ -29,6 +28,7 @@ mod run;
 mod runs;
 mod schema;
 mod sessions;
+mod structured_output;
 mod task;
 mod team;
 mod tools;

@@ -80,7 +80,7 @@ fn print(app: &App, lines: Vec<String>) {
 }
 
 /// Explains how to answer later; without a person the answer is not yes.
-pub(crate) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
+pub(crate) fn print_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
     if app.json {
         return;
     }
@@ -95,7 +95,7 @@ pub(crate) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalReques
         let reply = format!("archon approvals reply {} TEXT", request.request_id);
         app.output.note(Look::Plain, format!("if it has happened, say what came of it with: {reply}"));
     }
-    if request.kind == QuestionKind::Failed {
+    if request.kind == QuestionKind::FailedStep {
         let reply = format!("archon approvals reply {}", request.request_id);
         app.output.note(Look::Plain, format!("give its result yourself with: {reply} TEXT"));
         app.output.note(Look::Plain, format!("go on without it with: {reply} \"\""));

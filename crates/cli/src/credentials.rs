@@ -129,7 +129,7 @@ fn not_built() -> Failure {
 }
 
 /// Opens the store if it exists; creates nothing.
-pub(crate) fn open_kept(
+pub(crate) fn open_store(
     data_dir: &Path,
     sources: &Sources,
 ) -> Result<Option<Arc<dyn CredentialStore>>, Failure> {
@@ -165,7 +165,7 @@ impl Kept {
     /// Loads the stored keys of services without a key in the environment. The `primary` key comes first.
     pub(crate) async fn load(data_dir: &Path, sources: &Sources) -> Result<Self, Failure> {
         let mut kept = Self::default();
-        let Some(store) = open_kept(data_dir, sources)? else { return Ok(kept) };
+        let Some(store) = open_store(data_dir, sources)? else { return Ok(kept) };
         let is_set = |name: &str| sources.env.get(name).is_some_and(|value| !value.trim().is_empty());
         for service in services().filter(|service| !service.variables.iter().any(|name| is_set(name))) {
             let mut entries = store.list(&owner(), Some(service.name)).await?;

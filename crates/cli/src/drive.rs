@@ -18,7 +18,7 @@ use crate::{
     ask::Prompt,
     asking::Asking,
     command_line::{quoted, resume_line},
-    confirm::say_how_to_answer,
+    confirm::print_how_to_answer,
     exit::Exit,
     failure::{Failure, more_of},
     interrupt,
@@ -85,13 +85,13 @@ async fn ask(app: &App, run: &RunId, records: &[Arc<Record>]) -> Result<Asked, F
             Ok(match ask_about_plan(app, records).await? {
                 Some(answer) => Asked::Answered(request.request_id.clone(), answer),
                 None => {
-                    say_how_to_answer(app, run, request);
+                    print_how_to_answer(app, run, request);
                     Asked::Later
                 }
             })
         }
         Some(RunKind::Team) if Asking::of(app) == Asking::Here => {
-            let open = pending_approvals(records).into_iter().find(|open| open.request.path.is_empty());
+            let open = pending_approvals(records).into_iter().find(|open| open.request.call_path.is_empty());
             let Some(open) = open else { return Ok(Asked::Nothing) };
             Ok(match Prompt::of(app).decide(&open.request).await {
                 Decision::Now(answer) => Asked::Answered(open.request.request_id, answer),
@@ -136,7 +136,7 @@ pub(crate) async fn watch(
         match &event {
             // The question is shown by the prompt itself.
             Event::Record { record, .. }
-                if asks_here && matches!(record.body, RecordBody::ToolAsked { .. }) =>
+                if asks_here && matches!(record.body, RecordBody::ApprovalRequested { .. }) =>
             {
                 renderer.remember(record);
             }
@@ -172,12 +172,12 @@ impl Seen {
     fn note(&mut self, run: &RunId, event: &Event) {
         let Event::Record { run: of, record } = event else { return };
         match &record.body {
-            RecordBody::ModelFailed { failure, .. } if of == run => self.failure = Some(failure.clone()),
+            RecordBody::ModelCallFailed { failure, .. } if of == run => self.failure = Some(failure.clone()),
             RecordBody::RunFinished(outcome) if of == run => self.end = Some((**outcome).clone()),
             RecordBody::Suspended { .. } if of == run => {
                 self.end = Some(Outcome::new(run.clone(), OutcomeStatus::Suspended));
             }
-            RecordBody::ToolRefused { result, .. } | RecordBody::ToolFinished { result, .. } => {
+            RecordBody::ToolCallRefused { result, .. } | RecordBody::ToolCallFinished { result, .. } => {
                 self.refused.extend(find_missing_rule(result));
             }
             _ => {}

@@ -362,7 +362,7 @@ mod tests {
             LoopError::NoSuchTurn { run: run(), asked: 3, turns: 2 },
             LoopError::NothingToAnswer,
             LoopError::Unpaired,
-            LoopError::UnknownPrice { model: "m".into(), max_cost: 5 },
+            LoopError::UnknownPrice { model: "m".into(), max_cost_micros: 5 },
             LoopError::TooDeep { depth: 6, max: 5 },
             LoopError::NoBranch,
             LoopError::Evaluation(EvaluationError::Cancelled),

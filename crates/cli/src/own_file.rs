@@ -10,21 +10,21 @@ use std::{
 /// Writes a file that only its owner can read, and creates its folder. An existing file is replaced
 /// atomically.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    write_beside(path, text, 0o600, None)
+    write_temporary(path, text, 0o600, None)
 }
 
 /// As [`replace`], for settings of the user: they keep their permissions, and stay behind a symbolic link.
 #[cfg(feature = "setup")]
 pub(crate) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    write_beside(&path, text, 0o600, permissions(&path))
+    write_temporary(&path, text, 0o600, permissions(&path))
 }
 
 /// As [`replace`], for settings of a project, which others may read. A link is replaced, since whoever wrote the
 /// project may have let it lead anywhere.
 #[cfg(feature = "setup")]
 pub(crate) fn rewrite_shared(path: &Path, text: &str) -> io::Result<()> {
-    write_beside(path, text, 0o666, permissions(path).filter(|_| !path.is_symlink()))
+    write_temporary(path, text, 0o666, permissions(path).filter(|_| !path.is_symlink()))
 }
 
 #[cfg(feature = "setup")]
@@ -33,7 +33,7 @@ fn permissions(path: &Path) -> Option<Permissions> {
 }
 
 /// Writes a new file beside the old one, and gives it its name.
-fn write_beside(path: &Path, text: &str, mode: u32, permissions: Option<Permissions>) -> io::Result<()> {
+fn write_temporary(path: &Path, text: &str, mode: u32, permissions: Option<Permissions>) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);
     #[cfg(unix)]

@@ -13,7 +13,7 @@ use crate::{app::App, failure::Failure, servers::Tools, toolset};
 /// Returns all rules.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     let mut rules = app.config.settings.permissions.clone().unwrap_or_default();
-    if let Some(kept) = kept(app) {
+    if let Some(kept) = stored_rules(app) {
         let remembered = kept.rules().map_err(|e| {
             let file = kept.file.display();
             Failure::usage(format!("cannot read {file}: {e}"), "fix the file, or move it away")
@@ -45,7 +45,7 @@ pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
 
 /// Returns the store of rules that were answered with `always`: in the folder of the user's settings, one
 /// list for each workspace.
-pub(crate) fn kept(app: &App) -> Option<Kept> {
+pub(crate) fn stored_rules(app: &App) -> Option<Kept> {
     let file = app.sources.user.as_ref()?.parent()?.join("permissions.toml");
     let workspace = toolset::folder(app)?.display().to_string();
     Some(Kept { file, workspace })

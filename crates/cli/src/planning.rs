@@ -36,7 +36,7 @@ pub(crate) async fn ask_about_plan(app: &App, records: &[Arc<Record>]) -> Result
     let Some((call, request)) = open_questions(records).first().copied() else { return Ok(None) };
     // Questions about tool calls, of this run or of child runs, are asked as in any other run.
     let is_of_call = machine.takes_reply(call);
-    if (is_of_call || !request.path.is_empty()) && Asking::of(app) == Asking::Here {
+    if (is_of_call || !request.call_path.is_empty()) && Asking::of(app) == Asking::Here {
         return Ok(match Prompt::of(app).decide(request).await {
             Decision::Now(answer) => Some(answer),
             _ => None,

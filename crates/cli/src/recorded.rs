@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use archon::{
     AgentSource, Runs, Teamwork,
-    orchestrator::Desk,
+    orchestrator::TeamDesk,
     planner::LlmPlannerOptions,
     types::{
         AgentId, BoxFuture, Confirm, Member, Record, RecordBody, Role, RunAgent, RunConfig, RunError,
@@ -104,7 +104,7 @@ impl Formed {
                     (formed.settings, formed.roles) = (settings.clone(), roles.clone());
                     (formed.members, formed.lead) = (members.clone(), lead.clone());
                 }
-                TeamRecord::Given { agents, plan, .. } => {
+                TeamRecord::Inputs { agents, plan, .. } => {
                     (formed.agents, formed.plan) = (agents.clone(), plan.clone());
                     break;
                 }
@@ -131,7 +131,7 @@ async fn team(app: &App, started: &RunStarted, records: &[Arc<Record>]) -> Resul
             "begin it again: archon team run TEAM.toml TASK",
         ));
     };
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let desks: Vec<String> = desk.tools().iter().map(|tool| tool.spec().name.clone()).collect();
     let lead = from_config(app, formed.config(id)?, &[]).await?.agent_id(id.clone()).name(id.as_str());
     let lead = with_surroundings(app, lead, &started.config).await?.build()?;

@@ -77,7 +77,7 @@ impl Tape {
         let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = |inner: Arc<dyn Provider>| -> Result<Arc<dyn Provider>, Failure> {
             let recording = match &*first {
-                Some(first) => first.beside(inner),
+                Some(first) => first.also_record(inner),
                 None => RecordingProvider::create(inner, path).map_err(|e| {
                     Failure::failed(e.to_string(), "name a file that can be written: --record FILE")
                 })?,
@@ -93,10 +93,10 @@ impl Tape {
     /// Warns of recorded calls that were not used.
     pub(crate) fn warn_of_left(&self, output: &Output) {
         if let Self::Replaying(replay) = self
-            && replay.left() > 0
+            && replay.unused_calls() > 0
         {
             let path = replay.path().display();
-            output.warn(format!("{} calls of {path} were not asked for", replay.left()));
+            output.warn(format!("{} calls of {path} were not asked for", replay.unused_calls()));
         }
     }
 }

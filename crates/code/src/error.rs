@@ -3,7 +3,7 @@
 /// An error of [`CodeExecutor::with_tools`](crate::CodeExecutor::with_tools).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum CodeSetupError {
     /// The toolbox has no tool of this name.
     #[error("there is no tool '{tool}' in the toolbox; it has: {known}")]
     UnknownTool {

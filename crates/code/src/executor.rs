@@ -9,7 +9,7 @@ use archon_types::{
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{CodeOptions, Error, Language, functions::Functions, output::cut, program::Program};
+use crate::{CodeOptions, CodeSetupError, Language, functions::Functions, output::cut, program::Program};
 
 /// Runs programs such as `{"language": "python", "code": "2 + 2"}`. It needs the permission `code_exec`.
 ///
@@ -67,7 +67,7 @@ impl CodeExecutor {
         mut self,
         toolbox: Arc<dyn Toolbox>,
         names: impl IntoIterator<Item = T>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, CodeSetupError> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         let functions = Functions::new(toolbox, &names)?;
         self.spec.description = format!("{ABOUT}{}", functions.description());

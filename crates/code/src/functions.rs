@@ -7,7 +7,7 @@ use archon_types::{
     Toolbox, metadata,
 };
 
-use crate::{Error, Language, output::shortened};
+use crate::{CodeSetupError, Language, output::shortened};
 
 /// The tools that a program can call as functions.
 pub(crate) struct Functions {
@@ -38,10 +38,10 @@ pub(crate) struct Failure {
 
 impl Functions {
     /// Makes functions of the named tools.
-    pub(crate) fn new(toolbox: Arc<dyn Toolbox>, names: &[String]) -> Result<Self, Error> {
+    pub(crate) fn new(toolbox: Arc<dyn Toolbox>, names: &[String]) -> Result<Self, CodeSetupError> {
         let specs = toolbox.specs();
         let spec_of = |name: &String| {
-            specs.iter().find(|spec| spec.name == *name).ok_or_else(|| Error::UnknownTool {
+            specs.iter().find(|spec| spec.name == *name).ok_or_else(|| CodeSetupError::UnknownTool {
                 tool: name.clone(),
                 known: specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", "),
             })
@@ -53,12 +53,12 @@ impl Functions {
             if let Some(language) = Language::ALL.iter().find(|language| language.is_reserved(&function.name))
             {
                 let (tool, function) = (function.tool, function.name);
-                return Err(Error::Reserved { tool, function, language: language.name() });
+                return Err(CodeSetupError::Reserved { tool, function, language: language.name() });
             }
             match list.iter().find(|other| other.name == function.name) {
                 Some(other) if other.tool == function.tool => {}
                 Some(other) => {
-                    return Err(Error::SameFunction {
+                    return Err(CodeSetupError::SameFunction {
                         first: other.tool.clone(),
                         second: function.tool,
                         function: function.name,

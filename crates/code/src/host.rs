@@ -74,7 +74,7 @@ impl Host {
 
     /// Calls a function and blocks the program's thread until the result is there.
     pub(crate) fn call(&self, function: usize, arguments: Json) -> Result<Json, Refused> {
-        self.meter.look().map_err(|_| Refused::Stopped)?;
+        self.meter.check_limits().map_err(|_| Refused::Stopped)?;
         if self.calls.get() >= self.max_calls {
             return Err(Refused::Failed(Failure::new(
                 "resource_error",

@@ -35,7 +35,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     runtime
         .set_max_stack_size(options.recursion.saturating_mul(STACK_PER_CALL).saturating_add(STACK_TO_BEGIN));
     let meter = host.meter.clone();
-    runtime.set_interrupt_handler(Some(Box::new(move || meter.look().is_err())));
+    runtime.set_interrupt_handler(Some(Box::new(move || meter.check_limits().is_err())));
     let context = Context::full(&runtime).map_err(broken)?;
     context.with(|ctx| {
         let value_of = prepared(&ctx, host).catch(&ctx).map_err(|e| failed(e, None))?;
@@ -82,7 +82,7 @@ fn evaluated<'js>(ctx: &Ctx<'js>, code: &str, host: &Host) -> rquickjs::Result<J
 fn settled<'js, T: rquickjs::FromJs<'js>>(promise: &Promise<'js>, host: &Host) -> rquickjs::Result<T> {
     let ctx = promise.ctx();
     while promise.state() == PromiseState::Pending {
-        if host.meter.look().is_err() {
+        if host.meter.check_limits().is_err() {
             return Err(Exception::throw_internal(ctx, "interrupted"));
         }
         if !ctx.execute_pending_job() {

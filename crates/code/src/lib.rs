@@ -71,7 +71,7 @@ mod program;
 mod python;
 
 #[cfg(any(feature = "python", feature = "javascript"))]
-pub use error::Error;
+pub use error::CodeSetupError;
 #[cfg(any(feature = "python", feature = "javascript"))]
 pub use executor::CodeExecutor;
 #[cfg(any(feature = "python", feature = "javascript"))]

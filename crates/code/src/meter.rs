@@ -26,7 +26,7 @@ pub(crate) enum Stopped {
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(crate) fn say(&self) {
+    pub(crate) fn send(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -74,11 +74,11 @@ impl Meter {
         if !steps.is_multiple_of(STEPS_PER_LOOK) {
             return Ok(());
         }
-        self.look()
+        self.check_limits()
     }
 
     /// Checks the limits and always reads the clock; for steps that may take long.
-    pub(crate) fn look(&self) -> Result<(), Stopped> {
+    pub(crate) fn check_limits(&self) -> Result<(), Stopped> {
         if let Some(stopped) = self.stopped.get() {
             return Err(stopped);
         }
@@ -168,7 +168,7 @@ mod tests {
         let stop = Stop::default();
         let meter = Meter::new(stop.clone(), LONG, 100);
         assert_eq!(meter.step(), Ok(()));
-        stop.say();
+        stop.send();
         assert_eq!((meter.step(), meter.grow(1_000)), (Err(Stopped::Cancelled), Err(Stopped::Cancelled)));
     }
 
@@ -178,7 +178,7 @@ mod tests {
         let began = meter.began;
         let other = std::thread::spawn(move || while began.elapsed() < Duration::from_millis(100) {});
         other.join().unwrap();
-        assert_eq!(meter.look().is_ok(), cfg!(unix), "{:?}", meter.processor_time());
+        assert_eq!(meter.check_limits().is_ok(), cfg!(unix), "{:?}", meter.processor_time());
     }
 
     #[test]

@@ -107,7 +107,7 @@ struct EndsWithThis(Stop);
 
 impl Drop for EndsWithThis {
     fn drop(&mut self) {
-        self.0.say();
+        self.0.send();
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
         program.and_then(|program| program.start(vec![call], tracker, PrintWriter::Callback(&mut writer)));
     let mut progress = begun.map_err(thrown)?;
     loop {
-        if host.meter.look().is_err() {
+        if host.meter.check_limits().is_err() {
             // The meter knows the reason.
             return Ok(None);
         }

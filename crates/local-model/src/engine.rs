@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::copying::Copying;
-use crate::engine_options::EngineOptions;
+use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 use crate::llama::{Library, Model};
 use crate::matcher::Matcher;
@@ -57,7 +57,7 @@ impl fmt::Display for EngineInfo {
 ///
 /// # Errors
 /// If the engine is missing, is not the pinned one, or cannot run on this machine.
-pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelError> {
+pub fn open_engine(options: &LocalEngineOptions) -> Result<EngineInfo, LocalModelError> {
     let library = Library::open(options)?;
     let (version, kernel) = (library.version().to_owned(), library.kernel().to_owned());
     Ok(EngineInfo { version, kernel, threads: options.threads.max(1), system: library.system() })
@@ -178,7 +178,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the file is missing, unreadable, no GGUF file or damaged, or the context cannot be created.
-    pub(crate) fn load(path: &Path, options: &EngineOptions) -> Result<Self, LocalModelError> {
+    pub(crate) fn load(path: &Path, options: &LocalEngineOptions) -> Result<Self, LocalModelError> {
         check_file(path)?;
         let library = Library::open(options)?;
         let broken = || LocalModelError::Broken { path: path.to_owned() };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Options of the engine that runs a model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct EngineOptions {
+pub struct LocalEngineOptions {
     /// The number of threads that compute. Default 1: several threads spin while they wait for each other,
     /// which on busy cores is much slower than one.
     pub threads: u32,
@@ -26,13 +26,13 @@ pub struct EngineOptions {
     pub cache: Option<PathBuf>,
 }
 
-impl Default for EngineOptions {
+impl Default for LocalEngineOptions {
     fn default() -> Self {
         Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None, cache: None }
     }
 }
 
-impl EngineOptions {
+impl LocalEngineOptions {
     /// Sets the folder of the engine.
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();

@@ -135,7 +135,7 @@ pub enum LocalModelError {
         most: u64,
     },
     /// The disk is full.
-    #[error("the disk is full: cannot write {}{}", path.display(), kept_text(kept.as_deref()))]
+    #[error("the disk is full: cannot write {}{}", path.display(), stored_text(kept.as_deref()))]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
@@ -158,7 +158,7 @@ pub enum LocalModelError {
     },
 }
 
-fn kept_text(kept: Option<&Path>) -> String {
+fn stored_text(kept: Option<&Path>) -> String {
     kept.map(|path| format!(" (what came so far is kept in {})", path.display())).unwrap_or_default()
 }
 

@@ -10,12 +10,12 @@
 //! # #[cfg(all(feature = "engine", feature = "pull"))]
 //! # async fn example() -> Result<(), archon_local_model::LocalModelError> {
 //! use archon_local_model::{
-//!     DEFAULT, EngineOptions, LocalModel, LocalModelOptions, PullOptions, prebuilt, pull, pull_engine,
+//!     DEFAULT, LocalEngineOptions, LocalModel, LocalModelOptions, PullOptions, prebuilt, pull, pull_engine,
 //! };
 //!
 //! let options = PullOptions::from_env();
 //! let file = pull(DEFAULT, "models".as_ref(), &options, |_| {}).await?;
-//! let mut engine = EngineOptions::default();
+//! let mut engine = LocalEngineOptions::default();
 //! if let Some(prebuilt) = prebuilt() {
 //!     engine = engine.with_folder(pull_engine(prebuilt, "engines".as_ref(), &options, |_| {}).await?);
 //! }
@@ -104,7 +104,7 @@ pub use catalogue::{DEFAULT, EMBEDDERS, MODELS, Model, Terms, Wheel, find};
 #[cfg(feature = "engine")]
 pub use engine::{EngineInfo, open_engine};
 #[cfg(feature = "engine")]
-pub use engine_options::EngineOptions;
+pub use engine_options::LocalEngineOptions;
 pub use error::LocalModelError;
 #[cfg(any(feature = "engine", feature = "pull"))]
 pub use prebuilt::{Pinned, Prebuilt, prebuilt};
@@ -113,6 +113,6 @@ pub use prompt::AfterResult;
 #[cfg(feature = "engine")]
 pub use provider::{LocalModel, LocalModelOptions};
 #[cfg(feature = "pull")]
-pub use pull::{Progress, PullOptions, engine_path, model_path, pull, pull_engine};
+pub use pull::{PullOptions, PullProgress, engine_path, model_path, pull, pull_engine};
 #[cfg(any(feature = "engine", test))]
 pub use schema::SchemaLimits;

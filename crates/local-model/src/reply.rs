@@ -112,7 +112,7 @@ pub(crate) enum Piece {
 
 /// The form of the answer within a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerForm {
+pub(crate) enum AnswerShape {
     /// `{"text": "…"}`; only the text is passed on.
     Text,
     /// A JSON document, which is passed on unchanged.
@@ -124,7 +124,7 @@ pub(crate) enum AnswerForm {
 pub(crate) struct ReplyReader {
     form: Form,
     answer: Arc<str>,
-    answer_form: AnswerForm,
+    answer_form: AnswerShape,
     part: Part,
     /// Bytes of the current part that were not passed on yet.
     held: Vec<u8>,
@@ -148,7 +148,7 @@ const TEXT_LEAD: &[u8] = b"{\"text\": \"";
 
 impl ReplyReader {
     /// Creates a reader of replies of this form, in which `answer` is the name of the answer.
-    pub(crate) fn new(form: Form, answer: &str, answer_form: AnswerForm) -> Self {
+    pub(crate) fn new(form: Form, answer: &str, answer_form: AnswerShape) -> Self {
         Self {
             form,
             answer: answer.into(),
@@ -181,7 +181,7 @@ impl ReplyReader {
                 if self.form != Form::Answer && *name != *self.answer {
                     pieces.push(Piece::Call { name });
                     self.enter(Part::Arguments);
-                } else if self.answer_form == AnswerForm::Document {
+                } else if self.answer_form == AnswerShape::Document {
                     self.enter(Part::Document);
                 } else {
                     self.enter(Part::Lead);
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
     use crate::matcher::Matcher;
 
-    fn read(form: Form, answer_form: AnswerForm, reply: &str, step: usize) -> Vec<Piece> {
+    fn read(form: Form, answer_form: AnswerShape, reply: &str, step: usize) -> Vec<Piece> {
         let mut reader = ReplyReader::new(form, "answer", answer_form);
         let mut pieces: Vec<Piece> = Vec::new();
         for bytes in reply.as_bytes().chunks(step) {
@@ -334,7 +334,7 @@ mod tests {
             let reply = form.write("read_file", arguments);
             for step in 1..reply.len() {
                 assert_eq!(
-                    read(form, AnswerForm::Text, &reply, step),
+                    read(form, AnswerShape::Text, &reply, step),
                     [
                         Piece::Call { name: "read_file".into() },
                         Piece::Arguments(arguments.into()),
@@ -350,7 +350,7 @@ mod tests {
         let reply = Form::Json.write("answer", r#"{"text": "a \"b\"\n\u0007ü\\"}"#);
         for step in 1..reply.len() {
             assert_eq!(
-                read(Form::Json, AnswerForm::Text, &reply, step),
+                read(Form::Json, AnswerShape::Text, &reply, step),
                 [Piece::Text("a \"b\"\n\u{7}ü\\".into())]
             );
         }
@@ -360,7 +360,7 @@ mod tests {
     fn reply_reader_passes_a_json_document_unchanged() {
         let reply = Form::Transcript.write("answer", r#"{"text": ["}"]}"#);
         assert_eq!(
-            read(Form::Transcript, AnswerForm::Document, &reply, 3),
+            read(Form::Transcript, AnswerShape::Document, &reply, 3),
             [Piece::Text(r#"{"text": ["}"]}"#.into())]
         );
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use archon_local_model::{EngineOptions, prebuilt};
+use archon_local_model::{LocalEngineOptions, prebuilt};
 
 /// The data folder; none without a home.
 fn data() -> Option<PathBuf> {
@@ -23,7 +23,7 @@ pub(crate) fn model(name: &str) -> Option<PathBuf> {
 }
 
 /// The engine that was fetched.
-pub(crate) fn engine() -> EngineOptions {
+pub(crate) fn engine() -> LocalEngineOptions {
     let folder = prebuilt().zip(data()).map(|(prebuilt, data)| data.join("engines").join(prebuilt.name()));
-    EngineOptions::default().with_folder(folder.unwrap_or_default())
+    LocalEngineOptions::default().with_folder(folder.unwrap_or_default())
 }

@@ -249,7 +249,7 @@ impl<'s> Call<'s> {
 
     /// Puts a question to the person at a client of an older revision.
     async fn elicit(&self, pending: &PendingApproval) -> Option<Answer> {
-        let form = question::form(&pending.request).ok()?;
+        let form = question::elicit_request(&pending.request).ok()?;
         match self.context.peer.send_request(ServerRequest::ElicitRequest(form)).await {
             Ok(ClientResult::ElicitResult(result)) => Some(question::answer(result)),
             Ok(_) => None,
@@ -266,7 +266,9 @@ fn prompt(records: &[Arc<Record>]) -> Option<String> {
     records
         .iter()
         .find_map(|record| match &record.body {
-            RecordBody::Prompted { message, .. } => AgentMessage::as_llm(message).map(Message::own_content),
+            RecordBody::MessageAdded { message, .. } => {
+                AgentMessage::as_llm(message).map(Message::own_content)
+            }
             _ => None,
         })
         .map(|content| Content::join_text(content).into_owned())
@@ -275,7 +277,7 @@ fn prompt(records: &[Arc<Record>]) -> Option<String> {
 /// Returns the questions as requests for input, by their ids.
 pub(crate) fn requests(open: &[PendingApproval]) -> InputRequests {
     let request = |pending: &PendingApproval| {
-        let form = question::form(&pending.request).ok()?;
+        let form = question::elicit_request(&pending.request).ok()?;
         Some((pending.request.request_id.clone(), InputRequest::Elicitation(form)))
     };
     open.iter().filter_map(request).collect()

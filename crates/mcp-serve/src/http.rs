@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Options of a server over HTTP.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct HttpOptions {
+pub struct HttpServerOptions {
     /// The token of all clients, as `Authorization: Bearer TOKEN`. Needed for an address beyond loopback.
     pub token: Option<Secret>,
     /// The hosts by which clients reach the server, with a port or for every port. Requests for other hosts, and
@@ -60,7 +60,7 @@ pub struct HttpOptions {
     pub grace: Duration,
 }
 
-impl Default for HttpOptions {
+impl Default for HttpServerOptions {
     fn default() -> Self {
         Self {
             token: None,
@@ -73,7 +73,7 @@ impl Default for HttpOptions {
     }
 }
 
-impl HttpOptions {
+impl HttpServerOptions {
     /// Sets the token of all clients.
     pub fn with_token(mut self, token: impl Into<Secret>) -> Self {
         self.token = Some(token.into());
@@ -88,7 +88,7 @@ impl HttpOptions {
 }
 
 /// Serves clients that come to `listener`, until `end` fires. Then no new connection is accepted, calls under way get
-/// [`HttpOptions::grace`], and the rest is cancelled.
+/// [`HttpServerOptions::grace`], and the rest is cancelled.
 ///
 /// # Errors
 /// The address is reachable from other machines and there is no token, or no host for an address that stands for
@@ -96,7 +96,7 @@ impl HttpOptions {
 pub async fn serve_http<H: ServerHandler + Clone>(
     handler: H,
     listener: TcpListener,
-    options: &HttpOptions,
+    options: &HttpServerOptions,
     end: CancellationToken,
 ) -> Result<(), ServeError> {
     let address = listener.local_addr()?;
@@ -163,7 +163,7 @@ struct Door<H> {
 }
 
 impl<H: ServerHandler + Clone> Door<H> {
-    fn new(handler: H, address: SocketAddr, options: &HttpOptions) -> Result<Self, ServeError> {
+    fn new(handler: H, address: SocketAddr, options: &HttpServerOptions) -> Result<Self, ServeError> {
         let is_here = address.ip().is_loopback();
         if !is_here && options.token.is_none() {
             return Err(ServeError::NoToken(address));

@@ -67,7 +67,7 @@ mod task;
 pub use client_calls::ClientCalls;
 pub use error::ServeError;
 #[cfg(feature = "http")]
-pub use http::{HttpOptions, serve_http};
+pub use http::{HttpServerOptions, serve_http};
 pub use offer::OfferedAgent;
 /// The library of the protocol, for a handler around a [`Server`].
 pub use rmcp;

@@ -42,14 +42,14 @@ impl Progress {
 /// Returns the text about an event: what a tool reports, and what an agent does next.
 fn message(event: &Event, is_agent: bool) -> Option<String> {
     match event {
-        Event::Delta(Delta { kind: DeltaKind::Progress { text, .. }, .. }) => Some(text.clone()),
+        Event::Delta(Delta { kind: DeltaKind::ToolProgress { text, .. }, .. }) => Some(text.clone()),
         Event::Record { record, .. } if is_agent => match &record.body {
-            RecordBody::ModelAsked { turn, .. } => Some(format!("turn {}", turn + 1)),
-            RecordBody::ModelAnswered { message, .. } => {
+            RecordBody::ModelCallStarted { turn, .. } => Some(format!("turn {}", turn + 1)),
+            RecordBody::ModelCallFinished { message, .. } => {
                 let names: Vec<_> = message.tool_calls().map(|call| call.name.as_str()).collect();
                 (!names.is_empty()).then(|| format!("calls {}", names.join(", ")))
             }
-            RecordBody::ToolAsked { request, .. } => {
+            RecordBody::ApprovalRequested { request, .. } => {
                 Some(format!("waits for a person: {}", request.action_summary))
             }
             _ => None,

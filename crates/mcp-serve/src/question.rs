@@ -11,7 +11,7 @@ use serde_json::json;
 const DETAILS: usize = 4_000;
 
 /// Returns the form for a question: a decision, and a text for a reply or a reason.
-pub(crate) fn form(question: &ApprovalRequest) -> Result<ElicitRequest, ErrorData> {
+pub(crate) fn elicit_request(question: &ApprovalRequest) -> Result<ElicitRequest, ErrorData> {
     let decisions = decisions(question);
     let params = json!({
         "mode": "form",
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn form_offers_the_answers_of_the_question_and_shows_what_is_asked() {
-        let form = serde_json::to_value(form(&question()).unwrap().params).unwrap();
+        let form = serde_json::to_value(elicit_request(&question()).unwrap().params).unwrap();
         assert_eq!(form["requestedSchema"]["properties"]["decision"]["enum"], json!(["approve", "cancel"]));
         assert!(
             form["message"].as_str().unwrap().contains("Write notes.md\n\n{\n  \"tool\": \"write_file\"")

@@ -14,7 +14,9 @@ const RUN: &str = "archon/run";
 /// Returns the last tool result in the log of a call.
 pub(crate) fn tool_result(records: &[Arc<Record>]) -> Option<&Arc<ToolResult>> {
     records.iter().rev().find_map(|record| match &record.body {
-        RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => Some(result),
+        RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
+            Some(result)
+        }
         _ => None,
     })
 }

@@ -119,7 +119,7 @@ impl Server {
     pub async fn serve_http(
         &self,
         listener: tokio::net::TcpListener,
-        options: &crate::HttpOptions,
+        options: &crate::HttpServerOptions,
         end: CancellationToken,
     ) -> Result<(), ServeError> {
         let served = crate::serve_http(self.clone(), listener, options, end).await;

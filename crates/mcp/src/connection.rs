@@ -44,7 +44,7 @@ const TELL: Duration = Duration::from_secs(1);
 /// A connected server. Dropping it kills the server's processes.
 pub(crate) struct Connection {
     name: String,
-    limits: crate::Timeouts,
+    limits: crate::McpTimeouts,
     clock: Arc<dyn Clock>,
     /// Removes secrets from the texts of failures.
     redactor: Redactor,
@@ -296,7 +296,7 @@ impl Connection {
     }
 
     /// Ends the connection and all processes of the server. Takes at most a few times the limit
-    /// [`close`](crate::Timeouts::close).
+    /// [`close`](crate::McpTimeouts::close).
     pub(crate) async fn close(&self) {
         self.end.cancel();
         if !self.far.lock().await.end(self.limits.close, &*self.clock).await {

@@ -32,7 +32,7 @@
 //!
 //! *Invariants*
 //!
-//! - Nothing waits for a server longer than the time limit of the phase ([`Timeouts`]), and a slow server
+//! - Nothing waits for a server longer than the time limit of the phase ([`McpTimeouts`]), and a slow server
 //!   delays no other.
 //! - No process of a server outlives this process or its connection, unless it runs as another user.
 //! - A server's description of its tools never lowers a guard: each call of a tool may destroy something, until
@@ -104,11 +104,11 @@ pub use held::{Held, HeldKind};
 pub use login::Login;
 pub use names::{model_name, server_name_problem};
 pub use options::McpOptions;
-pub use pins::{FilePins, MemoryPins, Pin, PinError, Pins, ServerPins};
+pub use pins::{FilePins, InMemoryPins, Pin, PinError, Pins, ServerPins};
 pub use resources::{
     Prompt, PromptArgument, PromptMessage, PromptRole, Resource, ResourceContent, ResourceData,
 };
-pub use server::{FirstUse, HttpServer, McpServer, StdioServer, Timeouts, Transport};
+pub use server::{FirstUse, HttpServer, McpServer, McpTimeouts, StdioServer, Transport};
 pub use servers::{McpServers, ServerState, ServerStatus};
 pub use sign_in::{SignIn, SignInBy};
 pub use supervise::Took;

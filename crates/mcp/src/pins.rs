@@ -150,9 +150,9 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Pins in memory: every process trusts the first definitions anew.
 #[derive(Debug, Default)]
-pub struct MemoryPins(Mutex<BTreeMap<String, ServerPins>>);
+pub struct InMemoryPins(Mutex<BTreeMap<String, ServerPins>>);
 
-impl Pins for MemoryPins {
+impl Pins for InMemoryPins {
     fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
         Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned())
     }

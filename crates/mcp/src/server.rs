@@ -13,7 +13,7 @@ pub struct McpServer {
     /// The transport: a process, or an address.
     pub transport: Transport,
     /// The time limits.
-    pub timeouts: Timeouts,
+    pub timeouts: McpTimeouts,
     /// The tools that change nothing, by the server's names; `*` means all. A person decides this: what the
     /// server says about itself does not count. A call of such a tool needs no consent, and is made again
     /// after a crash.
@@ -50,7 +50,7 @@ impl McpServer {
     fn over(transport: Transport) -> Self {
         Self {
             transport,
-            timeouts: Timeouts::default(),
+            timeouts: McpTimeouts::default(),
             read_only: Vec::new(),
             reversible: Vec::new(),
             first_use: None,
@@ -131,7 +131,7 @@ impl McpServer {
     }
 
     /// Sets the time limits.
-    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+    pub fn with_timeouts(mut self, timeouts: McpTimeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
@@ -211,7 +211,7 @@ fn quoted(word: &str) -> String {
 /// The longest time of each phase of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Timeouts {
+pub struct McpTimeouts {
     /// From the start of the process to the end of the handshake. Default 30 s, because many servers are
     /// installed when they are first started.
     pub initialize: Duration,
@@ -223,7 +223,7 @@ pub struct Timeouts {
     pub close: Duration,
 }
 
-impl Default for Timeouts {
+impl Default for McpTimeouts {
     fn default() -> Self {
         Self {
             initialize: Duration::from_secs(30),

@@ -5,7 +5,7 @@
 //! turn is a hash of its text, time and session, so a resume, the next run of the session, a branch or a fork
 //! does not store it twice.
 
-mod lessons;
+mod extraction;
 mod parts;
 mod patience;
 
@@ -16,14 +16,14 @@ use std::{
 
 use archon_types::{
     Attributed, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryConfig,
-    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, Speaker, Timestamp,
-    TokenEstimate, Told, Trust, ViewPart,
+    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RecalledText, Speaker,
+    Timestamp, TokenEstimate, Trust, ViewPart,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::{Knowledge, KnowledgeExtractor, Memory};
-use lessons::Lessons;
+use extraction::Extraction;
 use patience::{Hurried, Patience};
 
 /// Options of a memory that an agent uses.
@@ -76,7 +76,7 @@ pub struct TurnMemory {
     parts: AgentMemory,
     /// The first line of a model's summary.
     summary: String,
-    lessons: Vec<Lessons>,
+    extractions: Vec<Extraction>,
     /// Ids that are known to be stored, in lock stripes by session; the lock makes the writers of one session
     /// take turns.
     kept: [Mutex<HashSet<String>>; SHELVES],
@@ -92,8 +92,8 @@ const ASKED: usize = 250;
 impl TurnMemory {
     /// Creates the memory of an agent. A model's summary of a conversation begins with `summary`.
     pub fn new(parts: AgentMemory, summary: impl Into<String>) -> Self {
-        let lessons = parts.extractors.iter().cloned().map(Lessons::new).collect();
-        Self { parts, summary: summary.into(), lessons, kept: Default::default() }
+        let extractions = parts.extractors.iter().cloned().map(Extraction::new).collect();
+        Self { parts, summary: summary.into(), extractions, kept: Default::default() }
     }
 
     /// Stores the messages of a run and the model's summaries, as
@@ -112,16 +112,16 @@ impl TurnMemory {
             compaction.into_iter().flat_map(|compaction| summaries(context, compaction, &self.summary)),
         );
         let turns = turns.into_iter().flat_map(in_parts).map(|turn| self.marked(turn)).collect();
-        let begun: Vec<_> = self.lessons.iter().map(Lessons::begin).collect();
+        let begun: Vec<_> = self.extractions.iter().map(Extraction::begin).collect();
         let new = self.keep_new(context, turns).await?;
         let new: Vec<MemoryEntry> =
             new.into_iter().filter(|turn| turn.by == Speaker::Person).map(|turn| turn.entry).collect();
-        for (lessons, begun) in self.lessons.iter().zip(begun) {
+        for (extraction, begun) in self.extractions.iter().zip(begun) {
             // After a cancel the run does not wait for an extractor; marked turns are read later.
             let knowledge = self.parts.memory.knowledge();
-            let read = lessons.read(&knowledge, &new, begun);
+            let read = extraction.read(&knowledge, &new, begun);
             if let Some(Err(error)) = context.cancel.run_until_cancelled(read).await {
-                let (run, extractor) = (&context.run, lessons.extractor.id());
+                let (run, extractor) = (&context.run, extraction.extractor.id());
                 tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts are not learnt yet");
             }
         }
@@ -129,7 +129,12 @@ impl TurnMemory {
     }
 
     /// Recalls memories for a prompt, without those that are in the context window already.
-    pub async fn recall(&self, context: &Context, message: &Message, window: &[Attributed]) -> Option<Told> {
+    pub async fn recall(
+        &self,
+        context: &Context,
+        message: &Message,
+        window: &[Attributed],
+    ) -> Option<RecalledText> {
         let Message::User(_) = message else { return None };
         let recall = self.parts.memory.recall().in_session(context.session.clone());
         let recall = recall.without(ids_of(context, window));
@@ -137,7 +142,7 @@ impl TurnMemory {
         let budget = self.parts.recall_tokens.saturating_mul(10) / 3;
         let recalled = recall.context(&message.text(), budget, &TokenEstimate).await;
         let trust = recalled.memories.iter().map(|memory| memory.entry.trust).min()?;
-        Some(Told::new(format!("{HEADING}\n{}\n{END}", recalled.long_term.trim_end()), trust))
+        Some(RecalledText::new(format!("{HEADING}\n{}\n{END}", recalled.long_term.trim_end()), trust))
     }
 
     /// Returns the configuration of the memory, for the log of each run.
@@ -153,8 +158,9 @@ impl TurnMemory {
     /// tools and of the program teaches nothing about the person.
     fn marked(&self, mut turn: Turn) -> Turn {
         if turn.by == Speaker::Person {
-            let unread = |entry, lessons: &Lessons| Knowledge::left_unread(entry, &*lessons.extractor);
-            turn.entry = self.lessons.iter().fold(turn.entry, unread);
+            let unread =
+                |entry, extraction: &Extraction| Knowledge::left_unread(entry, &*extraction.extractor);
+            turn.entry = self.extractions.iter().fold(turn.entry, unread);
         }
         turn
     }

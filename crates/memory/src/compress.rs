@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use crate::{
-    Conversation, Memory, ask::escaped, conversation::SESSION, memory::Tries, model::KEEP_FACTS,
+    ConversationMemory, Memory, ask::escaped, conversation::SESSION, memory::Tries, model::KEEP_FACTS,
     model::Model, recall::doubted,
 };
 
@@ -67,7 +67,7 @@ impl Compressor {
     /// Errors of the model and of the store. Summaries made before the error stay.
     pub async fn compress(
         &self,
-        conversation: &Conversation,
+        conversation: &ConversationMemory,
         window: u64,
         counter: &dyn TokenCounter,
     ) -> Result<usize, MemoryError> {
@@ -92,7 +92,11 @@ impl Compressor {
         }
     }
 
-    async fn sum_up(&self, conversation: &Conversation, turns: &[MemoryEntry]) -> Result<(), MemoryError> {
+    async fn sum_up(
+        &self,
+        conversation: &ConversationMemory,
+        turns: &[MemoryEntry],
+    ) -> Result<(), MemoryError> {
         let lines =
             turns.iter().map(|turn| escaped(&format!("{}: {}", turn.role().unwrap_or("user"), turn.content)));
         let text = format!("<conversation>\n{}\n</conversation>", lines.collect::<Vec<_>>().join("\n"));
@@ -137,7 +141,7 @@ impl Compressor {
     /// Returns the summaries, and the turns after them.
     async fn parts(
         &self,
-        conversation: &Conversation,
+        conversation: &ConversationMemory,
     ) -> Result<(Vec<MemoryEntry>, Vec<MemoryEntry>), MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Summary]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::from(conversation.session().as_str()));
@@ -156,7 +160,7 @@ impl Compressor {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn history(&self, conversation: &Conversation) -> Result<Vec<MemoryEntry>, MemoryError> {
+    pub async fn history(&self, conversation: &ConversationMemory) -> Result<Vec<MemoryEntry>, MemoryError> {
         let (summaries, turns) = self.parts(conversation).await?;
         let mut history: Vec<MemoryEntry> = summaries;
         history.extend(turns);

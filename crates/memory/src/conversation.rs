@@ -9,19 +9,19 @@ use crate::Memory;
 
 /// The turns of one session.
 #[derive(Clone)]
-pub struct Conversation {
+pub struct ConversationMemory {
     memory: Memory,
     session: SessionId,
 }
 
 impl Memory {
     /// Returns the turns of a session.
-    pub fn conversation(&self, session: impl Into<SessionId>) -> Conversation {
-        Conversation::new(self.clone(), session.into())
+    pub fn conversation(&self, session: impl Into<SessionId>) -> ConversationMemory {
+        ConversationMemory::new(self.clone(), session.into())
     }
 }
 
-impl Conversation {
+impl ConversationMemory {
     pub(crate) fn new(memory: Memory, session: SessionId) -> Self {
         Self { memory, session }
     }
@@ -51,7 +51,7 @@ impl Conversation {
 /// The metadata key of the session; on turns, summaries, and values that came with a summary.
 pub(crate) const SESSION: &str = "session";
 
-impl Episodic for Conversation {
+impl Episodic for ConversationMemory {
     fn append(&self, mut entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>> {
         Box::pin(async move {
             entry.kind = MemoryKind::Turn;

@@ -170,7 +170,7 @@ pub(crate) fn was_said_again(entry: &MemoryEntry) -> bool {
 /// Returns a known fact after it was stated again, if its sources or times change. A statement without a
 /// source entry makes the fact independent of its sources. A statement with a lower trust level changes
 /// nothing.
-pub(crate) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
+pub(crate) fn restated(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
     let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
     let mut fact = before.clone();
     if !fact.sources.is_empty() {

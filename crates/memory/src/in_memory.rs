@@ -11,8 +11,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Candidate, Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryOrder, MemoryPage, MemorySearch, MemoryStore,
+    BoxFuture, Candidate, Collection, Listing, MemoryCandidates, MemoryChange, MemoryEntry, MemoryError,
+    MemoryFilter, MemoryOrder, MemoryPage, MemorySearch, MemoryStore,
 };
 use archon_vectors::{GroupRange, VectorIndex, cosine};
 
@@ -93,7 +93,10 @@ impl MemoryStore for InMemoryStore {
         })
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         Box::pin(async move {
             let range = self.range(&search.filter)?;
             let all = self.read();
@@ -113,7 +116,7 @@ impl MemoryStore for InMemoryStore {
                         .vector = Some(cosine);
                 }
             }
-            let mut found = Found::default();
+            let mut found = MemoryCandidates::default();
             found.candidates = by_position.into_values().collect();
             Ok(found)
         })

@@ -8,7 +8,7 @@
 //! | to | there is |
 //! |---|---|
 //! | have all memory of one owner | [`Memory`], on a store that is bound to a collection |
-//! | keep the turns of a session | [`Conversation`] |
+//! | keep the turns of a session | [`ConversationMemory`] |
 //! | keep values for a task | [`TaskMemory`] |
 //! | keep something permanently, and find it by words and meaning | [`LongTermMemory`] |
 //! | know facts with the time in which they hold | [`Knowledge`], [`Fact`] |
@@ -77,7 +77,7 @@ mod words;
 pub use agent_memory::{AgentMemory, TurnMemory};
 pub use ask::Answered;
 pub use compress::Compressor;
-pub use conversation::Conversation;
+pub use conversation::ConversationMemory;
 pub use extract::{KnowledgeExtractor, LlmExtractor, Passage, RuleExtractor};
 pub use fact::{Fact, Objects};
 pub use hash_embedder::HashEmbedder;
@@ -90,4 +90,4 @@ pub use recall::{BudgetSplit, Recall, RecallStep, RecalledContext};
 pub use summarize::Summarized;
 pub use task_memory::TaskMemory;
 pub use transfer::Imported;
-pub use upkeep::{Embedded, Kept, Limits};
+pub use upkeep::{Embedded, EvictionCounts, Limits};

@@ -10,14 +10,14 @@ use std::{collections::BTreeSet, time::Duration};
 use archon_types::{Episodic, MemoryEntry, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust};
 use serde_json::Value;
 
-use crate::{Conversation, Memory, Shown, TaskMemory, conversation::SESSION, task_memory::AtHand};
+use crate::{ConversationMemory, Memory, Shown, TaskMemory, conversation::SESSION, task_memory::AtHand};
 use turns::Turns;
 
 /// Builds the memory part of a prompt.
 #[derive(Clone)]
 pub struct Recall {
     memory: Memory,
-    conversation: Option<Conversation>,
+    conversation: Option<ConversationMemory>,
     task: Option<TaskMemory>,
     split: BudgetSplit,
     /// The current session.
@@ -234,7 +234,7 @@ impl Recall {
         if ids.is_empty() {
             return;
         }
-        if let Err(error) = self.memory.used(ids).await {
+        if let Err(error) = self.memory.mark_used(ids).await {
             tracing::debug!(%error, "that memories are of use is not noted");
         }
     }

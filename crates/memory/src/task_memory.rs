@@ -41,7 +41,7 @@ impl TaskMemory {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn update_believed(
+    pub async fn update_with_trust(
         &self,
         values: Map<String, Json>,
         trust: Trust,
@@ -137,7 +137,7 @@ pub(crate) fn is_value(entry: &MemoryEntry) -> bool {
 
 impl Working for TaskMemory {
     fn update(&self, values: Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>> {
-        Box::pin(async move { self.update_believed(values, Trust::Trusted).await.map(drop) })
+        Box::pin(async move { self.update_with_trust(values, Trust::Trusted).await.map(drop) })
     }
 
     fn to_map(&self) -> BoxFuture<'_, Result<Map<String, Json>, MemoryError>> {

@@ -107,7 +107,7 @@ impl Memory {
     /// Refuses turns of sessions that have turns with a higher trust level than the import. Even marked ones
     /// would be among the latest turns and displace the real ones. Returns the expectation that the other
     /// sessions stay without such turns.
-    async fn without_turns_among_believed(
+    async fn without_trusted_turns(
         &self,
         entries: &mut Vec<(usize, MemoryEntry)>,
         trust: Trust,
@@ -202,8 +202,8 @@ impl Memory {
         loop {
             let (mut before, as_read) = self.expected(filter.clone()).await?;
             let (mut imported, mut lines) = (Imported::default(), lines.to_vec());
-            let mut changes = self.without_turns_among_believed(&mut lines, trust, &mut imported).await?;
-            let (mut entries, done) = believed(with_places_of(lines, &before), &before);
+            let mut changes = self.without_trusted_turns(&mut lines, trust, &mut imported).await?;
+            let (mut entries, done) = with_trust(with_places_of(lines, &before), &before);
             imported.add(done);
             if entries.is_empty() {
                 return Ok(imported);
@@ -281,7 +281,7 @@ fn with_places_of(
 
 /// Refuses entries that would replace one with a higher trust level. Of several entries with the same id the
 /// last is taken.
-fn believed(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<MemoryEntry>, Imported) {
+fn with_trust(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<MemoryEntry>, Imported) {
     let mut known: HashMap<_, Trust> = before.iter().map(|entry| (name(entry), entry.trust)).collect();
     let (mut entries, mut imported) = (Vec::<MemoryEntry>::new(), Imported::default());
     let mut places = HashMap::new();

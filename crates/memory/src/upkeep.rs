@@ -17,7 +17,7 @@ use crate::{
     embedding::vector_of_each,
     knowledge::{name, sources_of, with_other_sources},
     memory::forget_in,
-    words::said_plainly,
+    words::normalized_words,
 };
 
 /// Limits of a memory's size and age.
@@ -46,7 +46,7 @@ impl Limits {
 /// The result of an eviction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct EvictionCounts {
     /// Number of entries evicted for their age.
     pub aged: usize,
     /// Number of entries evicted because there were too many.
@@ -72,7 +72,7 @@ impl Memory {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn evict(&self, limits: &Limits) -> Result<Kept, MemoryError> {
+    pub async fn evict(&self, limits: &Limits) -> Result<EvictionCounts, MemoryError> {
         let entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
         let now = self.now();
         let is_old = |entry: &MemoryEntry| limits.age.is_some_and(|age| now.since(last_use(entry)) > age);
@@ -80,7 +80,7 @@ impl Memory {
         left.sort_by_key(worth);
         left.truncate(left.len().saturating_sub(limits.entries.unwrap_or(usize::MAX)));
         let many = left;
-        Ok(Kept { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
+        Ok(EvictionCounts { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
     }
 
     /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and again
@@ -100,8 +100,8 @@ impl Memory {
     pub async fn keep_within(&self, limits: &Limits, period: Duration) -> Infallible {
         loop {
             match self.evict(limits).await {
-                Ok(Kept { aged: 0, evicted: 0 }) => {}
-                Ok(Kept { aged, evicted }) => tracing::info!(aged, evicted, "memories went"),
+                Ok(EvictionCounts { aged: 0, evicted: 0 }) => {}
+                Ok(EvictionCounts { aged, evicted }) => tracing::info!(aged, evicted, "memories went"),
                 Err(error) => tracing::warn!(%error, advice = error.advice(), "memories are not evicted"),
             }
             if let Err(error) = self.merge_similar().await {
@@ -247,7 +247,7 @@ impl Memory {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn used<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<usize, MemoryError> {
+    pub async fn mark_used<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<usize, MemoryError> {
         let at = self.now();
         let changes = ids.into_iter().map(|id| MemoryChange::Use { id: id.to_owned(), at });
         self.parts.store.apply(changes.collect()).await
@@ -262,7 +262,7 @@ fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<Memo
     for note in notes {
         // Metadata may be in any order.
         let about: BTreeMap<String, Json> = note.metadata.clone().into_iter().collect();
-        let said = (note.collection.clone(), said_plainly(&note.content), format!("{about:?}"));
+        let said = (note.collection.clone(), normalized_words(&note.content), format!("{about:?}"));
         groups.entry(said).or_default().push(note);
     }
     groups.into_values().filter(|same| same.len() > 1)

@@ -8,7 +8,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
 /// Normalizes a text for comparison: its words in order, in lower case, without surrounding punctuation and
 /// quotes. Signs that may change the meaning stay: a question mark, the sign of a number, and everything
 /// within a word or standing alone.
-pub(crate) fn said_plainly(text: &str) -> String {
+pub(crate) fn normalized_words(text: &str) -> String {
     let opening = |c: char| "\"'“„‘‚«»([{".contains(c);
     let closing = |c: char| ".,;:!…\"'”“’‘»«)]}".contains(c);
     let plain = |word: &str| {
@@ -31,7 +31,7 @@ mod tests {
             ("Use tea (green).", "use tea green"),
         ];
         for (a, b) in same {
-            assert_eq!(said_plainly(a), said_plainly(b));
+            assert_eq!(normalized_words(a), normalized_words(b));
         }
         let others = [
             ("Anna pays Bob", "Bob pays Anna"),
@@ -47,7 +47,7 @@ mod tests {
             ("a b", "ab"),
         ];
         for (a, b) in others {
-            assert_ne!(said_plainly(a), said_plainly(b));
+            assert_ne!(normalized_words(a), normalized_words(b));
         }
     }
 }

@@ -80,9 +80,9 @@ fn main() {
     options.roles = vec![Role::new("worker", "")];
     options.settings.max_concurrent = AGENTS as u32;
     options.settings.max_delegations = 4 * AGENTS as u32;
-    options.settings.task_ms = 600_000;
+    options.settings.task_timeout_ms = 600_000;
     // A turn is silent, and a busy machine late.
-    options.settings.beat_ms = 0;
+    options.settings.heartbeat_ms = 0;
     options.limits.max_total_tokens = 1_000_000_000;
     options.limits.max_duration_ms = 600_000;
     let mut team = Team::new(Arc::new(SideBySide), Arc::new(MortalJournal::default()), options);

@@ -1,7 +1,7 @@
 //! The tools with which a member's model uses its team: share an entry, read one, ask another
 //! member.
 //!
-//! Each call finds its [`Seat`] by the run that makes it, so one set of tools serves all members of
+//! Each call finds its [`TeamHandle`] by the run that makes it, so one set of tools serves all members of
 //! all teams of a desk.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-use crate::{Desk, Seat, SeatError, response::text_of};
+use crate::{TeamDesk, TeamHandle, TeamHandleError, response::text_of};
 
 /// The longest time in ms that `ask_member` waits for an answer.
 const LONGEST_ANSWER_MS: u64 = 300_000;
@@ -25,12 +25,12 @@ enum What {
 }
 
 struct DeskTool {
-    desk: Desk,
+    desk: TeamDesk,
     what: What,
     spec: ToolSpec,
 }
 
-impl Desk {
+impl TeamDesk {
     /// Returns the tools `share`, `read_shared` and `ask_member`. They fail outside of a team, and
     /// refuse what the member's role does not allow.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
@@ -62,7 +62,7 @@ impl Tool for DeskTool {
     }
 }
 
-async fn share(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
+async fn share(seat: &TeamHandle, arguments: &Json) -> Result<ToolResult, ToolError> {
     let key = text(arguments, "key")?;
     let value = arguments.get("value").cloned().unwrap_or_default();
     let expected = arguments.get("version").and_then(Json::as_u64);
@@ -70,7 +70,7 @@ async fn share(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
     Ok(ToolResult::success(format!("\"{key}\" is shared, version {version}")))
 }
 
-async fn read(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
+async fn read(seat: &TeamHandle, arguments: &Json) -> Result<ToolResult, ToolError> {
     let key = text(arguments, "key")?;
     let said = match seat.read(key).await.map_err(refused)? {
         Some(item) => format!("{} (version {}, by {})", text_of(&item.value), item.version, item.by),
@@ -80,12 +80,12 @@ async fn read(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
 }
 
 async fn ask(
-    seat: &Seat,
+    seat: &TeamHandle,
     arguments: &Json,
     under_way: Option<CallsUnderWay>,
 ) -> Result<ToolResult, ToolError> {
     let (to, task) = (text(arguments, "to")?, text(arguments, "task")?);
-    let answer = seat.ask_beside(to, task, under_way).await.map_err(refused)?;
+    let answer = seat.ask_during_calls(to, task, under_way).await.map_err(refused)?;
     Ok(ToolResult::success(answer))
 }
 
@@ -94,7 +94,7 @@ fn text<'a>(arguments: &'a Json, name: &str) -> Result<&'a str, ToolError> {
     text.ok_or_else(|| ToolError::InvalidArgs(format!("`{name}` is a text that is not empty")))
 }
 
-fn refused(error: SeatError) -> ToolError {
+fn refused(error: TeamHandleError) -> ToolError {
     failed(&error.to_string())
 }
 

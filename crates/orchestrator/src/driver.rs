@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use archon_run::{Executor, Heard, Machine, Next, Recorded, RunDriver, RunLog};
+use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver, RunLog};
 use archon_types::{
     Answer, ApprovalRequest, CallId, CancellationToken, CommandId, Context, InboxEntry, InboxRequest,
     JournalError, Outcome, OutcomeStatus, PlanError, Record, RecordBody, RunKind, SharedItem, Spending, Task,
@@ -26,7 +26,8 @@ use planning::planned_record;
 use seats::Ask;
 
 use crate::{
-    HandState, TeamMachine, TeamTask, desk::DeskRequest, outbox::Outbox, parts::Parts, vital::Vital,
+    AssignmentState, TeamMachine, TeamTask, desk::DeskRequest, heartbeat::HeartbeatState, outbox::Outbox,
+    parts::Parts,
 };
 
 /// The longest time to wait for the bus to take the queued messages when a run was cancelled or is at a limit.
@@ -53,7 +54,7 @@ pub(crate) struct Working<'a> {
 type Run = RunDriver<TeamMachine, Happened>;
 
 struct AtWork {
-    vital: Vital,
+    heartbeat: HeartbeatState,
     stop: CancellationToken,
     /// Drops the run; its log stays as it is.
     let_go: AbortHandle,
@@ -90,7 +91,7 @@ impl Machine for TeamMachine {
     }
 
     fn knows(&self, report: &RecordBody) -> bool {
-        let RecordBody::ChildBegun { call, .. } = report else { return true };
+        let RecordBody::ChildRunCreated { call, .. } = report else { return true };
         self.hand(*call).is_some_and(|hand| hand.is_begun)
     }
 }
@@ -133,7 +134,7 @@ impl Executor<TeamMachine> for Working<'_> {
     }
 
     /// Restarts members that have what they waited for, and answers requests of members.
-    async fn look(&mut self, run: &mut Run) -> Recorded {
+    async fn before_step(&mut self, run: &mut Run) -> Recorded {
         if !run.machine.is_stopping() {
             let calls = run.machine.can_go_on();
             for call in calls {
@@ -153,14 +154,19 @@ impl Executor<TeamMachine> for Working<'_> {
             }
             TeamTask::Start(call) => {
                 let (lease, child) = (run.machine.lease(call), self.context.run.of_call(call));
-                run.record(vec![RecordBody::Granted { call, child, lease }, self.started(call)]).await?;
-                self.tell_status(&run.machine, call, "accepted");
+                run.record(vec![
+                    RecordBody::LeaseGranted { call, child_run: child, lease },
+                    self.started(call),
+                ])
+                .await?;
+                self.announce_status(&run.machine, call, "accepted");
                 self.run_member(run, call);
                 Ok(())
             }
-            TeamTask::CheckForm(answer) => {
-                let problems = run.machine.form().map(|form| form.problems(&answer)).unwrap_or_default();
-                run.record(vec![RecordBody::FormChecked { problems }]).await
+            TeamTask::CheckOutput(answer) => {
+                let problems =
+                    run.machine.output_format().map(|form| form.problems(&answer)).unwrap_or_default();
+                run.record(vec![RecordBody::OutputChecked { problems }]).await
             }
         }
     }
@@ -198,26 +204,26 @@ impl Executor<TeamMachine> for Working<'_> {
         let asking = self.asks.iter().map(|ask| &ask.by);
         for call in asking.chain(self.waits.iter().map(|(call, ..)| call)) {
             if let Some(hand) = self.hands.get(call) {
-                hand.vital.beat();
+                hand.heartbeat.beat();
             }
         }
         self.note_beats(run, vec![RecordBody::ClockRead]).await
     }
 
     /// Returns the use of an inbox message. A team uses cancels, and the answers to its open questions.
-    fn meaning(&mut self, entry: InboxEntry, machine: &TeamMachine) -> Heard {
+    fn meaning(&mut self, entry: InboxEntry, machine: &TeamMachine) -> InboxEffect {
         match entry.request {
-            InboxRequest::Cancel { .. } if machine.is_stopping() => Heard::Nothing,
-            InboxRequest::Cancel { reason } => Heard::Record(RecordBody::CancelRequested { reason }),
+            InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
+            InboxRequest::Cancel { reason } => InboxEffect::Record(RecordBody::CancelRequested { reason }),
             // An answer to a question that is not open any more is dropped.
             InboxRequest::Answer { request_id, answer, .. } => match machine.question_of(&request_id) {
                 Some(call) => {
                     self.answered.push(call);
-                    Heard::Record(RecordBody::ToolAnswered { call, answer })
+                    InboxEffect::Record(RecordBody::ApprovalAnswered { call, answer })
                 }
-                None => Heard::Nothing,
+                None => InboxEffect::Nothing,
             },
-            _ => Heard::NotMeant,
+            _ => InboxEffect::NotMeant,
         }
     }
 
@@ -229,7 +235,8 @@ impl Executor<TeamMachine> for Working<'_> {
             return Ok(true);
         }
         for call in std::mem::take(&mut self.answered) {
-            let is_running = run.machine.hand(call).is_some_and(|hand| hand.state == HandState::Running);
+            let is_running =
+                run.machine.hand(call).is_some_and(|hand| hand.state == AssignmentState::Running);
             if is_running && !self.hands.contains_key(&call) {
                 self.run_again(run, vec![call]).await?;
             }
@@ -288,27 +295,27 @@ impl Working<'_> {
 
     /// Appends a record that the machine derived, and sends the bus messages that belong to it.
     async fn derived(&mut self, run: &mut Run, mut body: RecordBody) -> Recorded {
-        if let RecordBody::ToolAsked { request, .. } = &mut body {
+        if let RecordBody::ApprovalRequested { request, .. } = &mut body {
             self.complete(request);
         }
         if let RecordBody::Team(record) = &body {
-            self.tell(&run.machine, record);
+            self.announce(&run.machine, record);
         }
         let taken = match &body {
             RecordBody::Team(record) => match **record {
-                TeamRecord::TakenBack { call, .. } => Some(call),
+                TeamRecord::DelegationRevoked { call, .. } => Some(call),
                 _ => None,
             },
             _ => None,
         };
         let unanswered = match &body {
-            RecordBody::ToolAsked { call, .. } if !self.context.can_ask => Some(*call),
+            RecordBody::ApprovalRequested { call, .. } if !self.context.can_ask => Some(*call),
             _ => None,
         };
         let mut bodies = vec![body];
         bodies.extend(unanswered.map(|call| {
             let answer = Answer::Withdrawn { reason: "nobody can be asked here".to_owned() };
-            RecordBody::ToolAnswered { call, answer }
+            RecordBody::ApprovalAnswered { call, answer }
         }));
         run.record(bodies).await?;
         if let Some(call) = taken {
@@ -321,8 +328,8 @@ impl Working<'_> {
     /// that is not in the log yet.
     fn is_heard_after_all(&self, machine: &TeamMachine, body: &RecordBody) -> bool {
         let RecordBody::Team(record) = body else { return false };
-        let TeamRecord::TakenBack { call, .. } = **record else { return false };
-        let heard = self.hands.get(&call).map(|hand| hand.vital.last_seen());
+        let TeamRecord::DelegationRevoked { call, .. } = **record else { return false };
+        let heard = self.hands.get(&call).map(|hand| hand.heartbeat.last_seen());
         machine.is_silent(call) && heard.is_some_and(|heard| !machine.is_silent_since(call, heard))
     }
 }

@@ -25,7 +25,7 @@ pub enum TeamError {
     },
     /// The schema of the answer is not valid.
     #[error("the schema for the answer is not valid: {problem}")]
-    Form {
+    InvalidSchema {
         /// The problem with the schema.
         problem: String,
     },
@@ -41,7 +41,7 @@ impl TeamError {
             Self::Journal(error) => error.advice().to_owned(),
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(TeamProblem::advice).unwrap_or_default(),
-            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
+            Self::InvalidSchema { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
             Self::NotATeam { .. } => "resume it with the agent that began it".to_owned(),
         }
     }

@@ -12,7 +12,7 @@
 //! | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
 //! | what happens when a step is lost? | `machine/another_plan.rs` |
 //! | which member does a step? | `machine/matching.rs`, `machine/job.rs` |
-//! | which member is silent, or late? | `machine/hands.rs`, `vital.rs` |
+//! | which member is silent, or late? | `machine/assignments.rs`, `heartbeat.rs` |
 //! | which lookup tables follow from the records? | `machine/index.rs` |
 //! | which answers contradict each other, and which one counts? | `machine/conflicts.rs`, `claims.rs` |
 //! | what does a member read? | `machine/brief.rs` |
@@ -71,22 +71,23 @@ mod desk;
 mod desk_tools;
 mod driver;
 mod error;
+mod heartbeat;
 mod machine;
 mod outbox;
 mod parts;
 mod response;
 mod roles;
 mod team;
-mod vital;
 
 pub use archon_run::Next;
 pub use board::{Board, Stale};
 pub use check::{TeamProblem, check_team, needs_team, roles_of};
 pub use claims::contradict;
-pub use desk::{Desk, Seat, SeatError};
+pub use desk::{TeamDesk, TeamHandle, TeamHandleError};
 pub use error::TeamError;
 pub use machine::{
-    Hand, HandState, Job, JobState, MACHINE_VERSION, Match, MemberState, Purpose, TeamMachine, TeamTask,
+    Assignment, AssignmentState, Job, JobState, MACHINE_VERSION, Match, MemberState, Purpose, TeamMachine,
+    TeamTask,
 };
 pub use parts::TeamOptions;
 pub use response::{Response, ResponseStatus};

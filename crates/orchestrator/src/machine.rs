@@ -7,15 +7,15 @@
 
 mod another_plan;
 mod apply;
+mod assignments;
 mod brief;
 mod conflicts;
-mod form;
-mod hands;
 mod index;
 mod job;
 mod matching;
 mod outcome;
 mod progress;
+mod structured_output;
 mod told;
 
 use std::{
@@ -25,7 +25,7 @@ use std::{
 
 use archon_run::{Budget, Next};
 use archon_types::{
-    AgentId, CallId, Claim, CommandId, FailureKind, HeldForm, LimitReached, Member, MoreLimits, Outcome,
+    AgentId, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome, OutputChecker,
     RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
     Timestamp,
 };
@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use conflicts::Conflict;
 use index::{Index, Touched};
-pub use job::{Hand, HandState, Job, JobState, Purpose};
+pub use job::{Assignment, AssignmentState, Job, JobState, Purpose};
 pub use matching::Match;
 
 use crate::board::Board;
@@ -48,10 +48,10 @@ pub enum TeamTask {
     /// Ask the planner for a plan, or for another one if there is a [`loss`](TeamMachine::loss); append
     /// `Planned`, `Replanned` or `NotPlanned`.
     MakePlan,
-    /// Append `Granted` and `ToolStarted`, and start this delegation.
+    /// Append `LeaseGranted` and `ToolCallStarted`, and start this delegation.
     Start(CallId),
-    /// Check this answer against [`TeamMachine::form`], then append `FormChecked`.
-    CheckForm(String),
+    /// Check this answer against [`TeamMachine::output_format`], then append `OutputChecked`.
+    CheckOutput(String),
 }
 
 /// The state of a team's run: a fold of its records.
@@ -89,7 +89,7 @@ pub struct TeamMachine {
     answer: Option<String>,
     /// The schema of the answer, and the checks of the answers so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    form: Option<HeldForm>,
+    output: Option<OutputChecker>,
     /// The newest answer fits the schema.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     fits: bool,
@@ -163,7 +163,7 @@ impl TeamMachine {
             given_up: Vec::new(),
             late: 0,
             answer: None,
-            form: HeldForm::of(&started.config),
+            output: OutputChecker::of(&started.config),
             fits: false,
             suspended: false,
             cancelled: false,
@@ -198,8 +198,8 @@ impl TeamMachine {
         if self.answer.is_some() {
             return finish(self.final_outcome());
         }
-        if let Some(answer) = self.form_due() {
-            return Next::Do(TeamTask::CheckForm(answer));
+        if let Some(answer) = self.output_due() {
+            return Next::Do(TeamTask::CheckOutput(answer));
         }
         if let Some(limit) = self.budget.reached() {
             return Next::Append(RecordBody::LimitReached(limit));
@@ -252,7 +252,7 @@ impl TeamMachine {
         }
         if self.phase == Phase::Concluding {
             let answer = self.draft();
-            return Next::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
+            return Next::Append(RecordBody::Team(Box::new(TeamRecord::AnswerFinished { answer })));
         }
         finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
@@ -267,7 +267,7 @@ impl TeamMachine {
 
     /// Returns the delegations at work, for a driver that resumes the run.
     pub fn under_way(&self) -> Vec<CallId> {
-        let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running);
+        let running = self.hands().filter(|(_, hand)| hand.state == AssignmentState::Running);
         running.map(|(call, _)| call).collect()
     }
 
@@ -282,7 +282,7 @@ impl TeamMachine {
     }
 
     /// Returns the delegation of a call.
-    pub fn hand(&self, call: CallId) -> Option<&Hand> {
+    pub fn hand(&self, call: CallId) -> Option<&Assignment> {
         self.job(call.command)?.hands.get(usize::try_from(call.index).ok()?)
     }
 
@@ -357,7 +357,7 @@ impl TeamMachine {
     }
 
     /// Returns the whole rest of the budget, for one caller that works alone.
-    pub fn left(&self) -> archon_types::Lease {
+    pub fn remaining_budget(&self) -> archon_types::Lease {
         self.budget.lease(1)
     }
 
@@ -374,7 +374,7 @@ impl TeamMachine {
         self.budget.lease(free.min(to_do) as u64 + 1)
     }
 
-    fn hands(&self) -> impl Iterator<Item = (CallId, &Hand)> {
+    fn hands(&self) -> impl Iterator<Item = (CallId, &Assignment)> {
         let of_job = |job: &'_ Job| job.command;
         self.jobs.iter().flat_map(move |job| {
             let command = of_job(job);
@@ -409,7 +409,7 @@ impl TeamMachine {
         self.jobs.get_mut(usize::try_from(command.0).ok()?.checked_sub(1)?)
     }
 
-    fn hand_mut(&mut self, call: CallId) -> Option<&mut Hand> {
+    fn hand_mut(&mut self, call: CallId) -> Option<&mut Assignment> {
         self.job_mut(call.command)?.hands.get_mut(usize::try_from(call.index).ok()?)
     }
 

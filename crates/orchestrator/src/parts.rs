@@ -6,7 +6,7 @@ use archon_types::{
     Agent, AgentId, Bus, DynPlanner, ExecutionLimits, Journal, Member, Role, RunConfig, SubTask, TeamSettings,
 };
 
-use crate::Desk;
+use crate::TeamDesk;
 
 /// Options of a [`Team`](crate::Team); each has a default.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Default for TeamOptions {
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) planner: Arc<dyn DynPlanner>,
-    pub(crate) desk: Desk,
+    pub(crate) desk: TeamDesk,
     pub(crate) bus: Option<Arc<dyn Bus>>,
     pub(crate) options: TeamOptions,
     pub(crate) members: Vec<Member>,

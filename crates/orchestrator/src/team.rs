@@ -1,17 +1,19 @@
 //! The agent that is a team: starts its run, resumes it, and takes answers to its questions.
 
+mod builder;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_run::{RunLog, cancelled_alone};
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, FailureKind, FormCheck,
-    Journal, JournalError, Member, Message, MoreLimits, OpenMode, Origin, Outcome, Planner, PromptSource,
-    Record, RecordBody, ResponseFormat, RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending,
-    TeamRecord, answer_below, check_called, may_resume, open_questions,
+    Agent, Answer, BoxFuture, CallId, Context, FailureKind, Journal, JournalError, Message, MoreLimits,
+    OpenMode, Origin, Outcome, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,
+    RunRefused, RunStarted, SessionPlace, Spending, TeamRecord, answer_below, check_called, may_resume,
+    open_questions,
 };
 
 use crate::{
-    Desk, TeamError, TeamMachine, TeamOptions, TeamProblem, check_team, driver::drive, parts::Parts,
+    TeamDesk, TeamError, TeamMachine, TeamOptions, TeamProblem, check_team, driver::drive, parts::Parts,
 };
 
 /// An agent whose work is done by others. It has a plan made, gives each step to a suitable member,
@@ -26,7 +28,7 @@ impl Team {
     pub fn new(planner: impl Planner + 'static, journal: Arc<dyn Journal>, options: TeamOptions) -> Self {
         let parts = Parts {
             planner: Arc::new(planner),
-            desk: Desk::new(),
+            desk: TeamDesk::new(),
             bus: None,
             options,
             members: Vec::new(),
@@ -35,57 +37,6 @@ impl Team {
             journal,
         };
         Self { parts: Arc::new(parts) }
-    }
-
-    /// Adds a member. Two members with one id are reported when a run starts.
-    pub fn with_member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
-        self.with(|parts| {
-            parts.agents.entry(member.id.clone()).or_insert(agent);
-            parts.members.push(member);
-        })
-    }
-
-    /// Sets the lead: does the work that no member can do, arbitrates conflicts, and combines the
-    /// answers.
-    pub fn with_lead(self, id: impl Into<AgentId>, agent: Arc<dyn Agent>) -> Self {
-        self.with(|parts| {
-            let id = id.into();
-            parts.agents.entry(id.clone()).or_insert(agent);
-            parts.lead = Some(id);
-        })
-    }
-
-    /// Publishes delegations, results and status on a bus.
-    pub fn with_bus(self, bus: Arc<dyn Bus>) -> Self {
-        self.with(|parts| parts.bus = Some(bus))
-    }
-
-    /// Sets the desk where members find their seats.
-    pub fn with_desk(self, desk: Desk) -> Self {
-        self.with(|parts| parts.desk = desk)
-    }
-
-    /// Sets the limits of its runs.
-    pub fn with_limits(self, limits: ExecutionLimits) -> Self {
-        self.with(|parts| parts.options.limits = limits)
-    }
-
-    /// Asks for a structured output: the answer must be JSON of this schema. If the lead's combined
-    /// answer does not fit, it answers again, at most as often as `check` says; then the run fails.
-    /// Without a lead the result of the only subtask must fit. The schema is in the run's first
-    /// record, so a resume asks for the same. Members do not see it. The reviewer sees only answers
-    /// that fit, and an objection at the end goes to the log only.
-    pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
-        self.with(|parts| {
-            let config = &mut parts.options.config;
-            Arc::make_mut(&mut config.options).response_format = Some(form);
-            config.form_check = Some(check);
-        })
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
-        change(Arc::make_mut(&mut self.parts));
-        self
     }
 
     /// Returns the options.
@@ -125,8 +76,8 @@ impl Team {
         }
         let started = self.started(&place, context);
         context.may_delegate(started.config.limits.max_depth)?;
-        if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
-            return Err(TeamError::Form { problem });
+        if let Some(problem) = started.config.output_format().and_then(ResponseFormat::schema_problem) {
+            return Err(TeamError::InvalidSchema { problem });
         }
         let journal = context.journal(&self.parts.journal);
         let mut opening = self.opening(goal, place.background.clone(), context);
@@ -150,9 +101,9 @@ impl Team {
             agents.filter_map(|(id, agent)| Some((id.clone(), agent.config()?))).collect();
         let plan = options.plan.clone();
         let is_told = !agents.is_empty() || plan.is_some() || !background.is_empty();
-        let given = is_told.then_some(TeamRecord::Given { agents, plan, background });
+        let given = is_told.then_some(TeamRecord::Inputs { agents, plan, background });
         let message = Message::user(goal, context.clock.now()).into();
-        let asked = RecordBody::Prompted { message, source: PromptSource::Prompt };
+        let asked = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
         let team = [formed].into_iter().chain(given).map(|record| RecordBody::Team(Box::new(record)));
         team.chain([asked]).collect()
     }
@@ -173,7 +124,7 @@ impl Team {
     /// # Errors
     /// As [`resume`](Self::resume); or the run has reached a limit that still holds.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, TeamError> {
-        self.take_up(None, Vec::new(), more, context).await
+        self.resume_run(None, Vec::new(), more, context).await
     }
 
     /// Answers a question of a suspended run and resumes it. An answer in the run's inbox needs
@@ -204,11 +155,11 @@ impl Team {
             Err(JournalError::UnknownRun { .. }) => false,
             forwarded => forwarded?,
         };
-        let answered = (!is_forwarded).then_some(RecordBody::ToolAnswered { call, answer });
-        self.take_up(None, answered.into_iter().collect(), &MoreLimits::default(), context).await
+        let answered = (!is_forwarded).then_some(RecordBody::ApprovalAnswered { call, answer });
+        self.resume_run(None, answered.into_iter().collect(), &MoreLimits::default(), context).await
     }
 
-    async fn take_up(
+    async fn resume_run(
         &self,
         goal: Option<&str>,
         bodies: Vec<RecordBody>,
@@ -250,7 +201,7 @@ impl Agent for Team {
                 Some(by) => {
                     let begin = self.start_in(SessionPlace::new(by.origin()), task, context);
                     let more = MoreLimits::default();
-                    by.attach(begin, self.take_up(Some(task), Vec::new(), &more, context)).await
+                    by.attach(begin, self.resume_run(Some(task), Vec::new(), &more, context)).await
                 }
                 None => self.start(task, context).await,
             };
@@ -261,7 +212,11 @@ impl Agent for Team {
         })
     }
 
-    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+    fn spending_of<'a>(
+        &'a self,
+        run: &'a RunId,
+        journal: &'a dyn Journal,
+    ) -> BoxFuture<'a, Option<Spending>> {
         Box::pin(async move { Some(fold(run, &journal.read(run).await.ok()?).ok()?.charged()) })
     }
 }

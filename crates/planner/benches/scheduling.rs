@@ -73,8 +73,8 @@ fn follow(size: usize, cap: u32) -> (f64, f64) {
     let plan = |plan| RecordBody::Plan(Box::new(plan));
     machine.apply(&record(plan(PlanRecord::Settings(settings))));
     let message = Message::user("g", at).into();
-    machine.apply(&record(RecordBody::Prompted { message, source: PromptSource::Prompt }));
-    let made = PlanRecord::Made { command: CommandId(0), task: Box::new(task), warnings: vec![] };
+    machine.apply(&record(RecordBody::MessageAdded { message, source: PromptSource::Prompt }));
+    let made = PlanRecord::Planned { command: CommandId(0), task: Box::new(task), warnings: vec![] };
     let made = record(plan(made));
     let begin = Instant::now();
     machine.apply(&made);
@@ -85,14 +85,18 @@ fn follow(size: usize, cap: u32) -> (f64, f64) {
         match machine.next() {
             Next::Do(PlanTask::Start { call, .. }) => {
                 under_way.push_back(call);
-                let body =
-                    RecordBody::ToolStarted { call, attempt: 0, effect: Effect::ReadOnly, child_run: None };
+                let body = RecordBody::ToolCallStarted {
+                    call,
+                    attempt: 0,
+                    effect: Effect::ReadOnly,
+                    child_run: None,
+                };
                 machine.apply(&record(body));
             }
             Next::Wait(_) => {
                 let call = under_way.pop_front().unwrap();
                 let result = Box::new(ToolResult::success("ok"));
-                machine.apply(&record(RecordBody::ToolFinished { call, result: result.into() }));
+                machine.apply(&record(RecordBody::ToolCallFinished { call, result: result.into() }));
             }
             _ => break,
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Context, Expenses, FallbackModel, Lease, ModelEvent, ModelPrice,
-    PlanError, Provider, ProviderError, Request, Spending, StopReason, TokenCounter, TokenEstimate,
+    ApiErrorKind, AssistantMessage, Context, FallbackModel, Lease, ModelEvent, ModelPrice, PlanError,
+    Provider, ProviderError, Request, Spending, SpendingCounter, StopReason, TokenCounter, TokenEstimate,
 };
 use futures_util::StreamExt;
 
@@ -26,7 +26,7 @@ impl Asked {
         &self,
         request: Request,
         left: Option<Lease>,
-        expenses: &Expenses,
+        expenses: &SpendingCounter,
         context: &Context,
     ) -> Result<AssistantMessage, PlanError> {
         let own = self.price.or_else(|| self.provider.capabilities(&self.model).price);
@@ -69,16 +69,16 @@ fn check(
     at_most: u64,
     unknown: Option<&str>,
     left: Option<Lease>,
-    expenses: &Expenses,
+    expenses: &SpendingCounter,
 ) -> Result<(), PlanError> {
     let Some(left) = left else { return Ok(()) };
     let spent = expenses.total();
     if left.tokens <= spent.tokens {
         return Err(PlanError::OverBudget { what: "tokens" });
     }
-    match (left.cost, unknown) {
+    match (left.cost_micros, unknown) {
         (Some(_), Some(model)) => Err(PlanError::UnknownPrice { model: model.to_owned() }),
-        (Some(cost), None) if at_most > cost.saturating_sub(spent.cost) => {
+        (Some(cost), None) if at_most > cost.saturating_sub(spent.cost_micros) => {
             Err(PlanError::OverBudget { what: "money" })
         }
         _ => Ok(()),

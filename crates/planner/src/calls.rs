@@ -7,7 +7,7 @@ use archon_run::Recorded;
 use archon_types::{
     ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, FailureKind, Journal, Json,
     Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject, ToolCall, ToolResult,
-    ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
+    ToolSpec, Toolbox, binding, is_log_lost, questions_below, rebound,
 };
 use serde_json::json;
 
@@ -26,7 +26,9 @@ pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> 
     let arguments = match run.machine.arguments(call, definition.as_ref()) {
         Ok(arguments) => arguments,
         Err(why) => {
-            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }]).await;
+            return run
+                .record(vec![RecordBody::ToolCallRefused { call, result: not_begun(why).into() }])
+                .await;
         }
     };
     match (tool, arguments) {
@@ -38,13 +40,13 @@ pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> 
             let Some(lease) = run.machine.lease(call) else { return Ok(()) };
             let child = run.context().run.of_call(call);
             let task = task_text(plan, run, subtask, tool, arguments.as_ref());
-            let started = RecordBody::ToolStarted {
+            let started = RecordBody::ToolCallStarted {
                 call,
                 attempt: 0,
                 effect: Effect::Idempotent,
                 child_run: Some(child.clone()),
             };
-            run.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
+            run.record(vec![RecordBody::LeaseGranted { call, child_run: child, lease }, started]).await?;
             run_agent(plan, run, call, subtask, tool, task);
             Ok(())
         }
@@ -61,7 +63,7 @@ pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) ->
     let definition = tool.as_deref().and_then(|name| plan.tool(name));
     let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
     match (child, effect, tool.as_deref(), arguments) {
-        (Some(child), ..) if is_begun && is_lost(&**plan.journal(), &child).await? => {
+        (Some(child), ..) if is_begun && is_log_lost(&**plan.journal(), &child).await? => {
             let request = lost_question(plan, run, call, &child);
             plan.ask_about(run, call, request).await
         }
@@ -76,7 +78,7 @@ pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) ->
         // A call that may have had an effect is in doubt already and not running.
         _ => {
             let result = ToolResult::error("it was cut off, and what does it is not there any more");
-            run.record(vec![RecordBody::ToolFinished { call, result: Arc::new(result) }]).await
+            run.record(vec![RecordBody::ToolCallFinished { call, result: Arc::new(result) }]).await
         }
     }
 }
@@ -161,13 +163,13 @@ async fn run_tool(
     let mut ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
-            return run.record(vec![RecordBody::ToolRefused { call, result: result.into() }]).await;
+            return run.record(vec![RecordBody::ToolCallRefused { call, result: result.into() }]).await;
         }
         Prepared::Ask(mut request) => {
             let Some(spec) = spec else {
                 let why = format!("{} is not there any more", tool_call.name);
                 return run
-                    .record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }])
+                    .record(vec![RecordBody::ToolCallRefused { call, result: not_begun(why).into() }])
                     .await;
             };
             if request.binding.is_empty() {
@@ -181,11 +183,13 @@ async fn run_tool(
         }
         _ => {
             let why = format!("{} is not ready", tool_call.name);
-            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }]).await;
+            return run
+                .record(vec![RecordBody::ToolCallRefused { call, result: not_begun(why).into() }])
+                .await;
         }
     };
     ready.started_before = attempt;
-    let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
+    let started = RecordBody::ToolCallStarted { call, attempt, effect: ready.effect, child_run: None };
     run.record(vec![started]).await?;
     let journal = context.journal(&plan.parts.journal).clone();
     let work = executed(toolbox, ready, edited, context, journal);
@@ -225,7 +229,7 @@ async fn executed(
                 let text = format!("[A person changed the arguments of this call to {edited}]");
                 result.content.insert(0, Content::text(text));
             }
-            Happened::Ended(vec![RecordBody::ToolFinished { call, result: result.into() }])
+            Happened::Ended(vec![RecordBody::ToolCallFinished { call, result: result.into() }])
         }
         // The call waits for its child run.
         Executed::Suspended(said) => {
@@ -266,9 +270,10 @@ fn run_agent(
 
 /// Makes the records of a child run that has ended: its spending and its result.
 fn settled(call: CallId, outcome: &Outcome, agent: &str) -> Happened {
-    let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent: outcome.spending() };
+    let settled =
+        RecordBody::LeaseSettled { call, child_run: outcome.run.clone(), spent: outcome.spending() };
     let result = Box::new(outcome.to_result(agent));
-    Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result: result.into() }])
+    Happened::Ended(vec![settled, RecordBody::ToolCallFinished { call, result: result.into() }])
 }
 
 /// Returns the context of the child run for a subtask.
@@ -289,7 +294,7 @@ fn trusting(run: &Run) -> Context {
 }
 
 fn ended(call: CallId, result: ToolResult) -> Happened {
-    Happened::Ended(vec![RecordBody::ToolFinished { call, result: Arc::new(result) }])
+    Happened::Ended(vec![RecordBody::ToolCallFinished { call, result: Arc::new(result) }])
 }
 
 /// Returns the citation of a subtask in an answer.

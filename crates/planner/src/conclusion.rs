@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, Expenses, FallbackModel, FormProblem, Lease,
-    Message, ModelPrice, PlanError, Provider, Request, RequestOptions, ResponseFormat, Spending, StopReason,
-    SubTask, SubTaskId, SubTaskStatus, Task, json_in, misfit_note,
+    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, FallbackModel, Lease, Message, ModelPrice,
+    PlanError, Provider, Request, RequestOptions, ResponseFormat, SchemaProblem, Spending, SpendingCounter,
+    StopReason, SubTask, SubTaskId, SubTaskStatus, Task, json_in, problems_note,
 };
 
 use crate::{PlanGraph, ask::Asked};
@@ -37,17 +37,17 @@ pub struct ConclusionQuestion<'a> {
     /// The schema that the answer must fit, if there is one. The caller checks the answer.
     pub form: Option<&'a ResponseFormat>,
     /// The last answer, if it did not fit the schema.
-    pub misfit: Option<Misfit<'a>>,
+    pub misfit: Option<InvalidOutput<'a>>,
 }
 
 /// An answer that did not fit its schema.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Misfit<'a> {
+pub struct InvalidOutput<'a> {
     /// The answer.
     pub answer: &'a str,
     /// The problems of the answer.
-    pub problems: &'a [FormProblem],
+    pub problems: &'a [SchemaProblem],
 }
 
 impl<'a> ConclusionQuestion<'a> {
@@ -57,14 +57,14 @@ impl<'a> ConclusionQuestion<'a> {
     }
 
     /// Sets the schema that the answer must fit.
-    pub fn in_form(mut self, form: &'a ResponseFormat) -> Self {
+    pub fn with_output_format(mut self, form: &'a ResponseFormat) -> Self {
         self.form = Some(form);
         self
     }
 
     /// Adds the last answer, which did not fit.
-    pub fn after(mut self, answer: &'a str, problems: &'a [FormProblem]) -> Self {
-        self.misfit = Some(Misfit { answer, problems });
+    pub fn after(mut self, answer: &'a str, problems: &'a [SchemaProblem]) -> Self {
+        self.misfit = Some(InvalidOutput { answer, problems });
         self
     }
 
@@ -191,7 +191,7 @@ impl LlmConclusion {
     fn request(&self, question: &ConclusionQuestion<'_>, context: &Context) -> Request {
         let ConclusionQuestion { task, background, form, misfit, .. } = question;
         let how = match form {
-            Some(_) => "Answer with JSON of the form that is asked for, and with nothing else.".to_owned(),
+            Some(_) => "Answer with JSON of the requested schema, and with nothing else.".to_owned(),
             None => format!(
                 "Name the steps that a statement rests on in square brackets, as in [{}]. If a result that is needed \
                  is missing, say so.",
@@ -222,7 +222,7 @@ impl LlmConclusion {
                 messages.push(Message::Assistant(said));
             }
             messages
-                .push(Message::user(misfit_note(misfit.problems, "the whole JSON, and nothing else"), now));
+                .push(Message::user(problems_note(misfit.problems, "the whole JSON, and nothing else"), now));
         }
         let mut request = Request::new(self.model.model.clone(), messages);
         let mut options = self.options.clone();
@@ -245,7 +245,7 @@ impl Conclude for LlmConclusion {
             if let Some(conclusion) = self.as_it_is(&question) {
                 return Ok(conclusion);
             }
-            let (task, expenses) = (question.task, Expenses::default());
+            let (task, expenses) = (question.task, SpendingCounter::default());
             let request = self.request(&question, context);
             let answer = self.model.ask(request, Some(question.left), &expenses, context).await?;
             let mut text = answer.text();

@@ -26,20 +26,20 @@ impl PlanControl {
 
     /// Pauses the plan: no new subtask starts, running work ends normally, and then the run is suspended.
     pub fn pause(&self, reason: impl Into<String>) {
-        self.say(PlanRecord::Paused { reason: reason.into() });
+        self.send(PlanRecord::Paused { reason: reason.into() });
     }
 
     /// Ends a pause. A run that is already suspended has to be resumed, too.
     pub fn go_on(&self) {
-        self.say(PlanRecord::Unpaused);
+        self.send(PlanRecord::Unpaused);
     }
 
     /// Requests another plan for the rest. The `targets`, and all that depends on them, may change.
     pub fn replan(&self, reason: impl Into<String>, targets: Vec<SubTaskId>) {
-        self.say(PlanRecord::ReplanRequested { reason: reason.into(), targets });
+        self.send(PlanRecord::ReplanRequested { reason: reason.into(), targets });
     }
 
-    fn say(&self, record: PlanRecord) {
+    fn send(&self, record: PlanRecord) {
         let mut state = self.state();
         state.said.push_back(record);
         if let Some(driver) = state.driver.take() {

@@ -70,7 +70,7 @@ pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions
             problems.push(PlanProblem::of(&new.id, ProblemKind::DuplicateId { count: 2 }));
         }
     }
-    for new in diff.replace.iter().chain(&diff.add).filter(|new| machine.said_no_to(new)) {
+    for new in diff.replace.iter().chain(&diff.add).filter(|new| machine.was_denied(new)) {
         problems.push(PlanProblem::of(&new.id, ProblemKind::SaidNo));
     }
     problems.extend(check_running(&changed(&running, diff), options));

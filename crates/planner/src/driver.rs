@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use archon_run::{Executor, Heard, Machine, Next, Recorded};
+use archon_run::{Executor, InboxEffect, Machine, Next, Recorded};
 use archon_types::{
     Decision, InboxEntry, InboxRequest, QuestionKind, Record, RecordBody, RunKind, Timestamp,
 };
@@ -42,7 +42,7 @@ impl Machine for PlanMachine {
     }
 
     fn knows(&self, report: &RecordBody) -> bool {
-        let RecordBody::ChildBegun { call, .. } = report else { return false };
+        let RecordBody::ChildRunCreated { call, .. } = report else { return false };
         self.node(*call).is_some_and(PlanNode::is_begun)
     }
 }
@@ -68,7 +68,7 @@ impl Executor<PlanMachine> for Following {
     }
 
     /// Records the commands of the program, and the questions that have expired.
-    async fn look(&mut self, run: &mut Run) -> Recorded {
+    async fn before_step(&mut self, run: &mut Run) -> Recorded {
         if run.machine.ended().is_none() {
             for record in self.control.take() {
                 run.record(plan(record)).await?;
@@ -80,10 +80,10 @@ impl Executor<PlanMachine> for Following {
     async fn append(&mut self, body: RecordBody, run: &mut Run) -> Recorded {
         match body {
             RecordBody::Suspended { .. } => self.rest(body, run).await,
-            RecordBody::ToolAsked { call, request } if request.kind == QuestionKind::InDoubt => {
+            RecordBody::ApprovalRequested { call, request } if request.kind == QuestionKind::InDoubt => {
                 calls::doubt(self, run, call, request).await
             }
-            RecordBody::ToolAsked { call, request } => self.ask(run, call, request).await,
+            RecordBody::ApprovalRequested { call, request } => self.ask(run, call, request).await,
             body => run.record(vec![body]).await,
         }
     }
@@ -96,7 +96,7 @@ impl Executor<PlanMachine> for Following {
             PlanTask::Start { call } => calls::start(self, run, call).await,
             PlanTask::Unfold { call } => self.unfold(run, call).await,
             PlanTask::Conclude { command } => self.conclude(run, command).await,
-            PlanTask::CheckForm { answer } => self.check_form(run, &answer).await,
+            PlanTask::CheckOutput { answer } => self.check_output(run, &answer).await,
         }
     }
 
@@ -119,7 +119,7 @@ impl Executor<PlanMachine> for Following {
             }
             Happened::Decided((id, binding), Decision::Now(answer)) => {
                 let now = run.context().clock.now();
-                let follows = self.hear_answer(&run.machine, (&id, &binding), answer, now);
+                let follows = self.record_of_answer(&run.machine, (&id, &binding), answer, now);
                 match follows {
                     Some(follows) => run.record(vec![follows]).await,
                     None => Ok(()),
@@ -130,17 +130,17 @@ impl Executor<PlanMachine> for Following {
     }
 
     /// Takes a cancel, and answers to the plan's own questions.
-    fn meaning(&mut self, entry: InboxEntry, machine: &PlanMachine) -> Heard {
+    fn meaning(&mut self, entry: InboxEntry, machine: &PlanMachine) -> InboxEffect {
         let follows = match entry.request {
             InboxRequest::Cancel { reason } => {
                 (!machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
             }
             InboxRequest::Answer { request_id, binding, answer } => {
-                self.hear_answer(machine, (&request_id, &binding), answer, entry.at)
+                self.record_of_answer(machine, (&request_id, &binding), answer, entry.at)
             }
-            _ => return Heard::NotMeant,
+            _ => return InboxEffect::NotMeant,
         };
-        follows.map_or(Heard::Nothing, Heard::Record)
+        follows.map_or(InboxEffect::Nothing, InboxEffect::Record)
     }
 
     fn poll(&mut self, task: &mut Waking<'_>) -> Poll<Option<Happened>> {

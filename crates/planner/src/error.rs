@@ -70,7 +70,7 @@ pub enum PlanRunError {
     },
     /// The schema for the answer cannot be used.
     #[error("the schema for the answer is not valid: {problem}")]
-    Form {
+    InvalidSchema {
         /// The problem of the schema.
         problem: String,
     },
@@ -99,7 +99,7 @@ impl PlanRunError {
             Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),
             Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
             Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
-            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
+            Self::InvalidSchema { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")

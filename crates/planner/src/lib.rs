@@ -24,7 +24,7 @@
 //! | the check of a plan against its goal | `plan_check.rs` |
 //! | rendering a plan | `render.rs` |
 //! | the conclusion | `conclusion.rs`, `driver/answer.rs` |
-//! | structured output | `machine/form.rs` |
+//! | structured output | `machine/structured_output.rs` |
 //! | results as arguments and in conditions | `references.rs`, `condition.rs` |
 //!
 //! # Example
@@ -82,7 +82,7 @@ pub use archon_run::Next;
 pub use archon_types::open_questions;
 pub use brief::Briefing;
 pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
-pub use conclusion::{Conclude, Conclusion, ConclusionQuestion, LastResults, LlmConclusion, Misfit};
+pub use conclusion::{Conclude, Conclusion, ConclusionQuestion, InvalidOutput, LastResults, LlmConclusion};
 pub use condition::Condition;
 pub use control::PlanControl;
 pub use diff::{changed, show_diff};

@@ -210,7 +210,7 @@ impl Planner for LlmPlanner {
             task.context = context.values.clone();
             return accepted(task, &options).map_err(refusal);
         }
-        let asked = format!("{}{}", prompt(goal, context), told_of(&self.options.roles));
+        let asked = format!("{}{}", prompt(goal, context), with_feedback(&self.options.roles));
         self.plan(asked, context, |said, subtasks| {
             let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
             task.goal = said.filter(|said| !said.trim().is_empty()).unwrap_or_else(|| goal.to_owned());
@@ -222,12 +222,12 @@ impl Planner for LlmPlanner {
 
     async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         if self.goes_step_by_step() {
-            let new = step_by_step::left_open(task).ok_or(PlanError::Fixed)?;
+            let new = step_by_step::open_part(task).ok_or(PlanError::Fixed)?;
             return accepted(new, &check_options(context)).map_err(refusal);
         }
         let options = check_options(context);
         let stays = stays(task, &context.targets);
-        let roles = told_of(&self.options.roles);
+        let roles = with_feedback(&self.options.roles);
         let progress = progress(task, reason, &context.targets);
         let prompt = format!("{}{roles}{progress}", prompt(&task.goal, context));
         self.plan(prompt, context, |_, subtasks| {
@@ -370,7 +370,7 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
 }
 
 /// Returns the roles and how a subtask names its role, for the prompt.
-fn told_of(roles: &[Role]) -> String {
+fn with_feedback(roles: &[Role]) -> String {
     let mut text = String::new();
     if !roles.is_empty() {
         text.push_str(

@@ -8,7 +8,6 @@
 mod another_try;
 mod changes;
 mod failures;
-mod form;
 mod loops;
 mod node;
 mod nodes;
@@ -17,11 +16,12 @@ mod plans;
 mod queries;
 mod questions;
 mod refusal;
+mod structured_output;
 mod values;
 
 use archon_run::{Budget, Next};
 use archon_types::{
-    CallId, CommandId, Effect, FailureKind, HeldForm, LimitReached, Outcome, OutcomeStatus, PlanDiff,
+    CallId, CommandId, Effect, FailureKind, LimitReached, Outcome, OutcomeStatus, OutputChecker, PlanDiff,
     PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId,
     Timestamp, ToolResult,
 };
@@ -37,7 +37,7 @@ pub const MACHINE_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanTask {
-    /// Append `Asked`, and ask the planner; [`PlanMachine::task`] is the plan so far.
+    /// Append `PlanningStarted`, and ask the planner; [`PlanMachine::task`] is the plan so far.
     MakePlan {
         /// The command that the answer must name.
         command: CommandId,
@@ -46,25 +46,25 @@ pub enum PlanTask {
         /// Why another plan is wanted; none for the first.
         reason: Option<String>,
     },
-    /// Start the subtask of this call: append `ToolStarted`, or `ToolRefused` if it cannot start.
+    /// Start the subtask of this call: append `ToolCallStarted`, or `ToolCallRefused` if it cannot start.
     Start {
         /// The call.
         call: CallId,
     },
-    /// The list of this loop is known: append `Unfolded` with its subtasks, or `ToolRefused` if it cannot be
+    /// The list of this loop is known: append `LoopExpanded` with its subtasks, or `ToolCallRefused` if it cannot be
     /// followed.
     Unfold {
         /// The call of the loop.
         call: CallId,
     },
-    /// Append `Concluding`, and compose the final answer; [`PlanMachine::misfit`] is the last one, if it did not
+    /// Append `AnswerStarted`, and compose the final answer; [`PlanMachine::last_problems`] is the last one, if it did not
     /// have its form.
     Conclude {
         /// The command that the answer must name.
         command: CommandId,
     },
-    /// Check the answer against [`PlanMachine::form`], then append `FormChecked`.
-    CheckForm {
+    /// Check the answer against [`PlanMachine::output_format`], then append `OutputChecked`.
+    CheckOutput {
         /// The answer.
         answer: String,
     },
@@ -89,7 +89,7 @@ pub struct PlanMachine {
     background: String,
     /// The schema of the answer, and the result of its checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    form: Option<HeldForm>,
+    output: Option<OutputChecker>,
     /// The last answer of a run that failed because its answer did not fit the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     said: Option<String>,
@@ -190,7 +190,7 @@ impl PlanMachine {
             task: Task::new(TaskId::new(started.run.as_str()), ""),
             memories: Vec::new(),
             background: String::new(),
-            form: HeldForm::of(&started.config),
+            output: OutputChecker::of(&started.config),
             said: None,
             fixed: None,
             nodes: Nodes::default(),
@@ -214,36 +214,36 @@ impl PlanMachine {
     pub fn apply(&mut self, record: &Record) {
         // Time before a resume, or while people are asked, is not the run's time.
         let is_idle =
-            self.suspended || self.ended.is_some() || self.waits_for_people() || record.body.is_taking_up();
+            self.suspended || self.ended.is_some() || self.waits_for_people() || record.body.is_resumption();
         self.budget.see(record.at, is_idle);
         match &record.body {
-            RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
-                self.asked_for(&message.as_llm().map(archon_types::Message::text).unwrap_or_default());
+            RecordBody::MessageAdded { message, .. } if self.phase == Phase::Fresh => {
+                self.request_of(&message.as_llm().map(archon_types::Message::text).unwrap_or_default());
             }
             RecordBody::Plan(plan) => self.plan_record(plan, record.at),
-            RecordBody::ToolAsked { call, request } => self.question_asked(*call, request),
-            RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer, record.at),
-            RecordBody::ToolStarted { call, effect, child_run, .. } => {
+            RecordBody::ApprovalRequested { call, request } => self.question_asked(*call, request),
+            RecordBody::ApprovalAnswered { call, answer } => self.answered(*call, answer, record.at),
+            RecordBody::ToolCallStarted { call, effect, child_run, .. } => {
                 self.started(*call, *effect, child_run.clone(), record.at);
             }
-            RecordBody::ChildBegun { call, .. } => {
+            RecordBody::ChildRunCreated { call, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {
                     node.begun = Some(*call);
                 }
             }
-            RecordBody::Granted { call, lease, .. } => {
+            RecordBody::LeaseGranted { call, lease, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {
                     self.budget.ledger.grant(&mut node.money, *call, *lease);
                 }
             }
-            RecordBody::Settled { call, spent, .. } => {
+            RecordBody::LeaseSettled { call, spent, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {
                     self.budget.ledger.settle(&mut node.money, *spent);
                 }
             }
-            RecordBody::ToolFinished { call, result } => self.finished(*call, result, record.at),
-            RecordBody::ToolRefused { call, result } => self.refused(*call, result, record.at),
-            RecordBody::FormChecked { problems } => self.form_checked(problems),
+            RecordBody::ToolCallFinished { call, result } => self.finished(*call, result, record.at),
+            RecordBody::ToolCallRefused { call, result } => self.refused(*call, result, record.at),
+            RecordBody::OutputChecked { problems } => self.output_checked(problems),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitReached(limit) => self.limit = Some(*limit),
             RecordBody::Suspended { .. } => self.suspended = true,
@@ -266,21 +266,21 @@ impl PlanMachine {
                 self.settings = settings.clone();
                 self.nodes.limit(&self.settings);
             }
-            PlanRecord::Given { values, memories, background } => {
+            PlanRecord::Inputs { context: values, memories, background } => {
                 self.task.context = values.clone();
                 self.memories = memories.clone();
                 self.background.clone_from(background);
             }
-            PlanRecord::Fixed { subtasks } if self.phase == Phase::Fresh => {
+            PlanRecord::FixedPlan { subtasks } if self.phase == Phase::Fresh => {
                 self.fixed = Some(subtasks.clone());
             }
-            PlanRecord::Asked { command, attempt, .. } => {
+            PlanRecord::PlanningStarted { command, attempt, .. } => {
                 if let Some(ask) = self.open_ask(*command, *attempt) {
                     ask.asked = Asked::Yes;
                 }
             }
-            PlanRecord::Paid { spent, .. } => self.budget.ledger.spend(*spent),
-            PlanRecord::Made { command, task, .. } => {
+            PlanRecord::PlanningPaid { spent, .. } => self.budget.ledger.spend(*spent),
+            PlanRecord::Planned { command, task, .. } => {
                 if let Phase::Planning(ask) = &self.phase
                     && ask.command == *command
                 {
@@ -290,7 +290,7 @@ impl PlanMachine {
             PlanRecord::Rejected { command, attempt, problems, retryable, failure } => {
                 self.rejected((*command, *attempt), problems, *retryable, *failure);
             }
-            PlanRecord::Changed { command, diff, .. }
+            PlanRecord::Replanned { command, diff, .. }
                 if self.replan.as_ref().is_some_and(|ask| ask.command == *command) =>
             {
                 self.proposed(*command, diff);
@@ -299,22 +299,22 @@ impl PlanMachine {
                 self.want_replan(reason.clone(), targets.clone());
             }
             PlanRecord::Skipped { call, .. } => self.skipped(*call, at),
-            PlanRecord::Unfolded { call, subtasks, results } => self.unfolded(*call, subtasks, results),
-            PlanRecord::Joined { call } => self.joined(*call, at),
+            PlanRecord::LoopExpanded { call, subtasks, results } => self.unfolded(*call, subtasks, results),
+            PlanRecord::LoopFinished { call } => self.joined(*call, at),
             PlanRecord::Paused { .. } => self.paused = true,
             PlanRecord::Unpaused => self.paused = false,
-            PlanRecord::Concluding { command } => {
+            PlanRecord::AnswerStarted { command } => {
                 if let Phase::Concluding { command: open, asked, .. } = &mut self.phase
                     && open == command
                 {
                     *asked = Asked::Yes;
                 }
             }
-            PlanRecord::Concluded { command, answer, spent, .. } if self.is_concluding(*command) => {
+            PlanRecord::AnswerFinished { command, answer, spent, .. } if self.is_concluding(*command) => {
                 self.budget.ledger.spend(*spent);
                 self.concluded(answer);
             }
-            PlanRecord::NotConcluded { command, problem, failure } if self.is_concluding(*command) => {
+            PlanRecord::AnswerFailed { command, problem, failure } if self.is_concluding(*command) => {
                 self.not_concluded(problem, *failure);
             }
             _ => {}
@@ -348,7 +348,7 @@ impl PlanMachine {
                 Next::Do(PlanTask::Conclude { command: *command })
             }
             Phase::Concluding { .. } => Next::Wait(None),
-            Phase::Matching { answer } => Next::Do(PlanTask::CheckForm { answer: answer.clone() }),
+            Phase::Matching { answer } => Next::Do(PlanTask::CheckOutput { answer: answer.clone() }),
             Phase::Concluded { answer } => {
                 let mut outcome = self.outcome(OutcomeStatus::Finished);
                 outcome.set_answer(answer.as_str());
@@ -424,7 +424,7 @@ impl PlanMachine {
             }
             Ok(true) if node.subtask.rules.each.is_some() => match node.items {
                 None => Next::Do(PlanTask::Unfold { call }),
-                Some(_) => Next::Append(RecordBody::Plan(Box::new(PlanRecord::Joined { call }))),
+                Some(_) => Next::Append(RecordBody::Plan(Box::new(PlanRecord::LoopFinished { call }))),
             },
             // A condition without a value makes the start fail, just as an argument without a value does.
             Ok(true) | Err(_) => Next::Do(PlanTask::Start { call }),
@@ -442,7 +442,7 @@ impl PlanMachine {
         Next::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    fn asked_for(&mut self, goal: &str) {
+    fn request_of(&mut self, goal: &str) {
         goal.clone_into(&mut self.query);
         self.task.original_query = goal.to_owned();
         self.task.goal = goal.to_owned();
@@ -528,8 +528,9 @@ fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u3
     match u32::deserialize(deserializer)? {
         MACHINE_VERSION => Ok(MACHINE_VERSION),
         other => {
-            let text =
-                format!("the machine was written in form {other}, and this version reads {MACHINE_VERSION}");
+            let text = format!(
+                "the machine was written in version {other}, and this version reads {MACHINE_VERSION}"
+            );
             Err(serde::de::Error::custom(text))
         }
     }

@@ -51,10 +51,11 @@ impl Parts {
         options.size = self.options.size;
         let limits = context.limits(self.options.limits.clone());
         let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
-        budget.cost = limits.max_cost;
+        budget.cost = limits.max_cost_micros;
         if machine.replans() > 0 {
             let left = machine.unspent();
-            (budget.tokens, budget.cost, budget.duration_ms) = (left.tokens, left.cost, left.duration_ms);
+            (budget.tokens, budget.cost, budget.duration_ms) =
+                (left.tokens, left.cost_micros, left.duration_ms);
         }
         options.budget = Some(budget);
         options

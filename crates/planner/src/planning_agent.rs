@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use archon_run::{RunDriver, RunLog, cancelled_alone, left_behind};
+use archon_run::{RunDriver, RunLog, cancelled_alone, surviving_groups};
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
-    FormCheck, Journal, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, PendingApproval,
+    Journal, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutputCheck, PendingApproval,
     PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind, RunRefused,
     RunStarted, SessionPlace, Spending, Task, Toolbox, answer_below, check_called, may_resume,
 };
@@ -92,11 +92,11 @@ impl PlanningAgent {
     /// Requires an answer that is JSON of `form` (structured output). An answer that does not fit is made
     /// again as often as `check` says; then the run fails. The schema is recorded, so a resumed run asks for
     /// the same. Agents of subtasks are not told of it.
-    pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
+    pub fn with_output_schema(self, form: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;
             Arc::make_mut(&mut config.options).response_format = Some(form);
-            config.form_check = Some(check);
+            config.output_check = Some(check);
         })
     }
 
@@ -140,7 +140,7 @@ impl PlanningAgent {
         }
         let machine = PlanMachine::new(&self.started(&place, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
-        planning.left = Some(machine.left());
+        planning.left = Some(machine.remaining_budget());
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
         planning.background = place.background;
@@ -182,8 +182,8 @@ impl PlanningAgent {
     ) -> Result<Outcome, PlanRunError> {
         let started = self.started(&place, context);
         context.may_delegate(started.config.limits.max_depth)?;
-        if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
-            return Err(PlanRunError::Form { problem });
+        if let Some(problem) = started.config.output_format().and_then(ResponseFormat::schema_problem) {
+            return Err(PlanRunError::InvalidSchema { problem });
         }
         let journal = context.journal(&self.parts.journal);
         let mut opening = self.opening(goal, place.background.clone(), context).await;
@@ -203,14 +203,14 @@ impl PlanningAgent {
         }
         let mut bodies = vec![plan(PlanRecord::Settings(settings))];
         if let Some(subtasks) = options.plan.clone() {
-            bodies.push(plan(PlanRecord::Fixed { subtasks }));
+            bodies.push(plan(PlanRecord::FixedPlan { subtasks }));
         }
         let values = options.values.clone();
         if !values.is_empty() || !memories.is_empty() || !background.is_empty() {
-            bodies.push(plan(PlanRecord::Given { values, memories, background }));
+            bodies.push(plan(PlanRecord::Inputs { context: values, memories, background }));
         }
         let message = Message::user(goal, context.clock.now()).into();
-        bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
+        bodies.push(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
         bodies
     }
 
@@ -231,7 +231,7 @@ impl PlanningAgent {
     /// # Errors
     /// See [`resume`](Self::resume); also, the run is at a limit that `more` does not raise enough.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, None, more, context).await
+        self.resume_run(None, None, more, context).await
     }
 
     /// Answers the question about a call of a suspended run, and resumes the run. An edited plan is checked
@@ -246,7 +246,7 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Some((Question::Of(call), answer)), &MoreLimits::default(), context).await
+        self.resume_run(None, Some((Question::Of(call), answer)), &MoreLimits::default(), context).await
     }
 
     /// Answers the question with this id, like [`answer`](Self::answer).
@@ -259,7 +259,8 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Some((Question::Named(request_id), answer)), &MoreLimits::default(), context).await
+        self.resume_run(None, Some((Question::Named(request_id), answer)), &MoreLimits::default(), context)
+            .await
     }
 
     /// Checks an answer to a question of the run that `context` names, before it is stored: an edited plan
@@ -273,14 +274,14 @@ impl PlanningAgent {
         answer: &Answer,
         context: &Context,
     ) -> Result<(), PlanRunError> {
-        if !pending.request.path.is_empty() {
+        if !pending.request.call_path.is_empty() {
             return Ok(());
         }
         let records = context.journal(&self.parts.journal).read(&context.run).await?;
         self.parts.take(&fold_plan(context, &records)?, pending.call, answer, context)
     }
 
-    async fn take_up(
+    async fn resume_run(
         &self,
         goal: Option<&str>,
         answer: Option<(Question<'_>, Answer)>,
@@ -303,13 +304,13 @@ impl PlanningAgent {
         };
         if let Some(toolbox) = &self.parts.toolbox {
             for record in &open.records {
-                let RecordBody::ToolFinished { call, result } = &record.body else { continue };
+                let RecordBody::ToolCallFinished { call, result } = &record.body else { continue };
                 if let Some(tool) = machine.node(*call).and_then(PlanNode::tool) {
                     toolbox.recall(&context.session, tool, result);
                 }
             }
         }
-        let groups = left_behind(&open.records);
+        let groups = surviving_groups(&open.records);
         let toolbox = self.parts.toolbox.as_ref().filter(|_| !groups.is_empty());
         if let Some(toolbox) = toolbox
             && let Some(group) = toolbox.end_processes(&groups, &context).await.first()
@@ -349,7 +350,7 @@ impl PlanningAgent {
             return Ok(None);
         }
         self.parts.take(machine, call, &answer, context)?;
-        Ok(Some(RecordBody::ToolAnswered { call, answer }))
+        Ok(Some(RecordBody::ApprovalAnswered { call, answer }))
     }
 
     async fn drive(
@@ -421,7 +422,7 @@ impl Agent for PlanningAgent {
             let outcome = match context.called_by() {
                 Some(by) => {
                     let begin = self.start_in(SessionPlace::new(by.origin()), task, context);
-                    by.attach(begin, self.take_up(Some(task), None, &MoreLimits::default(), context)).await
+                    by.attach(begin, self.resume_run(Some(task), None, &MoreLimits::default(), context)).await
                 }
                 None => self.start(task, context).await,
             };
@@ -431,7 +432,11 @@ impl Agent for PlanningAgent {
         })
     }
 
-    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+    fn spending_of<'a>(
+        &'a self,
+        run: &'a RunId,
+        journal: &'a dyn Journal,
+    ) -> BoxFuture<'a, Option<Spending>> {
         Box::pin(async move { Some(crate::fold(&journal.read(run).await.ok()?)?.spending()) })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use archon_types::SubTaskId;
+use archon_types::{SubTaskId, format_money};
 
 /// A problem of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,7 @@ pub enum ProblemKind {
     UnknownResource { resource: String },
     #[error("the subtasks will need about {needed} tokens, and there are {available}")]
     OverTokens { needed: u64, available: u64 },
-    #[error("the subtasks will cost about {needed} millionths of a currency unit, and there are {available}")]
+    #[error("the subtasks will cost about {}, and {} is left", format_money(*needed), format_money(*available))]
     OverCost { needed: u64, available: u64 },
     #[error("the longest way through takes about {needed_ms} ms, and there are {available_ms}")]
     OverTime { needed_ms: u64, available_ms: u64 },

@@ -58,7 +58,7 @@ pub(crate) async fn subtasks(
 
 /// Returns the plan without the arguments of failed steps, so that the agent of such a step chooses them
 /// again. `None` if no failed step had arguments, because nothing would change.
-pub(crate) fn left_open(task: &Task) -> Option<Task> {
+pub(crate) fn open_part(task: &Task) -> Option<Task> {
     let mut new = task.clone();
     let mut changes = false;
     for subtask in &mut new.subtasks {
@@ -130,7 +130,7 @@ impl Asking<'_> {
         if self.specs.is_empty() {
             return Ok(None);
         }
-        let mut request = self.request(vec![self.said_by_user(question)], CALL_TOKENS);
+        let mut request = self.request(vec![self.is_from_user(question)], CALL_TOKENS);
         request.tools = self.specs.clone();
         let answer = self.ask(request).await?;
         let is_there = |call: &&ToolCall| self.specs.iter().any(|spec| spec.name == call.name);
@@ -141,11 +141,11 @@ impl Asking<'_> {
     async fn outline(&self, goal: &str) -> Result<Vec<SubTask>, PlanError> {
         let mut messages = Vec::new();
         for (goal, steps) in OUTLINES {
-            messages.push(self.said_by_user(goal));
+            messages.push(self.is_from_user(goal));
             let content = vec![Content::text(json!({ "steps": steps }).to_string())];
             messages.push(Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() }));
         }
-        messages.push(self.said_by_user(goal));
+        messages.push(self.is_from_user(goal));
         let mut request = self.request(messages, OUTLINE_TOKENS);
         let step = json!({"type": "string", "minLength": 8, "maxLength": 60});
         let steps = json!({"type": "array", "items": step, "minItems": 3, "maxItems": 3});
@@ -161,7 +161,7 @@ impl Asking<'_> {
         Ok(vec![SubTask::new("s1", *first), SubTask::new("s2", *second), last])
     }
 
-    fn said_by_user(&self, text: &str) -> Message {
+    fn is_from_user(&self, text: &str) -> Message {
         Message::user(text, self.context.run.clock.now())
     }
 

@@ -55,7 +55,7 @@ impl KeptProcess {
         if let Some(process) = child.id().and_then(super::number) {
             super::mark(process, number);
         }
-        kept().get_or_insert_default().insert(group.clone());
+        registered_groups().get_or_insert_default().insert(group.clone());
         // The shell reads one line and leaves the rest of the pipe to the command.
         let input = child.stdin.take().ok_or_else(gone)?;
         let mut kept = Self { child, leader, group };
@@ -112,7 +112,7 @@ impl KeptProcess {
 
 impl Drop for KeptProcess {
     fn drop(&mut self) {
-        kept().get_or_insert_default().remove(&self.group);
+        registered_groups().get_or_insert_default().remove(&self.group);
         // The leader was not waited for, so the number is still the group's.
         if self.leader.id().is_some() {
             signal(&self.group, Signal::KILL);
@@ -129,11 +129,11 @@ async fn ends_within(child: &mut Child, limit: Duration, clock: &dyn Clock) -> b
 }
 
 /// Returns whether this process keeps the group.
-pub(super) fn is_kept_here(group: &ProcessGroup) -> bool {
-    kept().as_ref().is_some_and(|groups| groups.contains(group))
+pub(super) fn is_registered_here(group: &ProcessGroup) -> bool {
+    registered_groups().as_ref().is_some_and(|groups| groups.contains(group))
 }
 
-fn kept() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
+fn registered_groups() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

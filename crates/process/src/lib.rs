@@ -148,7 +148,7 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
 /// those that could not be ended. Servers that this process keeps ([`KeptProcess`]) are left alone: a run that
 /// was dropped here has lost its call, and the server works for others.
 pub async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
-    let others = |group: &&ProcessGroup| !kept::is_kept_here(group);
+    let others = |group: &&ProcessGroup| !kept::is_registered_here(group);
     let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
     let mut ours: Vec<_> = groups.iter().filter(|group| owner::is_of(group, run)).cloned().collect();
     for group in &ours {

@@ -162,12 +162,12 @@ mod tests {
     fn is_of_recognises_a_process_without_an_environment_by_its_group() {
         let (group, _input, process) = orphan("");
         assert!(is_of(process, &group) && crate::owner::is_of(&group, &"another".into()));
-        let (boot, ticks) = group.started.split_once('/').unwrap();
+        let (boot, ticks) = group.leader_started.split_once('/').unwrap();
         let ticks: u64 = ticks.parse().unwrap();
         for other in [
             ProcessGroup::new(group.id, format!("{boot}/{}", ticks + 1)),
             ProcessGroup::new(group.id, format!("other/{ticks}")),
-            ProcessGroup::new(group.id + 1, group.started.clone()),
+            ProcessGroup::new(group.id + 1, group.leader_started.clone()),
         ] {
             assert!(!is_of(process, &other), "{other:?}");
         }

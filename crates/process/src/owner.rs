@@ -25,10 +25,10 @@ mod system {
     };
 
     pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
-        if Process::read(group.id).is_some_and(|leader| leader.mark() == group.started) {
+        if Process::read(group.id).is_some_and(|leader| leader.mark() == group.leader_started) {
             return true;
         }
-        let since_boot = group.started.starts_with(&boot());
+        let since_boot = group.leader_started.starts_with(&boot());
         since_boot
             && living_members(&all().collect::<Vec<_>>(), group)
                 .any(|member| mark::is_of(member.pid, group) || belongs_to(member, run))

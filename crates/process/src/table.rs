@@ -25,19 +25,19 @@ pub(super) struct Look {
 impl Table {
     /// Returns the number of the newest snapshot.
     pub(super) fn newest(&self) -> u64 {
-        self.look().number
+        self.snapshot().number
     }
 
     /// Returns a snapshot that was begun after number `earlier`.
     pub(super) fn after(&self, earlier: u64) -> Arc<Look> {
-        let mut look = self.look();
+        let mut look = self.snapshot();
         if look.number <= earlier {
             *look = Arc::new(Look { number: look.number + 1, processes: system::all().collect() });
         }
         look.clone()
     }
 
-    fn look(&self) -> MutexGuard<'_, Arc<Look>> {
+    fn snapshot(&self) -> MutexGuard<'_, Arc<Look>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn boot() -> String {
 /// Returns the start time of the group's leader, gone or not, if the group was started since this boot.
 #[cfg(target_os = "linux")]
 pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {
-    group.started.strip_prefix(&system::boot())?.strip_prefix('/')?.parse().ok()
+    group.leader_started.strip_prefix(&system::boot())?.strip_prefix('/')?.parse().ok()
 }
 
 #[cfg(target_os = "linux")]
@@ -172,7 +172,7 @@ pub(super) mod system {
     /// Returns whether the group's leader runs; `None` if it has ended, but others may run.
     pub(super) fn leader_is_alive(group: &ProcessGroup) -> Option<bool> {
         match Process::read(group.id) {
-            Some(leader) if leader.mark() != group.started => Some(false),
+            Some(leader) if leader.mark() != group.leader_started => Some(false),
             Some(leader) if !leader.has_ended() => Some(true),
             _ => None,
         }
@@ -238,7 +238,7 @@ mod tests {
         let group = group_of(child.id()).unwrap();
         assert!(is_alive(&group) && is_of(&group, &"r1".into()));
         // As if the number was reused: the log has another start time.
-        let (boot, ticks) = group.started.split_once('/').unwrap();
+        let (boot, ticks) = group.leader_started.split_once('/').unwrap();
         let ticks: u64 = ticks.parse().unwrap();
         for other in [format!("{boot}/{}", ticks - 1), format!("other/{ticks}"), String::new()] {
             let other = ProcessGroup::new(child.id(), other);

@@ -156,13 +156,13 @@ impl Answer {
 
     /// Begins the call that carries the structured output. Returns true for the first such call: a message
     /// has one answer, so further calls of a model that calls several times are ignored.
-    pub(crate) fn begin_form(&mut self) -> bool {
+    pub(crate) fn begin_structured_output(&mut self) -> bool {
         !mem::replace(&mut self.formed, true)
     }
 
     /// Appends structured output that comes as a call. Text next to it is dropped, since the caller expects
     /// only JSON.
-    pub(crate) fn form(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+    pub(crate) fn push_structured_output(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         self.prose = Prose::Dropped;
         self.push_text(delta, out);
@@ -345,7 +345,7 @@ mod tests {
         let out = &mut VecDeque::new();
         answer.hold_prose();
         answer.text("held".to_owned(), out);
-        answer.form("form".to_owned(), out);
+        answer.push_structured_output("form".to_owned(), out);
         answer.text("dropped".to_owned(), out);
         answer.thinking("hm".to_owned(), out);
         answer.sign("signed".to_owned());

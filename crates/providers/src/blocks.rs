@@ -96,14 +96,19 @@ impl Blocks {
 
     /// Begins the call that carries the structured output. Returns false for a later such call, see
     /// [`Answer::begin_form`].
-    pub(crate) fn begin_form(&mut self) -> bool {
-        self.answer.begin_form()
+    pub(crate) fn begin_structured_output(&mut self) -> bool {
+        self.answer.begin_structured_output()
     }
 
     /// Appends structured output that comes as a call.
-    pub(crate) fn form(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
+    pub(crate) fn push_structured_output(
+        &mut self,
+        number: u64,
+        delta: String,
+        out: &mut VecDeque<ModelEvent>,
+    ) {
         self.begin(number, Part::Text);
-        self.answer.form(delta, out);
+        self.answer.push_structured_output(delta, out);
     }
 
     /// Appends to the thinking of a block.

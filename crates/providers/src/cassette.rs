@@ -148,17 +148,17 @@ fn differ(path: &str, recorded: &Json, asked: &Json) -> Option<String> {
             let more = new.keys().filter(|key| !old.contains_key(*key));
             old.keys().chain(more).find_map(|key| {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                beside(&path, old.get(key), new.get(key))
+                missing_or_differ(&path, old.get(key), new.get(key))
             })
         }
         (Json::Array(old), Json::Array(new)) => (0..old.len().max(new.len()))
-            .find_map(|at| beside(&format!("{path}[{at}]"), old.get(at), new.get(at))),
+            .find_map(|at| missing_or_differ(&format!("{path}[{at}]"), old.get(at), new.get(at))),
         (old, new) if old == new => None,
         (old, new) => Some(format!("{path}: recorded {}, asked {}", shown(old), shown(new))),
     }
 }
 
-fn beside(path: &str, recorded: Option<&Json>, asked: Option<&Json>) -> Option<String> {
+fn missing_or_differ(path: &str, recorded: Option<&Json>, asked: Option<&Json>) -> Option<String> {
     match (recorded, asked) {
         (Some(old), Some(new)) => differ(path, old, new),
         (Some(old), None) => Some(format!("{path}: recorded {}, asked nothing", shown(old))),

@@ -86,9 +86,9 @@ struct LongLine {
 
 impl From<LongLine> for LongPromptPrice {
     fn from(line: LongLine) -> Self {
-        let mut price = Self::new(line.above, millionths(line.input), millionths(line.output));
-        price.cache_read = line.cache_read.map_or(price.input, millionths);
-        price.cache_write = line.cache_write.map_or(price.input, millionths);
+        let mut price = Self::new(line.above, micros(line.input), micros(line.output));
+        price.cache_read = line.cache_read.map_or(price.input, micros);
+        price.cache_write = line.cache_write.map_or(price.input, micros);
         price
     }
 }
@@ -97,9 +97,9 @@ impl Line {
     /// Returns the price; `None` unless the line has both input and output prices.
     fn price(&self) -> Option<ModelPrice> {
         let (input, output) = self.input.zip(self.output)?;
-        let mut price = ModelPrice::new(millionths(input), millionths(output));
-        price.cache_read = self.cache_read.map_or(price.input, millionths);
-        price.cache_write = self.cache_write.map_or(price.input, millionths);
+        let mut price = ModelPrice::new(micros(input), micros(output));
+        price.cache_read = self.cache_read.map_or(price.input, micros);
+        price.cache_write = self.cache_write.map_or(price.input, micros);
         price.long = self.long.clone().map(LongPromptPrice::from);
         Some(price)
     }
@@ -121,7 +121,7 @@ impl From<Line> for ModelInfo {
     }
 }
 
-fn millionths(dollars: f64) -> u64 {
+fn micros(dollars: f64) -> u64 {
     (dollars * 1e6).round() as u64
 }
 

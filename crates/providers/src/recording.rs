@@ -55,7 +55,7 @@ impl RecordingProvider {
     }
 
     /// Records the calls of another provider in the same cassette.
-    pub fn beside(&self, inner: Arc<dyn Provider>) -> Self {
+    pub fn also_record(&self, inner: Arc<dyn Provider>) -> Self {
         Self { inner, ..self.clone() }
     }
 

@@ -94,7 +94,7 @@ impl ReplayProvider {
 
     /// Returns the number of calls that were not replayed yet; a test that expects all of them checks that
     /// it is 0.
-    pub fn left(&self) -> usize {
+    pub fn unused_calls(&self) -> usize {
         self.lock().iter().flatten().count()
     }
 
@@ -156,7 +156,7 @@ impl fmt::Debug for ReplayProvider {
         f.debug_struct("ReplayProvider")
             .field("id", &self.id)
             .field("path", &self.path)
-            .field("left", &self.left())
+            .field("left", &self.unused_calls())
             .finish_non_exhaustive()
     }
 }

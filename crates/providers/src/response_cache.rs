@@ -56,7 +56,7 @@ impl CachingProvider {
 
     /// Returns the number of cached answers.
     pub fn len(&self) -> usize {
-        self.kept().answers.len()
+        self.lock().answers.len()
     }
 
     /// Returns true if no answer is cached.
@@ -66,15 +66,15 @@ impl CachingProvider {
 
     /// Removes every answer.
     pub fn clear(&self) {
-        self.kept().answers.clear();
+        self.lock().answers.clear();
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, hash: &str, request: &Request) -> Option<Heard> {
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         kept.turn += 1;
         let turn = kept.turn;
         let answer = kept.answers.get_mut(hash).filter(|answer| is_same(&answer.request, request))?;
@@ -88,7 +88,7 @@ impl CachingProvider {
             return;
         }
         message.usage = Usage::default();
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         while kept.answers.len() >= self.capacity && !kept.answers.contains_key(&hash) {
             let oldest = kept.answers.iter().min_by_key(|(_, answer)| answer.wanted);
             let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) else { break };

@@ -6,7 +6,7 @@
 
 use archon_types::{
     Json, StopReason,
-    almost_json::{Found, NoObject, OpenEnd, object_at, starts_with},
+    almost_json::{NoObject, OpenEnd, ParsedObject, object_at, starts_with},
 };
 use serde_json::Map;
 
@@ -219,7 +219,7 @@ impl Reader<'_> {
         if !arguments.starts_with('{') {
             return Err(ParseFailure::NoObject);
         }
-        let Found { fields, end } = object_at(arguments, self.open_end).map_err(failure)?;
+        let ParsedObject { fields, end } = object_at(arguments, self.open_end).map_err(failure)?;
         self.push(WrittenCall::new(tool, Json::Object(fields)));
         Ok(Some(at + end))
     }

@@ -8,11 +8,11 @@ mod started;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use archon_run::{cancelled_alone, left_behind};
+use archon_run::{cancelled_alone, surviving_groups};
 use archon_types::{
-    Agent, AgentMessage, Attributed, BoxFuture, CarriedResult, Context, HookPoint, InputFilter, Journal,
-    JournalError, Message, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, Provider, Record,
-    RecordBody, ResponseFormat, RunConfig, RunId, RunKind, RunRefused, Spending, ToolMode, TurnTrigger,
+    Agent, AgentMessage, Attributed, BoxFuture, Context, HookPoint, InputFilter, Journal, JournalError,
+    Message, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, Provider, Record, RecordBody,
+    ResponseFormat, RunConfig, RunId, RunKind, RunRefused, SnapshotResult, Spending, ToolMode, TurnTrigger,
     check_called, may_resume,
 };
 use futures_util::FutureExt;
@@ -101,16 +101,16 @@ impl ReactAgent {
         self.check_tools(&started.config)?;
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
-            started.first_turn = TurnTrigger::Continuation;
+            started.first_trigger = TurnTrigger::Continuation;
         }
         let mut driver = self.driver(context);
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
         if driver.may_begin(&history, earlier).await {
             bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
             // After the prompt, because lists of runs look for the prompt.
-            bodies.extend(carried.map(|carried| RecordBody::Carried(Box::new(carried))));
+            bodies.extend(carried.map(|carried| RecordBody::SessionSnapshot(Box::new(carried))));
         } else {
-            bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
+            bodies.push(RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
         }
         let (log, records) = self.open_log(bodies, context).await?;
@@ -132,7 +132,7 @@ impl ReactAgent {
         mut bodies: Vec<RecordBody>,
         context: &Context,
     ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
-        let error = match self.kept_log(bodies.clone(), context).await {
+        let error = match self.stored_log(bodies.clone(), context).await {
             Err(error @ JournalError::Storage { .. })
                 if self.options.on_storage_failure == OnStorageFailure::Ephemeral =>
             {
@@ -149,13 +149,13 @@ impl ReactAgent {
             _ => return Err(error),
         }
         tracing::warn!(run = %context.run, %error, "the run is not kept");
-        bodies.insert(1, RecordBody::NotKept { reason: error.to_string() });
-        let mut log = RunLog::not_kept(context.clone());
+        bodies.insert(1, RecordBody::LogUnavailable { reason: error.to_string() });
+        let mut log = RunLog::unstored(context.clone());
         let records = log.append(bodies).await?;
         Ok((log, records))
     }
 
-    async fn kept_log(
+    async fn stored_log(
         &self,
         bodies: Vec<RecordBody>,
         context: &Context,
@@ -186,12 +186,12 @@ impl ReactAgent {
     /// # Errors
     /// See [`resume`](Self::resume); also, the run is at a limit that `more` does not raise enough.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, LoopError> {
-        self.take_up(None, more, context).await
+        self.resume_run(None, more, context).await
     }
 
     /// Resumes a run like [`resume`](Self::resume). `opening` is used if the run was cut off before its first
     /// input was recorded.
-    pub(crate) async fn take_up(
+    pub(crate) async fn resume_run(
         &self,
         opening: Option<Opening>,
         more: &MoreLimits,
@@ -230,7 +230,7 @@ impl ReactAgent {
         {
             return Ok(outcome.clone());
         }
-        let groups = left_behind(&open.records);
+        let groups = surviving_groups(&open.records);
         if !groups.is_empty() {
             let left = driver.toolbox.end_processes(&groups, context).await;
             if let Some(group) = left.first() {
@@ -245,7 +245,7 @@ impl ReactAgent {
             log.step(vec![body], |record| machine.apply(record)).await?;
         }
         if let Some((command, attempt)) = machine.open_request() {
-            let lost = vec![RecordBody::CallLost { command, attempt }];
+            let lost = vec![RecordBody::ModelCallLost { command, attempt }];
             log.step(lost, |record| machine.apply(record)).await?;
         }
         drive(&driver, machine, log).await
@@ -268,8 +268,8 @@ impl ReactAgent {
     }
 
     /// Tells the tools which files earlier calls of the session have read or written.
-    fn recall(&self, seen: &[CarriedResult], context: &Context) {
-        let recall = |told: &CarriedResult| {
+    fn recall(&self, seen: &[SnapshotResult], context: &Context) {
+        let recall = |told: &SnapshotResult| {
             self.driver.toolbox.recall(&context.session, &told.tool, &told.result);
         };
         seen.iter().for_each(recall);
@@ -334,7 +334,8 @@ async fn drive(driver: &Driver, machine: ReactMachine, log: RunLog) -> Result<Ou
 /// # Errors
 /// [`NothingAsked`](LoopError::NothingAsked): hooks refused the run before its prompt was recorded.
 fn has_ended(run: &RunId, records: &[Arc<Record>]) -> Result<bool, LoopError> {
-    let is_refused = |body: &RecordBody| matches!(body, RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
+    let is_refused =
+        |body: &RecordBody| matches!(body, RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop });
     if records.iter().any(|record| is_refused(&record.body)) {
         return Err(unasked(run));
     }
@@ -370,18 +371,22 @@ impl Agent for ReactAgent {
         Some(self.config_with(self.options.limits.clone(), self.tools(true)))
     }
 
-    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+    fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         // In text mode an answer is more than its JSON, so the form has to be told in the task.
         let mode = self.config()?.tool_mode;
         (mode == ToolMode::Native).then(|| {
-            let mut agent = self.clone().without_form();
+            let mut agent = self.clone().without_output_schema();
             agent.options.request.response_format = Some(form.clone());
             Arc::new(agent) as Arc<dyn Agent>
         })
     }
 
-    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
-        Box::pin(delegate::used(journal, run))
+    fn spending_of<'a>(
+        &'a self,
+        run: &'a RunId,
+        journal: &'a dyn Journal,
+    ) -> BoxFuture<'a, Option<Spending>> {
+        Box::pin(delegate::spending_of(journal, run))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use archon_run::Loan;
+use archon_run::GrantedLease;
 use archon_types::{ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +22,8 @@ pub struct CallState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
     /// The lease of the child run, and its spending.
-    #[serde(default, skip_serializing_if = "Loan::is_none")]
-    pub(crate) loan: Loan,
+    #[serde(default, skip_serializing_if = "GrantedLease::is_none")]
+    pub(crate) loan: GrantedLease,
     /// Position of the call among those of its turn that a person answered, from 1; 0 if nobody was asked. Calls run in
     /// this order.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -120,7 +120,7 @@ impl CallState {
             stage: CallStage::Requested { attempts: 0 },
             consent: None,
             is_begun: false,
-            loan: Loan::default(),
+            loan: GrantedLease::default(),
             answer_place: 0,
         }
     }

@@ -32,7 +32,7 @@ impl ReactExecutor<'_> {
                 continue;
             }
             answered = true;
-            run.record(vec![RecordBody::ToolAnswered { call, answer }]).await?;
+            run.record(vec![RecordBody::ApprovalAnswered { call, answer }]).await?;
         }
         if !answered {
             run.record(vec![run.machine.suspension()]).await?;

@@ -27,9 +27,13 @@ pub(crate) fn context(
 }
 
 /// Returns true if the call's child run had a log and the log is missing.
-pub(crate) async fn is_lost(driver: &Driver, run: &RunId, call: &CallState) -> Result<bool, JournalError> {
+pub(crate) async fn is_log_lost(
+    driver: &Driver,
+    run: &RunId,
+    call: &CallState,
+) -> Result<bool, JournalError> {
     match &driver.journal {
-        Some(journal) if call.is_begun => archon_types::is_lost(&**journal, &run.of_call(call.id)).await,
+        Some(journal) if call.is_begun => archon_types::is_log_lost(&**journal, &run.of_call(call.id)).await,
         _ => Ok(false),
     }
 }
@@ -79,7 +83,7 @@ const NAMES_LISTED: usize = 50;
 /// Appends the record that ends a call, and before it the spending of its child run.
 pub(crate) async fn close(driver: &Driver, run: &mut Run, body: RecordBody) -> Recorded {
     let settled = match &body {
-        RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+        RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
             settlement(driver, &run.machine, &run.context().run, *call, result).await
         }
         _ => None,
@@ -97,15 +101,19 @@ async fn settlement(
     machine.lease(call)?;
     let child = run.of_call(call);
     let spent = match &driver.journal {
-        Some(journal) => used(&**journal, &child).await,
+        Some(journal) => spending_of(&**journal, &child).await,
         None => None,
     };
     let spent = spent.unwrap_or_else(|| reported(result));
-    (machine.settled(call) != Some(spent)).then_some(RecordBody::Settled { call, child, spent })
+    (machine.settled(call) != Some(spent)).then_some(RecordBody::LeaseSettled {
+        call,
+        child_run: child,
+        spent,
+    })
 }
 
 /// Returns the spending of a run from its log. An open model call counts with the amount reserved for it.
-pub(crate) async fn used(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
+pub(crate) async fn spending_of(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
     let records = journal.read(run).await.ok()?;
     match records.last().map(|last| &last.body) {
         Some(RecordBody::RunFinished(outcome)) => Some(outcome.spending()),

@@ -31,12 +31,12 @@ impl<'a> Deltas<'a> {
             ModelEvent::ToolCallStart { index, id, name } => {
                 let id = ToolCallId::new(id);
                 self.calls.push((index, id.clone(), 0));
-                (0, DeltaKind::ToolCall { index, id, name })
+                (0, DeltaKind::ToolCallStarted { index, id, name })
             }
             ModelEvent::ToolCallDelta { index, arguments: text } => {
                 let Some((_, id, sent)) = self.calls.iter_mut().find(|(i, ..)| *i == index) else { return };
                 let id = id.clone();
-                (advance(sent, &text), DeltaKind::Arguments { index, id, text })
+                (advance(sent, &text), DeltaKind::ToolCallArguments { index, id, text })
             }
             _ => return,
         };

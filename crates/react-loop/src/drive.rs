@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use archon_run::{Executor, Heard, Machine, Next, Recorded, RunDriver};
+use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver};
 use archon_types::{
     BoxFuture, CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
     JournalError, Outcome, PromptSource, RecordBody, ToolResult,
@@ -80,7 +80,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
     }
 
     /// Reads the inbox where a message can change the next step, and after a cancel.
-    async fn look(&mut self, run: &mut Run) -> Recorded {
+    async fn before_step(&mut self, run: &mut Run) -> Recorded {
         // A message after the last record waits until the run is resumed.
         let is_open = run.machine.ended().is_none()
             && (self.context.cancel.is_cancelled() || is_open_to_messages(&run.machine.next()));
@@ -98,7 +98,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
             }
             ReactTask::Summarize(due) => boxed(|| self.summarize(due, run)).await?,
             ReactTask::CheckGoal(due) => boxed(|| self.check_goal(due, run)).await?,
-            ReactTask::CheckForm => run.record(vec![run.machine.form_record()]).await?,
+            ReactTask::CheckOutput => run.record(vec![run.machine.output_record()]).await?,
             ReactTask::RunCalls => boxed(|| self.run_calls(run)).await?,
             ReactTask::WaitUntil(due) => {
                 run.watch.wait_until(due).await;
@@ -106,7 +106,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
             }
             ReactTask::Decide => boxed(|| self.decide(run)).await?,
         }
-        self.turns.look(&run.machine, &self.context).await;
+        self.turns.call_hooks(&run.machine, &self.context).await;
         Ok(())
     }
 
@@ -140,21 +140,23 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
             // A run at its limit may still get time for a last answer.
             run.watch.renew(run.machine.deadline());
         }
-        self.turns.look(&run.machine, &self.context).await;
+        self.turns.call_hooks(&run.machine, &self.context).await;
         Ok(())
     }
 
     /// An answer to a question that is not open changes nothing.
-    fn meaning(&mut self, entry: InboxEntry, machine: &ReactMachine) -> Heard {
-        Heard::Record(match entry.request {
-            InboxRequest::Steer { message } => RecordBody::Prompted { message, source: PromptSource::Steer },
+    fn meaning(&mut self, entry: InboxEntry, machine: &ReactMachine) -> InboxEffect {
+        InboxEffect::Record(match entry.request {
+            InboxRequest::Steer { message } => {
+                RecordBody::MessageAdded { message, source: PromptSource::Steer }
+            }
             InboxRequest::FollowUp { message } => {
-                RecordBody::Prompted { message, source: PromptSource::FollowUp }
+                RecordBody::MessageAdded { message, source: PromptSource::FollowUp }
             }
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
             InboxRequest::Answer { request_id, binding, answer } => {
                 match machine.call_of_question(&request_id, &binding) {
-                    Some(call) => RecordBody::ToolAnswered { call, answer },
+                    Some(call) => RecordBody::ApprovalAnswered { call, answer },
                     None => RecordBody::ClockRead,
                 }
             }
@@ -195,17 +197,17 @@ impl ReactExecutor<'_> {
                 };
             }
             if !self.turns.may_begin(&run.machine, turn).await {
-                return run.record(vec![RecordBody::Vetoed { hook: HookPoint::BeforeTurn }]).await;
+                return run.record(vec![RecordBody::StoppedByHook { hook: HookPoint::BeforeTurn }]).await;
             }
         }
         let request = run.machine.request();
         let request_hash = request.content_hash();
-        run.record(vec![RecordBody::ModelAsked { command, attempt, turn, request_hash }]).await?;
+        run.record(vec![RecordBody::ModelCallStarted { command, attempt, turn, request_hash }]).await?;
         let span = tracing::info_span!("model_call", turn, attempt);
         let (machine, watch, ask) = (&run.machine, &mut run.watch, (command, attempt));
         let answer = single_call::answer(self.driver, machine, request, ask, watch, &self.context);
         let answer = answer.instrument(span).await;
-        if let RecordBody::ModelFailed { failure, .. } = &answer {
+        if let RecordBody::ModelCallFailed { failure, .. } = &answer {
             self.turns.failed(&failure.message).await;
         }
         run.record(vec![answer]).await

@@ -2,7 +2,7 @@
 //!
 //! If each prompt folded all logs of its session, a session of n runs would read n² logs; if each run stored
 //! the whole conversation, it would write n². So only a few runs store in their log the conversation that
-//! they begin with ([`Carried`]), and a fold starts at the latest of them:
+//! they begin with ([`SessionSnapshot`]), and a fold starts at the latest of them:
 //!
 //! - A run carries the conversation only if none of the [`EVERY`] runs before it does.
 //! - It carries what is new since the previous run that carried, its base. If the part of the base is not
@@ -23,14 +23,14 @@ use std::{
 };
 
 use archon_types::{
-    Carried, CarriedMessage, CarriedResult, Journal, JournalError, Origin, Record, RecordBody, Redactor,
-    RunId, RunKind, metadata,
+    Journal, JournalError, Origin, Record, RecordBody, Redactor, RunId, RunKind, SessionSnapshot,
+    SnapshotMessage, SnapshotResult, metadata,
 };
 use serde::Serialize;
 
 use crate::{
     History, LoopError, Messages, fold,
-    resume::{seen_files, spoken},
+    resume::{conversation_start, seen_files},
     window::Entry,
 };
 
@@ -55,7 +55,7 @@ pub struct EarlierRuns {
     /// The messages of all parts.
     carried: Vec<Entry>,
     /// Notes of calls about files, including those that later calls replace.
-    seen: Vec<CarriedResult>,
+    seen: Vec<SnapshotResult>,
     bytes_said: u64,
     bytes_carried: u64,
 }
@@ -100,7 +100,7 @@ pub async fn fold_before(
 ) -> Result<EarlierRuns, LoopError> {
     match carried_to(journal, run, records).await {
         Some(chain) => Ok(chain),
-        None => fold_chain(journal, &spoken(run, records)?.origin).await,
+        None => fold_chain(journal, &conversation_start(run, records)?.origin).await,
     }
 }
 
@@ -111,7 +111,7 @@ pub async fn fold_before(
 pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
     let records = journal.read(run).await?;
     let history = fold_before(journal, run, &records).await?.history;
-    if matches!(spoken(run, &records)?.kind, RunKind::Plan | RunKind::Team) {
+    if matches!(conversation_start(run, &records)?.kind, RunKind::Plan | RunKind::Team) {
         return Ok(history.after(&records).messages().clone());
     }
     let machine = fold(run, &records, history)?;
@@ -131,7 +131,7 @@ async fn walk(journal: &dyn Journal, origin: &Origin, use_carried: bool) -> Resu
         let carried = if use_carried { carried_to(journal, &run, &log).await } else { None };
         next = match &carried {
             Some(_) => Origin::Prompt,
-            None => spoken(&run, &log)?.origin.clone(),
+            None => conversation_start(&run, &log)?.origin.clone(),
         };
         logs.push((run, log));
         if let Some(carried) = carried {
@@ -161,21 +161,21 @@ async fn carried_to(journal: &dyn Journal, run: &RunId, records: &[Arc<Record>])
         .ok()
 }
 
-fn carried_in(records: &[Arc<Record>]) -> Option<&Carried> {
+fn carried_in(records: &[Arc<Record>]) -> Option<&SessionSnapshot> {
     records.iter().find_map(|record| match &record.body {
-        RecordBody::Carried(carried) => Some(&**carried),
+        RecordBody::SessionSnapshot(carried) => Some(&**carried),
         _ => None,
     })
 }
 
 impl EarlierRuns {
-    /// Loads `carried` from the log of `run`, with all parts that it builds on.
+    /// Loads `session_snapshot` from the log of `run`, with all parts that it builds on.
     /// # Errors
     /// A run that it builds on cannot be read, or carries nothing.
     pub(crate) async fn carried(
         journal: &dyn Journal,
         run: &RunId,
-        carried: &Carried,
+        carried: &SessionSnapshot,
     ) -> Result<Self, LoopError> {
         let mut parts = vec![(run.clone(), carried.clone())];
         while let Some(base) = parts.last().and_then(|(_, part)| part.base.clone()) {
@@ -192,8 +192,8 @@ impl EarlierRuns {
         }
         let mut chain = Self {
             runs: carried.runs as usize,
-            bytes_said: carried.bytes_said,
-            bytes_carried: carried.bytes_carried,
+            bytes_said: carried.message_bytes,
+            bytes_carried: carried.snapshot_bytes,
             ..Self::default()
         };
         for (run, part) in parts.into_iter().rev() {
@@ -205,10 +205,10 @@ impl EarlierRuns {
         chain.history = History {
             messages: Arc::new(chain.carried.iter().map(|entry| entry.message.clone()).collect()),
             entries: chain.carried.clone(),
-            counted_by: carried.counted_by,
-            status: carried.status,
+            counted_by: carried.tokenizer,
+            status: carried.context_level,
             spent: carried.spent,
-            trusted: carried.trusted.clone(),
+            trusted: carried.trusted_rules.clone(),
             workspace: carried.workspace.clone(),
             seen: latest(&chain.seen),
         };
@@ -219,10 +219,10 @@ impl EarlierRuns {
     fn push(&mut self, run: &RunId, log: &[Arc<Record>]) -> Result<(), LoopError> {
         let history = std::mem::take(&mut self.history);
         let before = history.entries.len();
-        self.history = match spoken(run, log)?.kind {
+        self.history = match conversation_start(run, log)?.kind {
             RunKind::Plan | RunKind::Team => {
                 let history = history.after(log);
-                self.bytes_said += sum(history.entries.iter().skip(before).map(CarriedMessage::from));
+                self.bytes_said += sum(history.entries.iter().skip(before).map(SnapshotMessage::from));
                 history
             }
             _ => {
@@ -240,7 +240,7 @@ impl EarlierRuns {
 
     /// Returns the data that the next run should carry, if that is due. Returns `None` if `redactor` finds a
     /// secret in it that was not known as one before, so that it is not stored again.
-    pub(crate) fn due(&self, redactor: &Redactor) -> Option<Carried> {
+    pub(crate) fn due(&self, redactor: &Redactor) -> Option<SessionSnapshot> {
         if self.folded < EVERY {
             return None;
         }
@@ -260,41 +260,41 @@ impl EarlierRuns {
             return None;
         }
         let mut carried = self.to_carry(parts);
-        (carried.bytes, carried.bytes_said, carried.bytes_carried) =
+        (carried.bytes, carried.message_bytes, carried.snapshot_bytes) =
             (bytes, self.bytes_said, self.bytes_carried + bytes);
         (!has_secret(&carried, redactor)).then_some(carried)
     }
 
     /// Returns the record of the whole conversation.
     pub(crate) fn record(&self) -> RecordBody {
-        RecordBody::Carried(Box::new(self.to_carry(&[])))
+        RecordBody::SessionSnapshot(Box::new(self.to_carry(&[])))
     }
 
     /// Returns the data to carry above these parts.
-    fn to_carry(&self, parts: &[Part]) -> Carried {
-        let mut carried = Carried::default();
+    fn to_carry(&self, parts: &[Part]) -> SessionSnapshot {
+        let mut carried = SessionSnapshot::default();
         (carried.messages, carried.seen) = self.above(parts);
         carried.base = parts.last().map(|part| part.run.clone());
         carried.runs = u32::try_from(self.runs).unwrap_or(u32::MAX);
-        (carried.counted_by, carried.status) = (self.history.counted_by, self.history.status);
+        (carried.tokenizer, carried.context_level) = (self.history.counted_by, self.history.status);
         carried.spent = self.history.spent;
-        carried.trusted.clone_from(&self.history.trusted);
+        carried.trusted_rules.clone_from(&self.history.trusted);
         carried.workspace.clone_from(&self.history.workspace);
         carried
     }
 
     /// Returns the messages and notes that are not in these parts.
-    fn above(&self, parts: &[Part]) -> (Vec<CarriedMessage>, Vec<CarriedResult>) {
+    fn above(&self, parts: &[Part]) -> (Vec<SnapshotMessage>, Vec<SnapshotResult>) {
         let (messages, seen) = parts.last().map_or((0, 0), |part| (part.messages, part.seen));
-        let messages = self.history.entries[messages..].iter().map(CarriedMessage::from).collect();
+        let messages = self.history.entries[messages..].iter().map(SnapshotMessage::from).collect();
         (messages, latest(&self.seen[seen..]))
     }
 }
 
 /// Returns the latest note of each tool about each file.
-fn latest(seen: &[CarriedResult]) -> Vec<CarriedResult> {
+fn latest(seen: &[SnapshotResult]) -> Vec<SnapshotResult> {
     let mut known = HashSet::new();
-    let is_latest = |told: &&CarriedResult| {
+    let is_latest = |told: &&SnapshotResult| {
         let seen = told.result.metadata.get(metadata::SEEN);
         let file = seen.and_then(|seen| seen.get("file")).or(seen);
         known.insert((told.tool.clone(), file.map(ToString::to_string)))
@@ -304,7 +304,7 @@ fn latest(seen: &[CarriedResult]) -> Vec<CarriedResult> {
     latest
 }
 
-fn has_secret(carried: &Carried, redactor: &Redactor) -> bool {
+fn has_secret(carried: &SessionSnapshot, redactor: &Redactor) -> bool {
     let Ok(said) = serde_json::to_value(carried) else { return true };
     let mut clean = said.clone();
     redactor.clean_json(&mut clean);

@@ -1,6 +1,8 @@
 //! Errors of starting, resuming and driving a run.
 
-use archon_types::{EvaluationError, FailureKind, JournalError, RunError, RunId, RunKind, RunRefused};
+use archon_types::{
+    EvaluationError, FailureKind, JournalError, RunError, RunId, RunKind, RunRefused, format_money,
+};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -45,12 +47,12 @@ pub enum LoopError {
     )]
     Unpaired,
     /// The cost is limited and the price of the model is unknown.
-    #[error("the run may cost {max_cost} millionths of a currency unit, and the price of {model} is unknown")]
+    #[error("the run may cost at most {}, and the price of {model} is unknown", format_money(*max_cost_micros))]
     UnknownPrice {
         /// The model.
         model: String,
-        /// The limit.
-        max_cost: u64,
+        /// The limit, in millionths of a currency unit.
+        max_cost_micros: u64,
     },
     /// A fallback model has no native tool calling, which the run uses.
     #[error("the fallback {model} of {provider} cannot call tools")]
@@ -70,7 +72,7 @@ pub enum LoopError {
     },
     /// The schema for answers cannot be used.
     #[error("the schema for answers is not valid: {problem}")]
-    Form {
+    InvalidSchema {
         /// The problem of the schema.
         problem: String,
     },
@@ -150,7 +152,7 @@ impl LoopError {
             Self::UnknownPrice { .. } => "give the model's price, or set no limit on money",
             Self::FallbackWithoutTools { .. } => "leave it out, or use text mode",
             Self::NotOfThisCall { .. } => "look at the run that is there, and remove it if it is of no use",
-            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12",
+            Self::InvalidSchema { .. } => "give a schema of JSON Schema's draft 2020-12",
             Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
             Self::NoBranch => "give it the agents that are to work side by side",
             Self::Evaluation(e) => e.advice(),

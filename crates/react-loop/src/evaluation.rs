@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use archon_types::{
-    BoxFuture, BranchResult, Context, Evaluation, EvaluationError, EvaluationStrategy, Verdict,
+    BoxFuture, BranchResult, BranchVerdict, Context, Evaluation, EvaluationError, EvaluationStrategy,
 };
 
 /// Defines a strategy that needs only the outcomes of the branches: its name and its choice.
@@ -22,10 +22,10 @@ macro_rules! by_numbers {
                 &'a self,
                 evaluation: Evaluation<'a>,
                 _: &'a Context,
-            ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
+            ) -> BoxFuture<'a, Result<BranchVerdict, EvaluationError>> {
                 let select: fn(&[BranchResult]) -> usize = $select;
                 let branches = evaluation.branches;
-                let verdict = self.accepts(branches.len()).map(|()| Verdict::select(select(branches)));
+                let verdict = self.accepts(branches.len()).map(|()| BranchVerdict::select(select(branches)));
                 Box::pin(std::future::ready(verdict))
             }
 

@@ -6,7 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, FailurePolicy, FailureStep, FallbackModel, ModelErrorCode, ModelFailure, ModelPrice,
+    ApiErrorKind, FailurePolicy, FallbackModel, FallbackStep, ModelErrorCode, ModelFailure, ModelPrice,
     ModelTarget, Provider, RetryConfig, RunConfig, ThinkingLevel, Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Fallback {
     /// Returns the fallback as the log stores it.
     pub(crate) fn recorded(&self, retry: &RetryConfig) -> FallbackModel {
         let mut model = FallbackModel::new(self.provider.id(), self.model.clone());
-        model.keys = count(&self.keys);
+        model.key_count = count(&self.keys);
         model.retry = match self.provider.capabilities(&self.model).retries {
             true => RetryConfig::none(),
             false => retry.clone(),
@@ -91,7 +91,7 @@ pub(crate) fn policy(
     retry: &RetryConfig,
 ) -> FailurePolicy {
     let mut policy = FailurePolicy::default();
-    policy.keys = count(keys);
+    policy.key_count = count(keys);
     policy.fallbacks = fallbacks.iter().map(|model| model.recorded(retry)).collect();
     policy
 }
@@ -127,7 +127,7 @@ const REFUSALS: &[(ApiErrorKind, &[Remedy])] = &[
 ];
 
 fn remedies(failure: &ModelFailure) -> &'static [Remedy] {
-    match failure.refusal {
+    match failure.api_error {
         Some(kind) => REFUSALS.iter().find(|(k, _)| *k == kind).map_or(&[], |(_, remedies)| remedies),
         None => REMEDIES.iter().find(|(c, _)| *c == failure.code).map_or(&[], |(_, remedies)| remedies),
     }
@@ -151,7 +151,7 @@ pub(crate) struct Chain {
 /// A fallback step and the failure that led to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
-    pub(crate) step: FailureStep,
+    pub(crate) step: FallbackStep,
     pub(crate) code: ModelErrorCode,
     pub(crate) reason: String,
 }
@@ -177,7 +177,7 @@ impl Chain {
     }
 
     /// Resets the counts of failures for a new request.
-    pub(crate) fn asked_anew(&mut self) {
+    pub(crate) fn reset_counts(&mut self) {
         (self.tries, self.timeouts, self.broken, self.due) = (0, 0, 0, None);
     }
 
@@ -192,9 +192,10 @@ impl Chain {
         let step = self.step_after(failure, config).filter(|_| at < deadline);
         let retry = fallback(config, self.target).map_or(&config.retry, |model| &model.retry);
         let too_long = |due: &Timestamp| due.since(at).as_millis() > u128::from(retry.max_delay_ms);
-        let most_broken = config.failure.as_ref().map_or(u32::MAX, |policy| policy.broken_retries);
+        let most_broken =
+            config.failure_policy.as_ref().map_or(u32::MAX, |policy| policy.broken_stream_retries);
         let enough = failure.code == ModelErrorCode::Timeout && self.timeouts >= MOST_TIMEOUTS
-            || failure.partial && self.broken >= most_broken;
+            || failure.had_output && self.broken >= most_broken;
         let again = match enough {
             true => None,
             false => retry::next_attempt_at(retry, failure, self.tries, at, deadline),
@@ -204,7 +205,7 @@ impl Chain {
             Some(due) => {
                 self.tries += u32::from(failure.retryable);
                 self.timeouts += u32::from(failure.code == ModelErrorCode::Timeout);
-                self.broken += u32::from(failure.partial);
+                self.broken += u32::from(failure.had_output);
                 Next::Retry(due)
             }
             None => {
@@ -216,24 +217,24 @@ impl Chain {
     }
 
     /// Applies a recorded step.
-    pub(crate) fn stepped(&mut self, step: &FailureStep) {
+    pub(crate) fn stepped(&mut self, step: &FallbackStep) {
         if self.due.as_ref().is_none_or(|due| due.step != *step) {
             return;
         }
         match step {
-            FailureStep::NextKey { key } => self.target.key = *key,
-            FailureStep::LessThinking { level } => self.target.thinking = Some(*level),
-            FailureStep::NextModel { fallback, .. } => {
+            FallbackStep::NextKey { key } => self.target.key = *key,
+            FallbackStep::LowerThinking { level } => self.target.thinking = Some(*level),
+            FallbackStep::NextModel { fallback, .. } => {
                 self.target = ModelTarget::default();
                 self.target.model = *fallback;
             }
             _ => {}
         }
-        self.asked_anew();
+        self.reset_counts();
     }
 
-    fn step_after(&self, failure: &ModelFailure, config: &RunConfig) -> Option<FailureStep> {
-        let policy = config.failure.as_ref()?;
+    fn step_after(&self, failure: &ModelFailure, config: &RunConfig) -> Option<FallbackStep> {
+        let policy = config.failure_policy.as_ref()?;
         remedies(failure).iter().find_map(|remedy| match remedy {
             Remedy::Key => next_key(self.target, policy),
             Remedy::Thinking => less_thinking(thinking(config, self.target)),
@@ -242,28 +243,28 @@ impl Chain {
     }
 }
 
-fn next_key(target: ModelTarget, policy: &FailurePolicy) -> Option<FailureStep> {
+fn next_key(target: ModelTarget, policy: &FailurePolicy) -> Option<FallbackStep> {
     let keys = match target.model.checked_sub(1) {
-        None => policy.keys,
-        Some(place) => policy.fallbacks.get(place as usize).map_or(1, |model| model.keys),
+        None => policy.key_count,
+        Some(place) => policy.fallbacks.get(place as usize).map_or(1, |model| model.key_count),
     };
     let key = target.key + 1;
-    (key < keys).then_some(FailureStep::NextKey { key })
+    (key < keys).then_some(FallbackStep::NextKey { key })
 }
 
-fn less_thinking(level: ThinkingLevel) -> Option<FailureStep> {
-    level.lower().map(|level| FailureStep::LessThinking { level })
+fn less_thinking(level: ThinkingLevel) -> Option<FallbackStep> {
+    level.lower().map(|level| FallbackStep::LowerThinking { level })
 }
 
-fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FailureStep> {
+fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FallbackStep> {
     let FallbackModel { provider, model, .. } = policy.fallbacks.get(target.model as usize)?.clone();
-    Some(FailureStep::NextModel { fallback: target.model + 1, provider, model })
+    Some(FallbackStep::NextModel { fallback: target.model + 1, provider, model })
 }
 
 /// Returns the fallback of a target; `None` for the run's own model.
 pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&FallbackModel> {
     let place = target.model.checked_sub(1)?;
-    config.failure.as_ref()?.fallbacks.get(place as usize)
+    config.failure_policy.as_ref()?.fallbacks.get(place as usize)
 }
 
 /// Returns the provider of a target: one of the run's own (first or further keys), or one of the `fallbacks`
@@ -304,7 +305,7 @@ pub(crate) fn price(config: &RunConfig, target: ModelTarget) -> Option<&ModelPri
 
 /// Returns true if the prices of all models up to `target` are known.
 pub(crate) fn is_priced(config: &RunConfig, target: ModelTarget) -> bool {
-    let policy = config.failure.as_ref();
+    let policy = config.failure_policy.as_ref();
     let fallbacks = policy.map_or(&[][..], |policy| &policy.fallbacks[..]);
     config.price.is_some() && fallbacks.iter().take(target.model as usize).all(|model| model.price.is_some())
 }
@@ -331,11 +332,11 @@ mod tests {
             options
         });
         let mut policy = FailurePolicy::default();
-        policy.keys = 2;
+        policy.key_count = 2;
         policy.fallbacks = vec![FallbackModel::new("b", "second"), FallbackModel::new("c", "third")];
-        policy.fallbacks[0].keys = 2;
+        policy.fallbacks[0].key_count = 2;
         policy.fallbacks.iter_mut().for_each(|model| model.retry = RetryConfig::none());
-        config.failure = Some(policy);
+        config.failure_policy = Some(policy);
         config
     }
 
@@ -351,8 +352,8 @@ mod tests {
             let step = chain.due().expect("a step").step.clone();
             chain.stepped(&step);
             let at = match step {
-                FailureStep::NextModel { .. } => model(&config, chain.target()).to_owned(),
-                FailureStep::NextKey { key } => format!("key {key}"),
+                FallbackStep::NextModel { .. } => model(&config, chain.target()).to_owned(),
+                FallbackStep::NextKey { key } => format!("key {key}"),
                 _ => thinking(&config, chain.target()).to_string(),
             };
             steps.push(at);
@@ -412,7 +413,7 @@ mod tests {
             |error: &ProviderError| chain.failed(&ModelFailure::new(error, 0.0), &config, at, late);
         assert_eq!(next(&patient(30)), retry(30_000));
         assert_eq!(next(&patient(31)), Next::Step, "there is another key");
-        config.failure = None;
+        config.failure_policy = None;
         let mut chain = Chain::default();
         let failure = ModelFailure::new(&patient(31), 0.0);
         assert_eq!(chain.failed(&failure, &config, at, late), retry(31_000), "there is nowhere to go");
@@ -426,7 +427,7 @@ mod tests {
         let (at, late) = (Timestamp::from_millis(0), Timestamp::from_millis(600_000));
         let mut broken = ModelFailure::new(&ProviderError::Network("reset".into()), 0.0);
         let silent = broken.clone();
-        broken.partial = true;
+        broken.had_output = true;
         let retry = |ms| Next::Retry(Timestamp::from_millis(ms));
         let mut chain = Chain::default();
         let mut next = |failure: &ModelFailure| chain.failed(failure, &config, at, late);

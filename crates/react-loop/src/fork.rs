@@ -79,7 +79,7 @@ fn cut(
     turns: Option<u32>,
 ) -> Result<(usize, u32), LoopError> {
     let mut machine = fold_with(run, &log[..1], history, Default::default())?;
-    let asked = |record: &Record| matches!(record.body, RecordBody::ModelAsked { .. });
+    let asked = |record: &Record| matches!(record.body, RecordBody::ModelCallStarted { .. });
     let before_first = log.iter().position(|r| asked(r)).unwrap_or(log.len());
     if turns == Some(0) {
         return Ok((before_first, 0));

@@ -31,7 +31,7 @@ impl<'a> Turns<'a> {
 
     /// Ends the turn if it is over: first tells watchers, then the hooks, so that watchers hear of it after
     /// the hooks of its calls and before those of the turn.
-    pub(crate) async fn look(&mut self, machine: &ReactMachine, context: &Context) {
+    pub(crate) async fn call_hooks(&mut self, machine: &ReactMachine, context: &Context) {
         let Some(hooks) = self.hooks.filter(|_| self.open && !machine.is_in_turn()) else { return };
         self.open = false;
         context.sink.emit(Event::Delta(Delta {
@@ -67,7 +67,7 @@ impl<'a> Turns<'a> {
 /// Returns the call that `body` ends in place of a retry, and its last result. Unlike other refused calls,
 /// its tool ran.
 pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(Arc<ToolCall>, ToolResult)> {
-    let RecordBody::ToolRefused { call, result } = body else { return None };
+    let RecordBody::ToolCallRefused { call, result } = body else { return None };
     let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
     machine.calls().iter().find(waits).map(|state| (state.call.clone(), (**result).clone()))
 }
@@ -106,7 +106,8 @@ struct HookedSink {
 
 impl Sink for HookedSink {
     fn emit(&self, event: Event) {
-        let Event::Delta(Delta { run, kind: DeltaKind::Partial { call, result }, .. }) = &event else {
+        let Event::Delta(Delta { run, kind: DeltaKind::ToolPartialResult { call, result }, .. }) = &event
+        else {
             return self.inner.emit(event);
         };
         let Some(call) = self.calls.get(call).filter(|_| *run == self.run) else {

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use archon_run::Watch;
 use archon_types::{
-    AgentMessage, AssistantMessage, BoxFuture, BranchResult, Context, Encoded, Evaluation, EvaluationError,
-    EvaluationStrategy, FallbackModel, Message, ModelFailure, ModelPrice, ModelTarget, Provider,
-    ProviderError, Request, RetryConfig, RunConfig, StopReason, Tokenizer, ToolChoice, Verdict,
+    AgentMessage, AssistantMessage, BoxFuture, BranchResult, BranchVerdict, Context, Encoded, Evaluation,
+    EvaluationError, EvaluationStrategy, FallbackModel, Message, ModelFailure, ModelPrice, ModelTarget,
+    Provider, ProviderError, Request, RetryConfig, RunConfig, StopReason, Tokenizer, ToolChoice,
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     limits::Money,
     retry::draw_jitter,
     single_call::ask,
-    window::spoken,
+    window::message_text,
 };
 use material::{Material, fit};
 
@@ -79,16 +79,20 @@ impl LlmJudge {
         self
     }
 
-    async fn judge(&self, evaluation: Evaluation<'_>, context: &Context) -> Result<Verdict, EvaluationError> {
+    async fn judge(
+        &self,
+        evaluation: Evaluation<'_>,
+        context: &Context,
+    ) -> Result<BranchVerdict, EvaluationError> {
         if evaluation.branches.len() < 2 {
-            return Ok(Verdict::select(0));
+            return Ok(BranchVerdict::select(0));
         }
         let (question, warning) = self.question(&evaluation);
-        let mut verdict = Verdict::default();
+        let mut verdict = BranchVerdict::default();
         verdict.warnings.extend(warning);
         let mut bill = Bill { cost: Some(0), ..Bill::default() };
         let answer = self.ask(question, &mut bill, context).await;
-        verdict.cost = bill.cost;
+        verdict.cost_micros = bill.cost;
         let answer = match answer {
             Ok(answer) => answer,
             Err(ProviderError::Cancelled) => return Err(EvaluationError::Cancelled),
@@ -139,7 +143,7 @@ impl LlmJudge {
             // The configuration was made from these providers, so all of them are here.
             let provider =
                 fallback::provider(&config, target, own, &self.fallbacks).unwrap_or(&self.provider);
-            bill.reserve(self.may_cost(&question, &config, target), self.options.limits.max_cost)?;
+            bill.reserve(self.may_cost(&question, &config, target), self.options.limits.max_cost_micros)?;
             let price = fallback::price(&config, target);
             let request = self.request(question.clone(), &config, target, context);
             let mut begun = false;
@@ -157,7 +161,7 @@ impl LlmJudge {
             };
             tracing::warn!(run = %context.run, model = fallback::model(&config, target), %error, "the judge gave no answer");
             let mut failure = ModelFailure::new(&error, draw_jitter(context));
-            failure.partial = begun;
+            failure.had_output = begun;
             bill.failed(&failure, price);
             match chain.failed(&failure, &config, clock.now(), deadline) {
                 Next::Retry(due) => watch.wait_until(due).await,
@@ -187,7 +191,7 @@ impl LlmJudge {
         let known = self.provider.capabilities(&self.options.model);
         config.price = self.options.price.or(known.price);
         config.retry = if known.retries { RetryConfig::none() } else { self.options.retry.clone() };
-        config.failure = Some(fallback::policy(&self.keys, &self.fallbacks, &self.options.retry));
+        config.failure_policy = Some(fallback::policy(&self.keys, &self.fallbacks, &self.options.retry));
         config
     }
 
@@ -222,8 +226,8 @@ impl EvaluationStrategy for LlmJudge {
     fn accepts(&self, _: usize) -> Result<(), EvaluationError> {
         let unpriced = |model: &FallbackModel| model.price.is_none();
         let config = self.config();
-        let fallbacks = config.failure.iter().flat_map(|policy| &policy.fallbacks);
-        match self.options.limits.max_cost {
+        let fallbacks = config.failure_policy.iter().flat_map(|policy| &policy.fallbacks);
+        match self.options.limits.max_cost_micros {
             Some(_) if config.price.is_none() => Err(no_price(&config.model)),
             Some(_) => fallbacks.filter(|model| unpriced(model)).try_for_each(|m| Err(no_price(&m.model))),
             None => Ok(()),
@@ -240,7 +244,7 @@ impl EvaluationStrategy for LlmJudge {
         &'a self,
         evaluation: Evaluation<'a>,
         context: &'a Context,
-    ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
+    ) -> BoxFuture<'a, Result<BranchVerdict, EvaluationError>> {
         Box::pin(self.judge(evaluation, context))
     }
 }
@@ -305,11 +309,11 @@ fn material_of(evaluation: &Evaluation<'_>) -> Material {
     let prompts = prompts().count();
     let did = |branch: &BranchResult| {
         let said = branch.messages.iter().filter_map(AgentMessage::as_llm);
-        said.skip(prompts).map(spoken).collect()
+        said.skip(prompts).map(message_text).collect()
     };
     Material {
         question: question.join("\n\n"),
-        conversation: before.into_iter().map(spoken).collect(),
+        conversation: before.into_iter().map(message_text).collect(),
         answers: evaluation.branches.iter().map(did).collect(),
     }
 }

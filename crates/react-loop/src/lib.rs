@@ -26,7 +26,7 @@
 //! | forks | `fork.rs` |
 //! | parallel loops and the choice of a branch | `parallel.rs`, `parallel/choice.rs`, `evaluation.rs`, `judge.rs` |
 //! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
-//! | structured output | `machine/form.rs` |
+//! | structured output | `machine/structured_output.rs` |
 //! | replay | `replay.rs` |
 //!
 //! # Example
@@ -105,7 +105,7 @@ pub use fork::{fork, whole_turns};
 pub use judge::LlmJudge;
 pub use machine::{GoalDue, ReactMachine, ReactTask};
 pub use opening::Opening;
-pub use parallel::{Parallel, ParallelOutcome, stands_at};
+pub use parallel::{ParallelLoop, ParallelOutcome, stands_at};
 pub use post::post;
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_undone, fold_with};

@@ -2,8 +2,8 @@
 
 use archon_run::Ledger;
 use archon_types::{
-    AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode,
-    ModelFailure, ModelPrice, OnLimit, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
+    AssistantMessage, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode, ModelFailure,
+    ModelPrice, OnLimit, SnapshotSpending, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(crate) struct Meter {
     pub(crate) parse_failures: u32,
     /// Spending of the same budget before the run began.
     #[serde(default)]
-    carried: CarriedSpending,
+    carried: SnapshotSpending,
     pub(crate) money: Money,
     #[serde(default)]
     pub(crate) uncounted: Uncounted,
@@ -35,16 +35,16 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Counts earlier spending against the limits.
-    pub(crate) fn carry(&mut self, spent: CarriedSpending) {
+    pub(crate) fn carry(&mut self, spent: SnapshotSpending) {
         self.carried = spent;
     }
 
     /// Returns all spending of the budget.
-    pub(crate) fn spent(&self) -> CarriedSpending {
-        CarriedSpending {
+    pub(crate) fn spent(&self) -> SnapshotSpending {
+        SnapshotSpending {
             turns: self.carried.turns.saturating_add(self.turns),
             tokens: sum([self.carried.tokens, self.tokens(), self.ledger.spent().tokens]),
-            money: sum([self.carried.money, self.money.spent, self.ledger.spent().cost]),
+            cost_micros: sum([self.carried.cost_micros, self.money.spent, self.ledger.spent().cost_micros]),
         }
     }
 
@@ -75,7 +75,7 @@ impl Meter {
     }
 
     /// Notes a call whose process died.
-    pub(crate) fn lost(&mut self) {
+    pub(crate) fn count_lost_call(&mut self) {
         self.forfeit();
         self.calls_lost += 1;
     }
@@ -91,7 +91,12 @@ impl Meter {
 
     /// Notes the end of an auxiliary question. If it was answered and the service reported no tokens, the
     /// reserved amount counts.
-    pub(crate) fn answered_beside(&mut self, usage: &Usage, price: Option<&ModelPrice>, is_answered: bool) {
+    pub(crate) fn end_auxiliary_call(
+        &mut self,
+        usage: &Usage,
+        price: Option<&ModelPrice>,
+        is_answered: bool,
+    ) {
         self.usage += *usage;
         match (usage.total(), is_answered) {
             (0, true) => self.forfeit(),
@@ -108,7 +113,7 @@ impl Meter {
         let left = millis_between(self.last_seen, self.deadline(limits));
         // A child run ends a little before its caller, so that the caller can use its result.
         let time = left.saturating_sub(TO_HEAR_MS.min(left / 10));
-        self.ledger.share(shares, limits, Spending::new(spent.tokens, spent.money), time)
+        self.ledger.share(shares, limits, Spending::new(spent.tokens, spent.cost_micros), time)
     }
 
     pub(crate) fn start(&mut self, at: Timestamp) {
@@ -171,8 +176,9 @@ impl Meter {
 
     /// Returns the cost limit if a call that may cost `estimate` would exceed it.
     pub(crate) fn reached_by(&self, estimate: u64, limits: &ExecutionLimits) -> Option<LimitReached> {
-        let max = limits.max_cost?;
-        (self.spent().money.saturating_add(estimate) > max).then_some(LimitReached::Cost { max })
+        let max = limits.max_cost_micros?;
+        (self.spent().cost_micros.saturating_add(estimate) > max)
+            .then_some(LimitReached::Cost { max_cost_micros: max })
     }
 
     /// Returns the limit that forbids another turn, if one is reached.
@@ -261,7 +267,7 @@ impl Money {
 fn may_have_worked(failure: &ModelFailure) -> bool {
     use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited, Unreachable};
     let no_work = [RateLimited, Overloaded, Auth, Api, ContextOverflow, Unreachable];
-    failure.partial || !no_work.contains(&failure.code)
+    failure.had_output || !no_work.contains(&failure.code)
 }
 
 /// Estimated tokens of calls without a report: from services that report none, and of lost calls.
@@ -315,10 +321,10 @@ mod tests {
         let mut meter = Meter::default();
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
         meter.begin_call(1_000, 300, Some(100));
-        meter.answered_beside(&usage, Some(&price), true);
+        meter.end_auxiliary_call(&usage, Some(&price), true);
         assert_eq!((meter.money.spent, meter.spent().tokens), (20, 15));
         meter.begin_call(1_000, 300, Some(100));
-        meter.answered_beside(&Usage::default(), Some(&price), true);
+        meter.end_auxiliary_call(&Usage::default(), Some(&price), true);
         assert_eq!((meter.money.spent, meter.spent().tokens), (1_020, 415));
     }
 
@@ -338,14 +344,14 @@ mod tests {
     #[test]
     fn meter_of_a_branch_counts_earlier_spending() {
         let mut limits = ExecutionLimits::default();
-        limits.max_cost = Some(100);
+        limits.max_cost_micros = Some(100);
         let mut before = Meter::default();
         before.money.reserve(60);
         before.money.forfeit();
         let mut branch = Meter::default();
         branch.carry(before.spent());
         assert_eq!(branch.reached_by(40, &limits), None);
-        assert_eq!(branch.reached_by(41, &limits), Some(LimitReached::Cost { max: 100 }));
+        assert_eq!(branch.reached_by(41, &limits), Some(LimitReached::Cost { max_cost_micros: 100 }));
         assert_eq!(branch.money.spent, 0, "what it cost itself");
     }
 }

@@ -9,20 +9,20 @@ mod answers;
 mod approvals;
 mod endings;
 mod failures;
-mod form;
 mod goal;
 mod instructions;
 mod interruption;
 mod prompts;
+mod structured_output;
 mod tool_retry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_run::{Ledger, Loan, Machine, Next};
+use archon_run::{GrantedLease, Ledger, Machine, Next};
 use archon_types::{
-    AssistantMessage, Attributed, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem,
+    AssistantMessage, Attributed, AuxiliaryCall, CallId, CommandId, ContinuationKind, Effect, Encoded,
     HookPoint, Lease, LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody,
-    Request, RunConfig, RunId, RunKind, RunStarted, SideQuestion, Speaker, Spending, StopReason, Summary,
+    Request, RunConfig, RunId, RunKind, RunStarted, SchemaProblem, Speaker, Spending, StopReason, Summary,
     Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,8 @@ pub enum ReactTask {
     Summarize(SummaryDue),
     /// Ask the model if the answer meets the expectation, then append `GoalChecked`.
     CheckGoal(GoalDue),
-    /// Check [`ReactMachine::answer`] against its schema, then append `FormChecked`.
-    CheckForm,
+    /// Check [`ReactMachine::answer`] against its schema, then append `OutputChecked`.
+    CheckOutput,
     /// Bring every one of [`ReactMachine::calls`] without a result to one, except calls that wait for a retry.
     RunCalls,
     /// Wait, then append `ClockRead`.
@@ -107,13 +107,13 @@ pub struct ReactMachine {
     goal_checks: u32,
     /// Number of answers in a row that did not fit the schema.
     #[serde(default)]
-    form_misses: u32,
+    schema_misses: u32,
     /// Problems of the last answer with its schema.
     #[serde(default)]
-    misfits: Vec<FormProblem>,
+    misfits: Vec<SchemaProblem>,
     /// The auxiliary question that was sent to a model, if one is open.
     #[serde(default)]
-    beside: Option<SideQuestion>,
+    beside: Option<AuxiliaryCall>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
     /// True if the approver of this process was asked and the run waits.
@@ -173,7 +173,7 @@ impl ReactMachine {
             matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. })
                 && history.workspace == started.config.workspace;
         let trusted = if goes_on { history.trusted.clone() } else { Vec::new() };
-        let prompted_by = match (&started.origin, started.first_turn) {
+        let prompted_by = match (&started.origin, started.first_trigger) {
             (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => Speaker::Model,
             _ => Speaker::Person,
         };
@@ -193,14 +193,14 @@ impl ReactMachine {
             queues: Queues::default(),
             prompted_by,
             begun: false,
-            answers_history: unanswered || started.first_turn == TurnTrigger::Continuation,
+            answers_history: unanswered || started.first_trigger == TurnTrigger::Continuation,
             cancelled: false,
             limit: None,
             last_answer: String::new(),
             last_stop: StopReason::Stop,
             instructions: String::new(),
             goal_checks: 0,
-            form_misses: 0,
+            schema_misses: 0,
             misfits: Vec::new(),
             beside: None,
             interrupted: Default::default(),
@@ -212,7 +212,7 @@ impl ReactMachine {
     }
 
     fn summarized(&mut self, summary: &Summary) {
-        self.pay_beside(&summary.usage, summary.text.is_some());
+        self.pay_auxiliary_call(&summary.usage, summary.text.is_some());
         self.window.summarized(summary);
     }
 }
@@ -222,59 +222,60 @@ impl Machine for ReactMachine {
     type Task = ReactTask;
 
     fn apply(&mut self, record: &Record) {
+        use RecordBody as B;
         // Time before a resume, or while people are asked, is not the run's time.
-        match self.waits_for_people() || record.body.is_taking_up() {
+        match self.waits_for_people() || record.body.is_resumption() {
             true => self.meter.resume(record.at),
             false => self.meter.see(record.at),
         }
         self.interrupted.see(&record.body);
         match &record.body {
-            RecordBody::Prompted { message, source } => self.prompted(message, *source),
-            RecordBody::Restored { messages } => self.restored(messages),
-            RecordBody::InputRejected { reason } => {
+            B::MessageAdded { message, source } => self.prompted(message, *source),
+            B::ConversationRestored { messages } => self.restored(messages),
+            B::InputRejected { reason } => {
                 self.stopped(OutcomeStatus::Failed, format!("the input was rejected: {reason}"));
             }
-            RecordBody::Vetoed { hook } => self.stopped(OutcomeStatus::Cancelled, vetoed(*hook).to_owned()),
-            RecordBody::ModelAsked { command, attempt, .. } => self.on_model_asked(*command, *attempt),
-            RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
+            B::StoppedByHook { hook } => self.stopped(OutcomeStatus::Cancelled, vetoed(*hook).to_owned()),
+            B::ModelCallStarted { command, attempt, .. } => self.on_model_asked(*command, *attempt),
+            B::ModelCallFinished { command, attempt, message } if self.is_asking(*command, *attempt) => {
                 self.answered(*command, message);
             }
-            RecordBody::ModelFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
+            B::ModelCallFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
                 self.failed(*command, *attempt, failure, record.at);
             }
-            RecordBody::SteppedDown { step, .. } => self.stepped_down(step),
-            RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
-                self.call_lost(*command, *attempt, record.at);
+            B::FallbackSelected { fallback, .. } => self.fallback_selected(fallback),
+            B::ModelCallLost { command, attempt } if self.is_asking(*command, *attempt) => {
+                self.model_call_lost(*command, *attempt, record.at)
             }
-            RecordBody::ToolStarted { call, attempt, effect, .. } => {
-                self.tool_started(*call, *attempt, *effect)
+            B::ToolCallStarted { call, attempt, effect, .. } => {
+                self.tool_call_started(*call, *attempt, *effect)
             }
-            RecordBody::ChildBegun { .. } | RecordBody::Granted { .. } | RecordBody::Settled { .. } => {
-                self.child_noted(&record.body);
+            B::ChildRunCreated { .. } | B::LeaseGranted { .. } | B::LeaseSettled { .. } => {
+                self.child_noted(&record.body)
             }
-            RecordBody::ToolFailed { call, attempt, result, jitter } => {
-                self.tool_failed(*call, *attempt, result, *jitter, record.at);
+            B::ToolCallFailed { call, attempt, result, jitter } => {
+                self.tool_call_failed(*call, *attempt, result, *jitter, record.at)
             }
-            RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
-            RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
-            RecordBody::ToolAsked { .. } | RecordBody::ToolAnswered { .. } => self.consulted(record),
-            RecordBody::Suspended { .. } => self.suspended = self.waits_for_people(),
-            RecordBody::Noted { text } => self.noted(text, record.at),
-            RecordBody::AskedBeside { .. } => self.asked_beside(&record.body),
-            RecordBody::Summarized(summary) => self.summarized(summary),
-            RecordBody::InstructionsRead { text } => self.instructed(text),
-            RecordBody::GoalChecked(verdict) => self.goal_checked(verdict),
-            RecordBody::FormChecked { problems } => self.form_checked(problems),
-            RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
-            RecordBody::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
+            B::ToolCallFinished { call, result } => self.tool_call_finished(*call, result, record.at),
+            B::ToolCallRefused { call, result } => self.tool_ended(*call, result, record.at),
+            B::ApprovalRequested { .. } | B::ApprovalAnswered { .. } => self.consulted(record),
+            B::Suspended { .. } => self.suspended = self.waits_for_people(),
+            B::HintAdded { text } => self.noted(text, record.at),
+            B::AuxiliaryCallStarted { .. } => self.auxiliary_call_started(&record.body),
+            B::Summarized(summary) => self.summarized(summary),
+            B::InstructionsRead { text } => self.instructed(text),
+            B::GoalChecked(verdict) => self.goal_checked(verdict),
+            B::OutputChecked { problems } => self.output_checked(problems),
+            B::Compacted(compaction) => self.window.compacted(compaction, record.at),
+            B::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
                 self.window.add_notice(*level, text, record.at);
             }
-            RecordBody::CancelRequested { .. } => self.cancelled = true,
-            RecordBody::LimitsRaised(more) => self.limits_raised(more),
-            RecordBody::Resumed => self.resumed(record.at),
-            RecordBody::LimitReached(limit) => self.limit_reached(*limit),
-            RecordBody::ParallelEnded(choice) => self.chosen(choice),
-            RecordBody::RunFinished(outcome) => self.ended_with(outcome),
+            B::CancelRequested { .. } => self.cancelled = true,
+            B::LimitsRaised(more) => self.limits_raised(more),
+            B::Resumed => self.resumed(record.at),
+            B::LimitReached(limit) => self.limit_reached(*limit),
+            B::ParallelFinished(choice) => self.chosen(choice),
+            B::RunFinished(outcome) => self.ended_with(outcome),
             _ => {}
         }
     }
@@ -285,11 +286,11 @@ impl Machine for ReactMachine {
             Phase::Finishing(outcome) => Step::Append(RecordBody::RunFinished(outcome.clone())),
             Phase::Acting { calls, .. } => self.next_of_calls(calls),
             // The answer is complete, so a cancel does not stop its check.
-            Phase::Matching => Step::Do(ReactTask::CheckForm),
+            Phase::Matching => Step::Do(ReactTask::CheckOutput),
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
             Phase::Fresh => Step::AwaitPrompt,
             Phase::Checking => self.goal_due(),
-            Phase::Noting { text, .. } => Step::Append(RecordBody::Noted { text: text.clone() }),
+            Phase::Noting { text, .. } => Step::Append(RecordBody::HintAdded { text: text.clone() }),
             Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
             Phase::BackingOff { until, .. } if self.meter.now() < *until => {
                 Step::Do(ReactTask::WaitUntil(*until))
@@ -311,7 +312,7 @@ impl Machine for ReactMachine {
     }
 
     fn knows(&self, report: &RecordBody) -> bool {
-        let RecordBody::ChildBegun { call, .. } = report else { return false };
+        let RecordBody::ChildRunCreated { call, .. } = report else { return false };
         self.calls().iter().any(|state| state.id == *call && state.is_begun)
     }
 
@@ -457,7 +458,7 @@ impl ReactMachine {
         let shares = self.calls().iter().filter(waits).count() as u64;
         self.calls().iter().filter(waits).find(|c| c.id == call)?;
         let lease = self.meter.lease(shares, &self.config.limits);
-        Some(RecordBody::Granted { call, child: self.run.of_call(call), lease })
+        Some(RecordBody::LeaseGranted { call, child_run: self.run.of_call(call), lease })
     }
 
     /// Returns the lease of a call, if it has one.
@@ -508,7 +509,7 @@ impl ReactMachine {
             return Step::Append(record);
         }
         if let Some(due) = self.window.summary_due(now) {
-            return self.beside(SideQuestion::Summary, Step::Do(ReactTask::Summarize(due)));
+            return self.auxiliary_command(AuxiliaryCall::Summary, Step::Do(ReactTask::Summarize(due)));
         }
         match self.window.due(now) {
             Some(record) => Step::Append(record),
@@ -535,7 +536,7 @@ impl ReactMachine {
                 .with_metadata(metadata::ERROR_TYPE, "context_limit"),
             _ => return self.refusal_due(calls).unwrap_or_else(|| self.run_or_wait(calls)),
         };
-        Step::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) })
+        Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) })
     }
 
     /// Returns true if the call can be settled without running it, when calls are skipped. After a steer, a
@@ -559,7 +560,7 @@ impl ReactMachine {
         if expected {
             self.next_command = command.0 + 1;
             if attempt == 0 {
-                self.chain.asked_anew();
+                self.chain.reset_counts();
             }
             self.beside = None;
             self.set_aside(self.cost_estimate());
@@ -578,7 +579,7 @@ impl ReactMachine {
     }
 
     /// Changes the lease of a call that has no result yet.
-    fn with_loan(&mut self, id: CallId, change: impl FnOnce(&mut Ledger, &mut Loan)) {
+    fn with_loan(&mut self, id: CallId, change: impl FnOnce(&mut Ledger, &mut GrantedLease)) {
         if let Phase::Acting { calls, .. } = &mut self.phase
             && let Some(call) = calls.iter_mut().find(|call| call.id == id && call.result().is_none())
         {
@@ -589,18 +590,18 @@ impl ReactMachine {
     /// Notes what a record says about the child run of a call.
     fn child_noted(&mut self, body: &RecordBody) {
         match body {
-            RecordBody::ChildBegun { call, .. } => self.with_call(*call, |call| call.is_begun = true),
-            RecordBody::Granted { call, lease, .. } => {
+            RecordBody::ChildRunCreated { call, .. } => self.with_call(*call, |call| call.is_begun = true),
+            RecordBody::LeaseGranted { call, lease, .. } => {
                 self.with_loan(*call, |ledger, loan| ledger.grant(loan, *call, *lease));
             }
-            RecordBody::Settled { call, spent, .. } if self.lease(*call).is_some() => {
+            RecordBody::LeaseSettled { call, spent, .. } if self.lease(*call).is_some() => {
                 self.with_loan(*call, |ledger, loan| ledger.settle(loan, *spent));
             }
             _ => {}
         }
     }
 
-    fn tool_started(&mut self, id: CallId, attempt: u32, effect: Effect) {
+    fn tool_call_started(&mut self, id: CallId, attempt: u32, effect: Effect) {
         self.with_call(id, |c| c.start(attempt, effect));
         if let Phase::Acting { calls, .. } = &self.phase
             && effect == Effect::SideEffect

@@ -51,7 +51,7 @@ impl Opening {
                         warn(message, warning);
                         // The warning is not the author's text and may repeat a page, so the message has no
                         // known author any more.
-                        *message = message.clone().said_by(Speaker::Unknown);
+                        *message = message.clone().with_speaker(Speaker::Unknown);
                     }
                     InputVerdict::Reject(reason) => return Err(reason),
                     _ => {}
@@ -78,7 +78,7 @@ impl Opening {
             if let Some(Some(told)) = context.cancel.run_until_cancelled(recall).await
                 && let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message
             {
-                user.tell(told);
+                user.add_recalled(told);
             }
         }
         self
@@ -87,10 +87,10 @@ impl Opening {
     /// Returns the records of this input.
     pub(crate) fn into_records(self) -> impl Iterator<Item = RecordBody> {
         let said = |messages: Vec<AgentMessage>, source| {
-            messages.into_iter().map(move |message| RecordBody::Prompted { message, source })
+            messages.into_iter().map(move |message| RecordBody::MessageAdded { message, source })
         };
-        let restored =
-            (!self.restored.is_empty()).then_some(RecordBody::Restored { messages: self.restored });
+        let restored = (!self.restored.is_empty())
+            .then_some(RecordBody::ConversationRestored { messages: self.restored });
         restored
             .into_iter()
             .chain(said(self.prompts, PromptSource::Prompt))

@@ -12,23 +12,25 @@ mod origin;
 
 use std::{sync::Arc, time::Duration};
 
-use archon_run::{Executor, Heard, Machine, Next, Recorded, Reporter, RunDriver, RunLog, cancelled_alone};
+use archon_run::{
+    Executor, InboxEffect, Machine, Next, Recorded, Reporter, RunDriver, RunLog, cancelled_alone,
+};
 use archon_types::{
-    AgentId, AgentMessage, Context, EvaluationStrategy, ExecutionLimits, FailureKind, InboxEntry,
-    InboxRequest, Journal, JournalError, Lease, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
-    ParallelBranch, ParallelChoice, Record, RecordBody, RunId, RunKind, RunRefused, RunStarted, SessionId,
-    SideQuestion,
+    AgentId, AgentMessage, AuxiliaryCall, Context, EvaluationStrategy, ExecutionLimits, FailureKind,
+    InboxEntry, InboxRequest, Journal, JournalError, Lease, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId, RunKind, RunRefused,
+    RunStarted, SessionId,
 };
 use futures_util::future::join_all;
 
-use choice::lost;
+use choice::lost_reservation;
 pub use origin::stands_at;
 
 use crate::{EarlierRuns, History, LoopError, Opening, ReactAgent, fold_before, fold_chain, resume::started};
 
 /// Several agents that work on the same task, and the strategy that chooses among their answers.
 #[derive(Clone)]
-pub struct Parallel {
+pub struct ParallelLoop {
     journal: Arc<dyn Journal>,
     branches: Vec<ReactAgent>,
     strategy: Arc<dyn EvaluationStrategy>,
@@ -54,7 +56,7 @@ impl ParallelOutcome {
     }
 }
 
-impl Parallel {
+impl ParallelLoop {
     /// Makes a parallel loop. All its runs are kept in `journal`, whatever journals the agents have.
     ///
     /// # Errors
@@ -92,7 +94,7 @@ impl Parallel {
         let limits = &started.config.limits;
         let shares = self.branches.len().max(1) as u64;
         let mut lease = Lease::new(limits.max_total_tokens / shares, limits.max_duration_ms);
-        lease.cost = limits.max_cost.map(|most| most / shares);
+        lease.cost_micros = limits.max_cost_micros.map(|most| most / shares);
         Some(lease)
     }
 
@@ -176,7 +178,7 @@ impl Parallel {
             context: context.clone(),
             lease: self.lease(started),
             again: ended.is_some(),
-            lost: lost(&open.records),
+            lost: lost_reservation(&open.records),
         };
         let mut log = RunLog::resume(&*self.journal, open, context);
         log.step(vec![RecordBody::Resumed], |record| machine.apply(record)).await?;
@@ -184,9 +186,9 @@ impl Parallel {
     }
 }
 
-impl std::fmt::Debug for Parallel {
+impl std::fmt::Debug for ParallelLoop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parallel")
+        f.debug_struct("ParallelLoop")
             .field("branches", &self.branches)
             .field("strategy", &self.strategy.name())
             .finish_non_exhaustive()
@@ -233,7 +235,7 @@ impl Machine for Choosing {
     fn apply(&mut self, record: &Record) {
         match &record.body {
             RecordBody::CancelRequested { .. } => self.is_cancelled = true,
-            RecordBody::ParallelEnded(choice) => self.choice = Some(choice.clone()),
+            RecordBody::ParallelFinished(choice) => self.choice = Some(choice.clone()),
             RecordBody::RunFinished(outcome) => self.outcome = Some(outcome.clone()),
             RecordBody::Resumed => {
                 self.is_cancelled = false;
@@ -296,15 +298,15 @@ impl Executor<Choosing> for Branches {
         let end = match status {
             // The questions are in the logs of the branches.
             OutcomeStatus::Suspended => RecordBody::Suspended { waiting: Vec::new() },
-            _ => RecordBody::ParallelEnded(Box::new(choice.clone())),
+            _ => RecordBody::ParallelFinished(Box::new(choice.clone())),
         };
         self.chosen = Some((branches, choice));
         run.record(vec![end]).await
     }
 
     /// Takes a cancel; any other message has no effect.
-    fn meaning(&mut self, entry: InboxEntry, _: &Choosing) -> Heard {
-        Heard::Record(match entry.request {
+    fn meaning(&mut self, entry: InboxEntry, _: &Choosing) -> InboxEffect {
+        InboxEffect::Record(match entry.request {
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
             _ => RecordBody::ClockRead,
         })
@@ -319,7 +321,7 @@ impl Executor<Choosing> for Branches {
 
 /// The input of the branches of one run.
 struct Work {
-    parallel: Parallel,
+    parallel: ParallelLoop,
     prompts: Vec<AgentMessage>,
     origin: Origin,
     history: History,
@@ -356,7 +358,12 @@ impl Work {
         let branches = self.branches().await;
         let candidates = self.candidates(&branches).await?;
         if let Some(reserved) = self.may_cost(&candidates) {
-            reporter.report(RecordBody::AskedBeside { question: SideQuestion::Choice, reserved }).await;
+            reporter
+                .report(RecordBody::AuxiliaryCallStarted {
+                    purpose: AuxiliaryCall::BranchChoice,
+                    reserved_cost_micros: reserved,
+                })
+                .await;
         }
         let choice = self.choose(&branches, candidates).await;
         Ok((branches, choice))
@@ -386,7 +393,7 @@ impl Work {
                 Ok((**outcome).clone())
             }
             // The branch may have been cut off before its prompts were recorded.
-            _ => agent.take_up(Some(opening), &MoreLimits::default(), context).await,
+            _ => agent.resume_run(Some(opening), &MoreLimits::default(), context).await,
         }
     }
 }

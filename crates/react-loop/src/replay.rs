@@ -5,7 +5,7 @@
 //! shows at the next record that depends on it. An input on which nothing depends (a time, a token count in
 //! the middle of an open run) can be changed unnoticed.
 
-use archon_types::{CallId, Carried, Journal, RecordBody, RunId};
+use archon_types::{CallId, Journal, RecordBody, RunId, SessionSnapshot};
 use serde::Serialize;
 
 use crate::{
@@ -65,7 +65,7 @@ pub async fn replay_with(
     let chain = fold_whole_chain(journal, &origin).await?;
     let mut machine = fold_with(run, &records[..1], chain.history.clone(), parts)?;
     for record in &records[1..] {
-        if let RecordBody::Carried(found) = &record.body {
+        if let RecordBody::SessionSnapshot(found) = &record.body {
             if !is_left(journal, run, &chain, found).await {
                 let (expected, found) = (Some(Box::new(chain.record())), Box::new(record.body.clone()));
                 return Ok(Replay::Differs { record: record.seq, expected, found });
@@ -82,7 +82,7 @@ pub async fn replay_with(
 }
 
 /// Returns true if the carried data equals the conversation of the earlier runs.
-async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found: &Carried) -> bool {
+async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found: &SessionSnapshot) -> bool {
     let carried = EarlierRuns::carried(journal, run, found).await;
     carried.is_ok_and(|carried| (carried.history, carried.runs) == (chain.history.clone(), chain.runs))
 }
@@ -92,7 +92,7 @@ async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found:
 fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<RecordBody>> {
     // A lease follows from the decision to run its call, which only the log knows.
     let granted = match found {
-        RecordBody::Granted { call, .. } => machine.lease_due(*call),
+        RecordBody::LeaseGranted { call, .. } => machine.lease_due(*call),
         _ => None,
     };
     let due = granted.or_else(|| due(machine));
@@ -101,7 +101,7 @@ fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<Rec
         // while the run waits, never in place of a record that is due.
         return (due.is_some() && !may_come(machine, found)).then_some(due);
     }
-    let same = due.as_ref().is_some_and(|due| is_same(due, found));
+    let same = due.as_ref().is_some_and(|due| due == found);
     (!same).then_some(due)
 }
 
@@ -111,7 +111,7 @@ fn due(machine: &ReactMachine) -> Option<RecordBody> {
         Next::Append(body) => Some(body),
         Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
             let request_hash = machine.request().content_hash();
-            Some(RecordBody::ModelAsked { command, attempt, turn, request_hash })
+            Some(RecordBody::ModelCallStarted { command, attempt, turn, request_hash })
         }
         Next::Do(ReactTask::Decide) => Some(machine.suspension()),
         _ => None,
@@ -122,33 +122,24 @@ fn due(machine: &ReactMachine) -> Option<RecordBody> {
 fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
     let open = |call: &CallId| machine.calls().iter().any(|c| c.id == *call && c.result().is_none());
     match input {
-        RecordBody::ModelAnswered { command, attempt, .. }
-        | RecordBody::ModelFailed { command, attempt, .. }
-        | RecordBody::CallLost { command, attempt } => machine.open_request() == Some((*command, *attempt)),
-        RecordBody::ToolStarted { call, .. }
-        | RecordBody::ToolSpawned { call, .. }
-        | RecordBody::ChildBegun { call, .. }
-        | RecordBody::Settled { call, .. }
-        | RecordBody::ToolFailed { call, .. }
-        | RecordBody::ToolFinished { call, .. }
-        | RecordBody::ToolRefused { call, .. }
-        | RecordBody::ToolAsked { call, .. }
-        | RecordBody::ToolAnswered { call, .. } => open(call),
+        RecordBody::ModelCallFinished { command, attempt, .. }
+        | RecordBody::ModelCallFailed { command, attempt, .. }
+        | RecordBody::ModelCallLost { command, attempt } => {
+            machine.open_request() == Some((*command, *attempt))
+        }
+        RecordBody::ToolCallStarted { call, .. }
+        | RecordBody::ProcessStarted { call, .. }
+        | RecordBody::ChildRunCreated { call, .. }
+        | RecordBody::LeaseSettled { call, .. }
+        | RecordBody::ToolCallFailed { call, .. }
+        | RecordBody::ToolCallFinished { call, .. }
+        | RecordBody::ToolCallRefused { call, .. }
+        | RecordBody::ApprovalRequested { call, .. }
+        | RecordBody::ApprovalAnswered { call, .. } => open(call),
         RecordBody::Summarized(_)
         | RecordBody::GoalChecked(_)
-        | RecordBody::FormChecked { .. }
+        | RecordBody::OutputChecked { .. }
         | RecordBody::RunStarted(_) => false,
         _ => true,
-    }
-}
-
-/// Compares two records. Logs of earlier versions have no hash of the request.
-fn is_same(due: &RecordBody, found: &RecordBody) -> bool {
-    match (due, found) {
-        (
-            RecordBody::ModelAsked { command, attempt, turn, .. },
-            RecordBody::ModelAsked { command: c, attempt: a, turn: t, request_hash },
-        ) if request_hash.is_empty() => (command, attempt, turn) == (c, a, t),
-        _ => due == found,
     }
 }

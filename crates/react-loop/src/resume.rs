@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, CarriedResult, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult, metadata,
+    CallId, Record, RecordBody, RunId, RunKind, RunStarted, SnapshotResult, ToolResult, metadata,
 };
 
 use crate::{ContextParts, History, LoopError, Machine, ReactMachine, window::unique_calls};
@@ -75,19 +75,19 @@ pub enum Undo {
 }
 
 /// Returns the notes of a log's calls about files that they read or wrote.
-pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<CarriedResult> {
+pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::ModelAnswered { command, message, .. } => {
+            RecordBody::ModelCallFinished { command, message, .. } => {
                 let made = unique_calls(message, command.0).into_iter().zip(0..);
                 calls.extend(made.map(|(call, index)| (CallId::new(*command, index), call.name.clone())));
             }
-            RecordBody::ToolFinished { call, result } if result.metadata.contains_key(metadata::SEEN) => {
+            RecordBody::ToolCallFinished { call, result } if result.metadata.contains_key(metadata::SEEN) => {
                 let mut result = ToolResult::clone(result);
                 result.content.clear();
-                seen.extend(calls.get(call).map(|tool| CarriedResult { tool: tool.clone(), result }));
+                seen.extend(calls.get(call).map(|tool| SnapshotResult { tool: tool.clone(), result }));
             }
             _ => {}
         }
@@ -106,7 +106,10 @@ pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a
 
 /// Returns the first record of a run that is part of a conversation: a loop, a parallel loop, a plan or a
 /// team.
-pub(crate) fn spoken<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+pub(crate) fn conversation_start<'a>(
+    run: &RunId,
+    records: &'a [Arc<Record>],
+) -> Result<&'a RunStarted, LoopError> {
     match RunStarted::of(records) {
         Some(started) if matches!(started.kind, RunKind::Plan | RunKind::Team) => Ok(started),
         _ => started(run, records),

@@ -81,7 +81,7 @@ pub(crate) async fn answer(
         None => Err(not_here(machine)),
     };
     match answer {
-        Ok(answer) => RecordBody::ModelAnswered {
+        Ok(answer) => RecordBody::ModelCallFinished {
             command,
             attempt,
             message: Box::new(decode_answer(sign(answer, provider, machine, context), mode, command)),
@@ -90,8 +90,8 @@ pub(crate) async fn answer(
             let error = error.with_text(|text| context.redactor.clean(text));
             tracing::warn!(run = %context.run, attempt, model = machine.model(), %error, "no answer");
             let mut failure = ModelFailure::new(&error, draw_jitter(context));
-            failure.partial = deltas.any();
-            RecordBody::ModelFailed { command, attempt, failure }
+            failure.had_output = deltas.any();
+            RecordBody::ModelCallFailed { command, attempt, failure }
         }
     }
 }

@@ -113,7 +113,7 @@ impl Tool for SubAgentTool {
             let task = task(&arguments)?;
             let child = self.context(context);
             let outcome = self.agent.run(task, &child).await;
-            if outcome.status == OutcomeStatus::Suspended && call_is_kept(context) {
+            if outcome.status == OutcomeStatus::Suspended && has_call(context) {
                 return Err(ToolError::Suspended(Box::new(waits(&outcome, self.agent.name()))));
             }
             Ok(result(&outcome, self.agent.name()))
@@ -122,7 +122,7 @@ impl Tool for SubAgentTool {
 }
 
 /// Returns true if the run that makes the call can be suspended with it.
-fn call_is_kept(context: &ToolContext) -> bool {
+fn has_call(context: &ToolContext) -> bool {
     context.run.delegation.is_some()
 }
 
@@ -190,7 +190,7 @@ fn result(outcome: &Outcome, agent: &str) -> ToolResult {
         .with_metadata("agent", agent)
         .with_metadata("turns", outcome.turns)
         .with_metadata(metadata::TOKEN_USAGE, spent.tokens)
-        .with_metadata(COST, spent.cost);
+        .with_metadata(COST, spent.cost_micros);
     result.child_run = Some(outcome.run.clone());
     result
 }

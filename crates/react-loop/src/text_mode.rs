@@ -55,7 +55,7 @@ pub(crate) fn system_prompt(config: &RunConfig) -> String {
         );
     }
     prompt.push_str(FORMAT);
-    if let Some(format) = config.form_check.and(config.options.response_format.as_ref()) {
+    if let Some(format) = config.output_check.and(config.options.response_format.as_ref()) {
         let _ = write!(
             prompt,
             "\n\nThe final answer is JSON that fits this JSON Schema, and nothing else: {}",
@@ -92,7 +92,7 @@ pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -
             config.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ")
         ),
         Some((result, _)) => {
-            format!("{OBSERVATION}{}", outcome_of(name, result, config.result_mark.as_deref()))
+            format!("{OBSERVATION}{}", outcome_of(name, result, config.result_tag.as_deref()))
         }
         None => format!("Observation: Tool {name} gave no result"),
     };
@@ -206,7 +206,7 @@ mod tests {
         config.tools = Arc::new(Encoded::new(vec![calculator]));
         config.expected_output = Some("a number".into());
         config.tool_mode = ToolMode::Text;
-        config.result_mark = Some("0badcafe".to_owned());
+        config.result_tag = Some("0badcafe".to_owned());
         config
     }
 
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn text_mode_first_prompt_keeps_recalled_memories_out_of_the_task() {
         let mut message = UserMessage::new(vec![Content::text("2+2?")], Timestamp::default());
-        message.tell(archon_types::Told::new("[Memory] Four.", archon_types::Trust::Trusted));
+        message.add_recalled(archon_types::RecalledText::new("[Memory] Four.", archon_types::Trust::Trusted));
         let prompt = first_prompt(&Message::User(message), &config()).text();
         let expected = "Task: 2+2?\nExpected output: a number\n\n\
                         Relevant context from previous tasks or memory:\n[Memory] Four.\n\n\

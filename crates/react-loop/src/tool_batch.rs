@@ -90,20 +90,20 @@ impl ReactExecutor<'_> {
     }
 
     /// Shows the notice about the window, if there is one.
-    fn say_notice(&mut self, call: CallId) {
+    fn report_notice(&mut self, call: CallId) {
         let Some(text) = self.notice.take() else { return };
         tracing::warn!(run = %self.context.run, "{text}");
-        self.say(call, text);
+        self.report_progress(call, text);
     }
 
     /// Shows a text about a call to those who watch the run.
-    fn say(&self, call: CallId, text: String) {
+    fn report_progress(&self, call: CallId, text: String) {
         self.context.sink.emit(Event::Delta(Delta {
             run: self.context.run.clone(),
             command: call.command,
             attempt: 0,
             offset: 0,
-            kind: DeltaKind::Progress { call, text },
+            kind: DeltaKind::ToolProgress { call, text },
         }));
     }
 
@@ -120,7 +120,7 @@ impl ReactExecutor<'_> {
                 run.record(vec![granted]).await?;
             }
         }
-        let starts = ready.iter().map(|(ready, attempt)| RecordBody::ToolStarted {
+        let starts = ready.iter().map(|(ready, attempt)| RecordBody::ToolCallStarted {
             call: ready.id,
             attempt: *attempt,
             effect: ready.effect,
@@ -129,11 +129,11 @@ impl ReactExecutor<'_> {
         let starts = starts.collect();
         run.record(starts).await?;
         if let Some((first, _)) = ready.first() {
-            self.say_notice(first.id);
+            self.report_notice(first.id);
         }
         for (ready, attempt) in &ready {
             if let Some(error) = self.failed.get(&ready.id) {
-                self.say(ready.id, format!("Retry {attempt} after: {error}\n"));
+                self.report_progress(ready.id, format!("Retry {attempt} after: {error}\n"));
             }
         }
         self.execute(ready.into_iter().map(|(ready, _)| ready).collect(), tools, run).await
@@ -184,7 +184,7 @@ impl ReactExecutor<'_> {
     pub(crate) async fn waits_below(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, question).await {
-            run.record(vec![RecordBody::ToolAsked { call: id, request: Box::new(request) }]).await?;
+            run.record(vec![RecordBody::ApprovalRequested { call: id, request: Box::new(request) }]).await?;
         }
         Ok(())
     }
@@ -234,12 +234,12 @@ impl ReactExecutor<'_> {
     }
 
     async fn refuse(&self, call: CallId, result: Box<ToolResult>, run: &mut Run) -> Recorded {
-        let refused = RecordBody::ToolRefused { call, result: Arc::from(result) };
+        let refused = RecordBody::ToolCallRefused { call, result: Arc::from(result) };
         delegate::close(self.driver, run, refused).await
     }
 
     async fn finish(&self, call: CallId, result: ToolResult, run: &mut Run) -> Recorded {
-        let finished = RecordBody::ToolFinished { call, result: Arc::new(result) };
+        let finished = RecordBody::ToolCallFinished { call, result: Arc::new(result) };
         delegate::close(self.driver, run, finished).await
     }
 }

@@ -38,7 +38,7 @@ use archon_types::{AssistantMessage, Content, Message, ToolCall, ToolCallId, Tra
 
 use crate::CallState;
 
-pub(crate) use digest::spoken;
+pub(crate) use digest::message_text;
 pub use digest::{MODEL_SUMMARY, round_summary};
 pub(crate) use entries::Entry;
 pub use history::History;

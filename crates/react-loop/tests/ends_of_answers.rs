@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use archon_react_loop::{Machine, Next, ReactMachine, ReactTask, decode_answer};
 use archon_types::{
-    AssistantMessage, CommandId, Content, Encoded, FormCheck, Message, Outcome, OutcomeStatus, PromptSource,
-    Record, RecordBody, RequestOptions, ResponseFormat, RunConfig, RunStarted, StopReason, Timestamp,
-    ToolCall, ToolMode, ToolSpec,
+    AssistantMessage, CommandId, Content, Encoded, Message, Outcome, OutcomeStatus, OutputCheck,
+    PromptSource, Record, RecordBody, RequestOptions, ResponseFormat, RunConfig, RunStarted, StopReason,
+    Timestamp, ToolCall, ToolMode, ToolSpec,
 };
 use serde_json::json;
 
@@ -26,7 +26,7 @@ impl Run {
         let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
         let mut run = Self { machine: ReactMachine::new(&started, at(0), Default::default()), seq: 0 };
         let message = Message::user("do it", at(0)).into();
-        run.apply(RecordBody::Prompted { message, source: PromptSource::Prompt });
+        run.apply(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
         run
     }
 
@@ -44,10 +44,10 @@ impl Run {
         let Next::Do(ReactTask::AskModel { command, attempt, turn }) = self.machine.next() else {
             panic!("{:?}", self.machine.next())
         };
-        self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() });
+        self.apply(RecordBody::ModelCallStarted { command, attempt, turn, request_hash: String::new() });
         let message = AssistantMessage { content, stop_reason, ..AssistantMessage::default() };
         let message = decode_answer(message, self.machine.config().tool_mode, command);
-        self.apply(RecordBody::ModelAnswered { command, attempt, message: Box::new(message) });
+        self.apply(RecordBody::ModelCallFinished { command, attempt, message: Box::new(message) });
     }
 
     /// The calls that are due.
@@ -100,7 +100,7 @@ fn text_mode_truncated_answer_is_not_completed() {
     let torn = "Action: {\"tool\": \"t\", \"arguments\": {\"path\": \"/tmp/x\"";
     let mut run = Run::in_text();
     run.answer(vec![Content::text(torn)], StopReason::Length);
-    let Next::Append(RecordBody::Noted { text }) = run.machine.next() else {
+    let Next::Append(RecordBody::HintAdded { text }) = run.machine.next() else {
         panic!("{:?}", run.machine.next())
     };
     assert!(text.contains("it may have been cut off, so it was not run"), "{text}");
@@ -131,7 +131,7 @@ fn outcome_of_a_truncated_answer_is_cut() {
         let mut run = Run::new(|_| {});
         run.answer(vec![call("{}")], StopReason::ToolUse);
         assert_eq!(run.calls().len(), 1);
-        run.apply(RecordBody::ToolRefused {
+        run.apply(RecordBody::ToolCallRefused {
             call: archon_types::CallId::new(CommandId(0), 0),
             result: Arc::new(archon_types::ToolResult::success("ok")),
         });
@@ -193,7 +193,7 @@ fn child_run_result_has_conversation_turns_and_final_state() {
     for (max_turns, turns, state) in [(9, 2, "finished"), (1, 1, "limit")] {
         let mut run = Run::new(|config| config.limits.max_turns = max_turns);
         run.answer(vec![call("{}")], StopReason::ToolUse);
-        run.apply(RecordBody::ToolRefused {
+        run.apply(RecordBody::ToolCallRefused {
             call: archon_types::CallId::new(CommandId(0), 0),
             result: Arc::new(archon_types::ToolResult::success("ok")),
         });
@@ -234,7 +234,7 @@ fn outcome_of_a_refusal_has_its_stop_reason() {
         options.response_format =
             Some(ResponseFormat { name: "f".into(), schema: json!({"type": "object"}) });
         config.options = Arc::new(options);
-        config.form_check = Some(FormCheck::new(3));
+        config.output_check = Some(OutputCheck::new(3));
     });
     run.answer(no(), StopReason::Refusal);
     let outcome = run.outcome();

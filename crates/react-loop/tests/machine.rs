@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use archon_react_loop::{CallStage, CallState, Machine, Next, ReactMachine, ReactTask, decode_answer};
 use archon_types::{
-    AssistantMessage, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content, ContextConfig, Effect,
-    Encoded, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict,
+    AssistantMessage, AuxiliaryCall, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content,
+    ContextConfig, Effect, Encoded, FailurePolicy, FallbackModel, FallbackStep, GoalCheck, GoalVerdict,
     HookPoint, Lease, LimitReached, Message, ModelErrorCode, ModelFailure, ModelPrice, OnLimit, Outcome,
-    OutcomeStatus, ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody, RequestOptions,
-    ResponseFormat, RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary, Timestamp,
-    ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
+    OutcomeStatus, OutputCheck, ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody,
+    RequestOptions, ResponseFormat, RunConfig, RunId, RunStarted, SchemaProblem, Spending, StopReason,
+    Summary, Timestamp, ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,11 +31,11 @@ impl Walk {
     fn new(mode: ToolMode, on_limit: OnLimit, max_turns: u32) -> Self {
         let mut config = RunConfig::default();
         config.tool_mode = mode;
-        config.result_mark = (mode == ToolMode::Text).then(|| "0badcafe".to_owned());
+        config.result_tag = (mode == ToolMode::Text).then(|| "0badcafe".to_owned());
         config.limits.max_turns = max_turns;
         config.limits.on_limit = on_limit;
         config.price = Some(ModelPrice::new(3_000_000, 15_000_000));
-        config.failure = Some(failure_policy());
+        config.failure_policy = Some(failure_policy());
         config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("t", "A tool.", json!({"type": "object"}))]));
         let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
         let machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
@@ -62,7 +62,7 @@ impl Walk {
         let text = format!("<said {}>", self.seq);
         self.said.push(text.clone());
         let message = Message::user(text, Timestamp::from_millis(self.at)).into();
-        self.apply(RecordBody::Prompted { message, source });
+        self.apply(RecordBody::MessageAdded { message, source });
     }
 
     /// Records that answer nothing, answer twice, or come at the wrong time; and people who speak.
@@ -92,7 +92,12 @@ impl Walk {
                 if attempt == 0 {
                     self.asked += 1;
                 }
-                self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() });
+                self.apply(RecordBody::ModelCallStarted {
+                    command,
+                    attempt,
+                    turn,
+                    request_hash: String::new(),
+                });
                 answer(command, attempt, choice, self.machine.config().tool_mode)
             }
             Next::Do(ReactTask::RunCalls) => {
@@ -114,9 +119,9 @@ impl Walk {
                 let met = [Some(true), Some(false), None][usize::from(choice % 3)];
                 RecordBody::GoalChecked(GoalVerdict { met, reason: "because".into(), usage })
             }
-            Next::Do(ReactTask::CheckForm) => {
-                let problem = (!choice.is_multiple_of(3)).then(|| FormProblem::new("/a", "no"));
-                RecordBody::FormChecked { problems: problem.into_iter().collect() }
+            Next::Do(ReactTask::CheckOutput) => {
+                let problem = (!choice.is_multiple_of(3)).then(|| SchemaProblem::new("/a", "no"));
+                RecordBody::OutputChecked { problems: problem.into_iter().collect() }
             }
             other => panic!("{other:?}"),
         };
@@ -128,10 +133,10 @@ impl Walk {
 /// Two keys, a dearer fallback, and a breaker that opens soon and not for long.
 fn failure_policy() -> FailurePolicy {
     let mut policy = FailurePolicy::default();
-    policy.keys = 2;
+    policy.key_count = 2;
     policy.fallbacks = vec![FallbackModel::new("other", "small")];
     policy.fallbacks[0].price = Some(ModelPrice::new(5_000_000, 20_000_000));
-    policy.breaker = Some(CircuitBreaker::new(2, std::time::Duration::from_millis(9)));
+    policy.circuit_breaker = Some(CircuitBreaker::new(2, std::time::Duration::from_millis(9)));
     policy
 }
 
@@ -145,12 +150,12 @@ fn small_window(tokens: u64) -> ContextConfig {
 
 fn prompt() -> RecordBody {
     let message = Message::user("do it", Timestamp::default()).into();
-    RecordBody::Prompted { message, source: PromptSource::Prompt }
+    RecordBody::MessageAdded { message, source: PromptSource::Prompt }
 }
 
 fn lost(command: CommandId, attempt: u32) -> RecordBody {
     let failure = ModelFailure::new(&ProviderError::Network("late".into()), 0.0);
-    RecordBody::ModelFailed { command, attempt, failure }
+    RecordBody::ModelCallFailed { command, attempt, failure }
 }
 
 fn answer(command: CommandId, attempt: u32, choice: u8, mode: ToolMode) -> RecordBody {
@@ -163,7 +168,7 @@ fn answer(command: CommandId, attempt: u32, choice: u8, mode: ToolMode) -> Recor
         4 => return lost(command, attempt),
         5 => {
             let failure = ModelFailure::new(&ProviderError::Auth("no".into()), 0.0);
-            return RecordBody::ModelFailed { command, attempt, failure };
+            return RecordBody::ModelCallFailed { command, attempt, failure };
         }
         6 => (vec![call("a", "{}"), call("a", "{}"), call("", "{\"x\":")], StopReason::ToolUse),
         7 => (vec![Content::text("Action: {\"tool\": \"t\"}")], StopReason::Stop),
@@ -171,33 +176,48 @@ fn answer(command: CommandId, attempt: u32, choice: u8, mode: ToolMode) -> Recor
         n => (vec![call("a", &format!("{{\"n\": {n}, \"c\": {}}}", command.0))], StopReason::ToolUse),
     };
     let message = AssistantMessage { content, stop_reason, ..AssistantMessage::default() };
-    RecordBody::ModelAnswered { command, attempt, message: Box::new(decode_answer(message, mode, command)) }
+    RecordBody::ModelCallFinished {
+        command,
+        attempt,
+        message: Box::new(decode_answer(message, mode, command)),
+    }
 }
 
 fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
     let result = Box::new(ToolResult::success("ok"));
     match stage {
-        CallStage::Requested { attempts } if choice.is_multiple_of(4) => {
-            RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::SideEffect, child_run: None }
-        }
-        CallStage::Requested { attempts } if choice % 4 == 1 => {
-            RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::ReadOnly, child_run: None }
-        }
-        CallStage::Waiting { attempts, .. } if choice.is_multiple_of(2) => {
-            RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::Idempotent, child_run: None }
-        }
+        CallStage::Requested { attempts } if choice.is_multiple_of(4) => RecordBody::ToolCallStarted {
+            call,
+            attempt: *attempts,
+            effect: Effect::SideEffect,
+            child_run: None,
+        },
+        CallStage::Requested { attempts } if choice % 4 == 1 => RecordBody::ToolCallStarted {
+            call,
+            attempt: *attempts,
+            effect: Effect::ReadOnly,
+            child_run: None,
+        },
+        CallStage::Waiting { attempts, .. } if choice.is_multiple_of(2) => RecordBody::ToolCallStarted {
+            call,
+            attempt: *attempts,
+            effect: Effect::Idempotent,
+            child_run: None,
+        },
         CallStage::Started { attempt, .. } if choice % 8 == 2 => {
             let result = ToolResult::from(ToolError::Timeout(std::time::Duration::from_secs(1)));
-            RecordBody::ToolFailed {
+            RecordBody::ToolCallFailed {
                 call,
                 attempt: *attempt,
                 result: result.into(),
                 jitter: f64::from(choice) / 255.0,
             }
         }
-        CallStage::Requested { .. } => RecordBody::ToolRefused { call, result: result.into() },
-        _ if choice % 8 > 4 => RecordBody::ToolFinished { call, result: Arc::new(ToolResult::error("no")) },
-        _ => RecordBody::ToolFinished { call, result: result.into() },
+        CallStage::Requested { .. } => RecordBody::ToolCallRefused { call, result: result.into() },
+        _ if choice % 8 > 4 => {
+            RecordBody::ToolCallFinished { call, result: Arc::new(ToolResult::error("no")) }
+        }
+        _ => RecordBody::ToolCallFinished { call, result: result.into() },
     }
 }
 
@@ -212,48 +232,53 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
     match choice % HOSTILE {
         0 => answer(command, 0, choice / HOSTILE, ToolMode::Native),
         1 => lost(command, 1),
-        2 => RecordBody::ToolFinished { call, result: result.into() },
-        3 => RecordBody::ToolStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
-        4 if n > 2 => RecordBody::SteppedDown {
+        2 => RecordBody::ToolCallFinished { call, result: result.into() },
+        3 => RecordBody::ToolCallStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
+        4 if n > 2 => RecordBody::FallbackSelected {
             command,
             attempt: 0,
-            step: FailureStep::NextModel { fallback: 7, provider: "p".into(), model: "m".into() },
+            fallback: FallbackStep::NextModel { fallback: 7, provider: "p".into(), model: "m".into() },
             code: ModelErrorCode::Auth,
             reason: "no".into(),
         },
-        4 => RecordBody::ToolRefused { call, result: result.into() },
+        4 => RecordBody::ToolCallRefused { call, result: result.into() },
         5 => RecordBody::Resumed,
-        6 => RecordBody::CallLost { command, attempt: 0 },
-        7 => RecordBody::ModelAsked { command, attempt: 3, turn: 77, request_hash: String::new() },
-        8 => RecordBody::Noted { text: "psst".into() },
+        6 => RecordBody::ModelCallLost { command, attempt: 0 },
+        7 => RecordBody::ModelCallStarted { command, attempt: 3, turn: 77, request_hash: String::new() },
+        8 => RecordBody::HintAdded { text: "psst".into() },
         10 => RecordBody::CancelRequested { reason: "stop".into() },
         11 if n > 3 => RecordBody::InstructionsRead { text: "Use tabs. ".repeat(choice.into()) },
         11 if n > 1 => {
-            RecordBody::ToolFailed { call, attempt: choice.into(), result: result.into(), jitter: 9.0 }
+            RecordBody::ToolCallFailed { call, attempt: choice.into(), result: result.into(), jitter: 9.0 }
         }
-        11 if n > 0 => RecordBody::FormChecked { problems: vec![FormProblem::new("", "late")] },
+        11 if n > 0 => RecordBody::OutputChecked { problems: vec![SchemaProblem::new("", "late")] },
         11 => RecordBody::GoalChecked(GoalVerdict::default()),
-        15 => RecordBody::Received { id: format!("in_{n}") },
+        15 => RecordBody::InboxMessageReceived { message_id: format!("in_{n}") },
         16 => RecordBody::InputRejected { reason: "no".into() },
-        17 => RecordBody::Vetoed { hook: if n > 2 { HookPoint::BeforeLoop } else { HookPoint::BeforeTurn } },
-        18 => RecordBody::Restored { messages: elsewhere(n) },
+        17 => RecordBody::StoppedByHook {
+            hook: if n > 2 { HookPoint::BeforeLoop } else { HookPoint::BeforeTurn },
+        },
+        18 => RecordBody::ConversationRestored { messages: elsewhere(n) },
         19 => {
             // Nobody may put a call or a result into somebody's mouth.
             let message = elsewhere(n).swap_remove((n % 2) as usize).into();
-            RecordBody::Prompted { message, source: PromptSource::Steer }
+            RecordBody::MessageAdded { message, source: PromptSource::Steer }
         }
         20 => {
             let mut lease = Lease::new(n * 1_000, n);
-            lease.cost = (n > 2).then_some(n);
-            RecordBody::Granted { call, child: "c".into(), lease }
+            lease.cost_micros = (n > 2).then_some(n);
+            RecordBody::LeaseGranted { call, child_run: "c".into(), lease }
         }
         // More than was granted, and by whom nothing was granted to. Its money is the caller's to watch.
-        21 => RecordBody::Settled { call, child: "c".into(), spent: Spending::new(n * 100_000, 0) },
-        22 => RecordBody::ToolSpawned { call, group: ProcessGroup::new(2, "then") },
-        26 => RecordBody::ChildBegun { call, child: "c".into() },
+        21 => RecordBody::LeaseSettled { call, child_run: "c".into(), spent: Spending::new(n * 100_000, 0) },
+        22 => RecordBody::ProcessStarted { call, process_group: ProcessGroup::new(2, "then") },
+        26 => RecordBody::ChildRunCreated { call, child_run: "c".into() },
         23 => RecordBody::ParallelStarted { prompts: Vec::new(), branches: Vec::new() },
-        24 => RecordBody::NotKept { reason: "full".into() },
-        25 if n > 2 => RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: n * 1_000 },
+        24 => RecordBody::LogUnavailable { reason: "full".into() },
+        25 if n > 2 => RecordBody::AuxiliaryCallStarted {
+            purpose: AuxiliaryCall::Summary,
+            reserved_cost_micros: n * 1_000,
+        },
         25 => RecordBody::Summarized(Summary::default()),
         _ => RecordBody::ClockRead,
     }
@@ -328,15 +353,15 @@ proptest! {
         let mode = if text_mode { ToolMode::Text } else { ToolMode::Native };
         let mut walk = Walk::new(mode, on_limit, max_turns);
         walk.change(|config| {
-            config.limits.max_cost = max_cost;
+            config.limits.max_cost_micros = max_cost;
             config.limits.max_total_tokens = max_tokens;
             config.limits.max_duration_ms = max_duration_ms;
             config.context = window.map(small_window);
-            config.steers = if all_at_once { QueueMode::All } else { QueueMode::OneAtATime };
-            config.follow_ups = config.steers;
+            config.steering_mode = if all_at_once { QueueMode::All } else { QueueMode::OneAtATime };
+            config.follow_up_mode = config.steering_mode;
             config.goal_check = goal;
             config.expected_output = Some("a miracle".into());
-            config.form_check = form.map(FormCheck::new);
+            config.output_check = form.map(OutputCheck::new);
             let mut options = RequestOptions::default();
             options.response_format = Some(ResponseFormat { name: "a".into(), schema: true.into() });
             config.options = options.into();
@@ -363,7 +388,7 @@ proptest! {
         let stopped = choices.len() as u32;
         prop_assert!(walk.asked <= max_turns + summaries + again * stopped, "asked {} times", walk.asked);
         // Every call was charged as it was set aside, so the cap holds to the last unit.
-        let cost = walk.machine.ended().and_then(|outcome| outcome.cost).unwrap_or(0);
+        let cost = walk.machine.ended().and_then(|outcome| outcome.cost_micros).unwrap_or(0);
         prop_assert!(max_cost.is_none_or(|max| cost <= max), "{cost} of {max_cost:?}");
         let history = walk.machine.into_history();
         let texts: Vec<String> = history.messages().iter().map(|m| m.text()).collect();
@@ -454,7 +479,7 @@ fn three_parse_failures_in_a_row_fail_the_run() {
 fn a_failed_call_is_tried_again_and_then_given_up() {
     let mut attempts = Vec::new();
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 5);
-    walk.change(|config| config.failure = None);
+    walk.change(|config| config.failure_policy = None);
     loop {
         if let Next::Do(ReactTask::AskModel { command, attempt, .. }) = walk.machine.next() {
             attempts.push((command.0, attempt, walk.at));
@@ -476,11 +501,11 @@ fn spoken_into(config: impl FnOnce(&mut RunConfig)) -> Walk {
     walk.change(config);
     walk.apply(prompt());
     let Next::Do(ReactTask::AskModel { command, .. }) = walk.machine.next() else { panic!("no question") };
-    walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
+    walk.apply(RecordBody::ModelCallStarted { command, attempt: 0, turn: 0, request_hash: String::new() });
     let call = |n: usize| Content::from(ToolCall::new(format!("c{n}"), "t", json!({ "n": n })));
     walk.apply(answered(command, vec![call(0), call(1), call(2)]));
     let first = CallId::new(command, 0);
-    walk.apply(RecordBody::ToolStarted {
+    walk.apply(RecordBody::ToolCallStarted {
         call: first,
         attempt: 0,
         effect: Effect::SideEffect,
@@ -491,7 +516,7 @@ fn spoken_into(config: impl FnOnce(&mut RunConfig)) -> Walk {
 
 fn answered(command: CommandId, content: Vec<Content>) -> RecordBody {
     let message = Box::new(AssistantMessage { content, ..AssistantMessage::default() });
-    RecordBody::ModelAnswered { command, attempt: 0, message }
+    RecordBody::ModelCallFinished { command, attempt: 0, message }
 }
 
 /// Lets the model answer with a text.
@@ -499,7 +524,7 @@ fn answer_text(walk: &mut Walk) {
     let Next::Do(ReactTask::AskModel { command, turn, .. }) = walk.machine.next() else {
         panic!("{:?}", walk.machine.next())
     };
-    walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
+    walk.apply(RecordBody::ModelCallStarted { command, attempt: 0, turn, request_hash: String::new() });
     walk.apply(answered(command, vec![Content::text("ok")]));
 }
 
@@ -528,14 +553,14 @@ fn steer_skips_calls_that_have_not_started_and_cancel_marks_them() {
             false => walk.say(PromptSource::Steer),
         }
         for _ in 0..2 {
-            let Next::Append(refused @ RecordBody::ToolRefused { .. }) = walk.machine.next() else {
+            let Next::Append(refused @ RecordBody::ToolCallRefused { .. }) = walk.machine.next() else {
                 panic!("{:?}", walk.machine.next())
             };
             walk.apply(refused);
         }
         assert!(matches!(walk.machine.next(), Next::Do(ReactTask::RunCalls)), "the first call still runs");
         let (call, result) = (CallId::new(CommandId(0), 0), Box::new(ToolResult::success("done")));
-        walk.apply(RecordBody::ToolFinished { call, result: result.into() });
+        walk.apply(RecordBody::ToolCallFinished { call, result: result.into() });
         assert_eq!(results(&walk), ["done false", expected, expected]);
         assert_eq!(texts(&walk), [&["do it".to_owned()], &walk.said[..]].concat().join(" "));
     }
@@ -546,12 +571,17 @@ fn steer_skips_calls_that_have_not_started_and_cancel_marks_them() {
 fn queue_mode_decides_between_one_message_and_all() {
     for (mode, rounds) in [(QueueMode::OneAtATime, [2, 3, 4, 5]), (QueueMode::All, [3, 5, 5, 5])] {
         let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
-        walk.change(|config| (config.steers, config.follow_ups) = (mode, mode));
+        walk.change(|config| (config.steering_mode, config.follow_up_mode) = (mode, mode));
         walk.apply(prompt());
         let Next::Do(ReactTask::AskModel { command, .. }) = walk.machine.next() else {
             panic!("no question")
         };
-        walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
+        walk.apply(RecordBody::ModelCallStarted {
+            command,
+            attempt: 0,
+            turn: 0,
+            request_hash: String::new(),
+        });
         for source in
             [PromptSource::FollowUp, PromptSource::Steer, PromptSource::FollowUp, PromptSource::Steer]
         {
@@ -596,22 +626,27 @@ fn cost_is_reserved_before_each_call_and_the_limit_is_never_exceeded() {
         let mut walk = Walk::new(ToolMode::Native, on_limit, 50);
         walk.change(|config| {
             config.price = Some(price);
-            config.limits.max_cost = Some(max_cost);
+            config.limits.max_cost_micros = Some(max_cost);
         });
         walk.apply(prompt());
         while let Next::Do(ReactTask::AskModel { command, turn, .. }) = walk.machine.next() {
-            walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
+            walk.apply(RecordBody::ModelCallStarted {
+                command,
+                attempt: 0,
+                turn,
+                request_hash: String::new(),
+            });
             let content = vec![Content::from(ToolCall::new("c", "t", json!({ "n": turn })))];
             let message = Box::new(AssistantMessage { content, usage, ..AssistantMessage::default() });
-            walk.apply(RecordBody::ModelAnswered { command, attempt: 0, message });
+            walk.apply(RecordBody::ModelCallFinished { command, attempt: 0, message });
             let (call, result) = (CallId::new(command, 0), Box::new(ToolResult::success("ok")));
-            walk.apply(RecordBody::ToolFinished { call, result: result.into() });
+            walk.apply(RecordBody::ToolCallFinished { call, result: result.into() });
         }
         while walk.follow(0) {}
         let outcome = walk.machine.ended().cloned().expect("an outcome");
-        (outcome.turns, outcome.cost, outcome.status, texts(&walk))
+        (outcome.turns, outcome.cost_micros, outcome.status, texts(&walk))
     };
-    let stopped = |max| OutcomeStatus::Limit(LimitReached::Cost { max });
+    let stopped = |max| OutcomeStatus::Limit(LimitReached::Cost { max_cost_micros: max });
     let (turns, cost, status, texts) = cap(61_439, OnLimit::Stop);
     assert_eq!((turns, cost, status), (0, Some(0), stopped(61_439)), "not even the first call");
     assert_eq!(texts, "do it [Agent stopped: Max cost reached (0.061439)]");
@@ -635,13 +670,18 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
         let Next::Do(ReactTask::AskModel { command, turn: asked, .. }) = walk.machine.next() else {
             panic!("{:?}", walk.machine.next())
         };
-        walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: asked, request_hash: String::new() });
+        walk.apply(RecordBody::ModelCallStarted {
+            command,
+            attempt: 0,
+            turn: asked,
+            request_hash: String::new(),
+        });
         let call = ToolCall::new("c", "t", json!({ "n": turn }));
         walk.apply(answered(command, vec![Content::from(call)]));
         let result = Box::new(ToolResult::error("no such file"));
-        walk.apply(RecordBody::ToolFinished { call: CallId::new(command, 0), result: result.into() });
+        walk.apply(RecordBody::ToolCallFinished { call: CallId::new(command, 0), result: result.into() });
     }
-    let Next::Append(body @ RecordBody::Noted { .. }) = walk.machine.next() else {
+    let Next::Append(body @ RecordBody::HintAdded { .. }) = walk.machine.next() else {
         panic!("{:?}", walk.machine.next())
     };
     assert!(!body.is_input());
@@ -654,7 +694,7 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
 fn queue_mode_limits_the_steers_in_the_next_request() {
     for (mode, read) in [(QueueMode::OneAtATime, 1), (QueueMode::All, 2)] {
         let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
-        walk.change(|config| config.steers = mode);
+        walk.change(|config| config.steering_mode = mode);
         walk.apply(prompt());
         walk.say(PromptSource::Steer);
         walk.say(PromptSource::Steer);

@@ -59,7 +59,7 @@ impl Run {
     fn with(mode: ToolMode, context: Option<ContextConfig>, parts: ContextParts) -> Self {
         let mut config = RunConfig::default();
         config.tool_mode = mode;
-        config.result_mark = (mode == ToolMode::Text).then(|| "0badcafe".to_owned());
+        config.result_tag = (mode == ToolMode::Text).then(|| "0badcafe".to_owned());
         config.context = context;
         config.limits.max_turns = 1_000;
         config.limits.max_repeats = 1_000_000;
@@ -83,7 +83,7 @@ impl Run {
 
     fn prompt(&mut self, text: &str) {
         let message = Message::user(text, at(self.now)).into();
-        self.apply(RecordBody::Prompted { message, source: PromptSource::Prompt });
+        self.apply(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
     }
 
     /// Follows the machine to the next question, which is asked and then answered by `answer`. False
@@ -92,7 +92,7 @@ impl Run {
         let (command, attempt) = loop {
             match self.machine.next() {
                 Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
-                    self.apply(RecordBody::ModelAsked {
+                    self.apply(RecordBody::ModelCallStarted {
                         command,
                         attempt,
                         turn,
@@ -131,13 +131,13 @@ impl Run {
         };
         let message = AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
         let message = Box::new(decode_answer(message, mode, command));
-        self.apply(RecordBody::ModelAnswered { command, attempt, message });
+        self.apply(RecordBody::ModelCallFinished { command, attempt, message });
         for result in results {
             match self.machine.next() {
                 Next::Do(ReactTask::RunCalls) => {
                     let call = self.machine.calls().iter().find(|c| c.result().is_none()).expect("a call").id;
                     let result = Box::new(ToolResult::success(result));
-                    self.apply(RecordBody::ToolFinished { call, result: result.into() });
+                    self.apply(RecordBody::ToolCallFinished { call, result: result.into() });
                 }
                 Next::Append(body) => self.apply(body),
                 other => panic!("{other:?}"),
@@ -148,7 +148,7 @@ impl Run {
 
     fn fail(&mut self, command: CommandId, attempt: u32, error: ProviderError) -> bool {
         let failure = ModelFailure::new(&error, 0.0);
-        self.apply(RecordBody::ModelFailed { command, attempt, failure });
+        self.apply(RecordBody::ModelCallFailed { command, attempt, failure });
         true
     }
 
@@ -293,7 +293,7 @@ fn at_95_percent_every_call_gets_a_refusal_for_a_result() {
             Do NOT attempt further tool calls - they will fail."
         );
     }
-    let refused = run.log.iter().filter(|r| matches!(r.body, RecordBody::ToolRefused { .. })).count();
+    let refused = run.log.iter().filter(|r| matches!(r.body, RecordBody::ToolCallRefused { .. })).count();
     assert_eq!(refused, 3);
     assert_eq!(run.folded(), run.machine);
 }
@@ -365,7 +365,7 @@ fn without_a_summary_old_turns_are_digested() {
     let due = loop {
         match run.machine.next() {
             Next::Do(ReactTask::Summarize(due)) => break due,
-            Next::Append(asked @ RecordBody::AskedBeside { .. }) => run.apply(asked),
+            Next::Append(asked @ RecordBody::AuxiliaryCallStarted { .. }) => run.apply(asked),
             _ => assert!(run.turn(work(500))),
         }
     };
@@ -596,7 +596,7 @@ impl Run {
             match self.machine.next() {
                 Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                     let request_hash = String::new();
-                    self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash });
+                    self.apply(RecordBody::ModelCallStarted { command, attempt, turn, request_hash });
                     break (command, attempt);
                 }
                 Next::Append(body) => self.apply(body),
@@ -607,7 +607,7 @@ impl Run {
         let content = vec![Content::from(call)];
         let message = AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
         let message = Box::new(decode_answer(message, ToolMode::Native, command));
-        self.apply(RecordBody::ModelAnswered { command, attempt, message });
+        self.apply(RecordBody::ModelCallFinished { command, attempt, message });
         let seen = self.machine.window().results();
         let of = |id: &&str| seen.iter().find(|result| result.call.as_str() == *id).expect("a result");
         let given_up: Vec<_> = ids
@@ -617,7 +617,7 @@ impl Run {
         let marks = serde_json::to_value(given_up).unwrap();
         let result = Box::new(ToolResult::success("{}").with_metadata(metadata::CLEANED_UP, marks));
         let call = CallId::new(command, 0);
-        self.apply(RecordBody::ToolFinished { call, result: result.into() });
+        self.apply(RecordBody::ToolCallFinished { call, result: result.into() });
         // It counts at once, for a second call of the same turn as well.
         let seen = self.machine.window().results();
         assert!(seen.iter().all(|r| r.is_cleaned_up == ids.contains(&r.call.as_str())), "{seen:?}");

@@ -101,7 +101,7 @@ async fn run_with(
     let mut machine = ReactMachine::new(&started, ctx.clock.now(), Default::default());
     let mut log = RunLog::new(Box::new(Nowhere), 0, ctx.clone());
     let message = Message::user("the goal", Timestamp::default()).into();
-    let prompt = RecordBody::Prompted { message, source: PromptSource::Prompt };
+    let prompt = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
     let record = log.append(vec![prompt]).await.unwrap().remove(0);
     machine.apply(&record);
     let driver = Driver::new(Arc::new(provider.clone()), Arc::new(Talkative));
@@ -269,7 +269,7 @@ async fn context_notices_are_shown_and_calls_refused_when_the_window_is_full() {
     assert_eq!(outcome.last_text(), Some("done"));
     let said = sink.events().into_iter().filter_map(|event| match event {
         Event::Delta(delta) => match delta.kind {
-            DeltaKind::Progress { call, text } => Some(format!("{call} {text}")),
+            DeltaKind::ToolProgress { call, text } => Some(format!("{call} {text}")),
             _ => None,
         },
         _ => None,

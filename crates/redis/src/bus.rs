@@ -26,7 +26,7 @@ use redis::{
 };
 
 pub use options::{PartitionKey, RedisBusOptions};
-pub use receiver::{Delivery, Receiver};
+pub use receiver::{RedisDelivery, RedisReceiver};
 use scripts::Scripts;
 
 use crate::server::{connect, format_of, prefix};
@@ -85,8 +85,8 @@ impl RedisBus {
     ///
     /// # Errors
     /// [`BusError::Transport`].
-    pub async fn receiver(&self, agent: &AgentId, also: &[MessageType]) -> Result<Receiver, BusError> {
-        Receiver::open(self.clone(), agent, also, receiver::Sharing::Group).await
+    pub async fn receiver(&self, agent: &AgentId, also: &[MessageType]) -> Result<RedisReceiver, BusError> {
+        RedisReceiver::open(self.clone(), agent, also, receiver::Sharing::Group).await
     }
 
     /// Gives each message to `handler`, one after the other, until `stop` fires. If the handler fails or
@@ -256,7 +256,7 @@ impl Bus for RedisBus {
         also: &'a [MessageType],
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
         Box::pin(async move {
-            let receiver = Receiver::open(self.clone(), agent, also, receiver::Sharing::Alone).await?;
+            let receiver = RedisReceiver::open(self.clone(), agent, also, receiver::Sharing::Alone).await?;
             Ok(receiver.into_stream())
         })
     }

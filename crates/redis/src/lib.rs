@@ -6,7 +6,7 @@
 //! | item | stands in for |
 //! |---|---|
 //! | [`RedisBus`] | the bus inside one process |
-//! | [`RedisIndex`] | the pool's index in SQLite |
+//! | [`RedisPoolIndex`] | the pool's index in SQLite |
 //!
 //! All keys begin with the name of the bus or index in braces, so that a cluster keeps them on one node.
 //! Changes that must be atomic are one script on the server (`src/scripts`); nothing else changes a key.
@@ -34,5 +34,5 @@ mod bus;
 mod pool_index;
 mod server;
 
-pub use bus::{Delivery, PartitionKey, Receiver, RedisBus, RedisBusOptions};
-pub use pool_index::RedisIndex;
+pub use bus::{PartitionKey, RedisBus, RedisBusOptions, RedisDelivery, RedisReceiver};
+pub use pool_index::RedisPoolIndex;

@@ -14,25 +14,25 @@ const FORMAT: u32 = 1;
 
 /// An index of suspended runs in one Redis. Clones share the connection.
 #[derive(Clone)]
-pub struct RedisIndex {
+pub struct RedisPoolIndex {
     connection: ConnectionManager,
     prefix: String,
     put: Script,
     find: Script,
 }
 
-impl RedisIndex {
+impl RedisPoolIndex {
     /// Opens the index `name` of the Redis at `url`, such as `redis://127.0.0.1:6379`.
     ///
     /// # Errors
-    /// [`JournalError::Storage`] and [`JournalError::FutureStore`].
+    /// [`JournalError::Storage`] and [`JournalError::UnsupportedStore`].
     pub async fn connect(url: &str, name: &str) -> Result<Self, JournalError> {
         let prefix = prefix(name);
         let client = Client::open(url).map_err(failed("open", &prefix))?;
         let mut connection = connect(&client).await.map_err(failed("open", &prefix))?;
         let found = format_of(&mut connection, &prefix, FORMAT).await.map_err(failed("open", &prefix))?;
         if found > FORMAT {
-            return Err(JournalError::FutureStore { place: prefix, found, supported: FORMAT });
+            return Err(JournalError::UnsupportedStore { place: prefix, found, supported: FORMAT });
         }
         let put = Script::new(include_str!("scripts/pool_put.lua"));
         let find = Script::new(include_str!("scripts/pool_find.lua"));
@@ -83,7 +83,7 @@ impl RedisIndex {
     }
 }
 
-impl PoolIndex for RedisIndex {
+impl PoolIndex for RedisPoolIndex {
     fn put<'a>(
         &'a self,
         run: &'a RunId,
@@ -100,9 +100,9 @@ impl PoolIndex for RedisIndex {
     }
 }
 
-impl std::fmt::Debug for RedisIndex {
+impl std::fmt::Debug for RedisPoolIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisIndex").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisPoolIndex").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 

@@ -40,25 +40,25 @@ impl Budget {
 
     /// Returns the time at which the time limit is reached, if the run does not wait.
     pub fn deadline(&self) -> Timestamp {
-        self.last + Duration::from_millis(self.left_ms())
+        self.last + Duration::from_millis(self.remaining_ms())
     }
 
     /// Returns one of `shares` equal parts of the remaining budget.
     pub fn lease(&self, shares: u64) -> Lease {
-        self.ledger.share(shares, &self.limits, self.ledger.spent(), self.left_ms())
+        self.ledger.share(shares, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
     /// Returns the remaining budget if calls under way use nothing more of their leases.
     pub fn unspent(&self) -> Lease {
-        Ledger::default().share(1, &self.limits, self.ledger.spent(), self.left_ms())
+        Ledger::default().share(1, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
     /// Returns the limit of which nothing is left to lend, if there is one.
     pub fn dry(&self) -> Option<LimitReached> {
-        let Lease { tokens, cost, .. } = self.lease(1);
-        match (tokens, cost, self.limits.max_cost) {
+        let Lease { tokens, cost_micros: cost, .. } = self.lease(1);
+        match (tokens, cost, self.limits.max_cost_micros) {
             (0, ..) => Some(LimitReached::Tokens { max: self.limits.max_total_tokens }),
-            (_, Some(0), Some(max)) => Some(LimitReached::Cost { max }),
+            (_, Some(0), Some(max)) => Some(LimitReached::Cost { max_cost_micros: max }),
             _ => None,
         }
     }
@@ -72,11 +72,11 @@ impl Budget {
         if spent.tokens >= limits.max_total_tokens {
             return Some(LimitReached::Tokens { max: limits.max_total_tokens });
         }
-        let max = limits.max_cost.filter(|max| spent.cost >= *max)?;
-        Some(LimitReached::Cost { max })
+        let max = limits.max_cost_micros.filter(|max| spent.cost_micros >= *max)?;
+        Some(LimitReached::Cost { max_cost_micros: max })
     }
 
-    fn left_ms(&self) -> u64 {
+    fn remaining_ms(&self) -> u64 {
         self.limits.max_duration_ms.saturating_sub(self.active_ms)
     }
 }

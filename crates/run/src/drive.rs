@@ -27,10 +27,10 @@ enum Woken<D> {
 
 impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Drives the run to its outcome, or until it is suspended. The future is boxed: a child run is polled
-    /// within its parent's future, and each level takes stack space.
+    /// within its parent's, and each level takes stack.
     ///
     /// # Errors
-    /// The journal failed.
+    /// Only the journal makes this fail.
     pub fn drive<'a, X: Executor<M, Done = D>>(
         mut self,
         executor: &'a mut X,
@@ -55,7 +55,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         executor.attach(self).await?;
         loop {
             self.record_cancel(executor).await?;
-            executor.look(self).await?;
+            executor.before_step(self).await?;
             if self.machine.is_stopping() && !self.tasks.is_empty() {
                 self.drain(executor).await?;
             }
@@ -90,7 +90,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// As [`record`](Self::record).
     pub async fn receive(&mut self, executor: &mut impl Executor<M, Done = D>) -> Recorded {
         let Some(mailbox) = self.log.mailbox() else { return Ok(()) };
-        mailbox.look().await;
+        mailbox.read_inbox().await;
         while let Some(bodies) = mailbox.take(|entry| executor.meaning(entry, &self.machine)) {
             self.record(bodies).await?;
         }

@@ -7,7 +7,7 @@ use std::{
 
 use archon_types::{InboxEntry, InboxRequest, JournalError, RecordBody};
 
-use crate::{Heard, Machine, Recorded, RunDriver};
+use crate::{InboxEffect, Machine, Recorded, RunDriver};
 
 /// Does the tasks of a machine, and defines what is special about runs of its kind.
 ///
@@ -46,7 +46,7 @@ pub trait Executor<M: Machine>: Send + Sized {
 
     /// Appends records of what the machine cannot know, such as a question that has expired. Called before
     /// each step.
-    fn look(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
+    fn before_step(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         let _ = run;
         std::future::ready(Ok(()))
     }
@@ -75,11 +75,11 @@ pub trait Executor<M: Machine>: Send + Sized {
     }
 
     /// Returns the effect of a message on the run. By default it takes only a cancel.
-    fn meaning(&mut self, entry: InboxEntry, machine: &M) -> Heard {
+    fn meaning(&mut self, entry: InboxEntry, machine: &M) -> InboxEffect {
         match entry.request {
-            InboxRequest::Cancel { .. } if machine.is_stopping() => Heard::Nothing,
-            InboxRequest::Cancel { reason } => Heard::Record(RecordBody::CancelRequested { reason }),
-            _ => Heard::NotMeant,
+            InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
+            InboxRequest::Cancel { reason } => InboxEffect::Record(RecordBody::CancelRequested { reason }),
+            _ => InboxEffect::NotMeant,
         }
     }
 

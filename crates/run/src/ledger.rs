@@ -14,7 +14,7 @@ pub struct Ledger {
 
 /// The lease of one call, and the spending of its child run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Loan {
+pub struct GrantedLease {
     granted: Option<(CallId, Lease)>,
     settled: Option<Spending>,
     /// The child run rests: the rest of its lease stays reserved until it is resumed.
@@ -22,7 +22,7 @@ pub struct Loan {
     is_rest_held: bool,
 }
 
-impl Loan {
+impl GrantedLease {
     /// Returns the lease of this call.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         self.granted.filter(|(of, _)| *of == call).map(|(_, lease)| lease)
@@ -67,17 +67,17 @@ impl Ledger {
 
     /// Reserves a lease for a call. The same lease twice counts once; an earlier lease of this loan is
     /// closed.
-    pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
+    pub fn grant(&mut self, loan: &mut GrantedLease, call: CallId, lease: Lease) {
         if loan.lease(call).is_none() {
             self.close(loan);
-            *loan = Loan { granted: Some((call, lease)), ..Loan::default() };
+            *loan = GrantedLease { granted: Some((call, lease)), ..GrantedLease::default() };
             self.held += at_most(&lease);
         }
     }
 
     /// Records the total spending of the call's child run, and releases its lease. Spending that was recorded
     /// before the child run was resumed does not count twice.
-    pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
+    pub fn settle(&mut self, loan: &mut GrantedLease, spent: Spending) {
         self.held = less(self.held, loan.held());
         let before = loan.settled.replace(spent);
         loan.is_rest_held = false;
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Reserves the rest of a settled lease again: the child run rests and is resumed later.
-    pub fn hold_rest(&mut self, loan: &mut Loan) {
+    pub fn hold_rest(&mut self, loan: &mut GrantedLease) {
         if loan.settled.is_some() && !loan.is_rest_held {
             loan.is_rest_held = true;
             self.held += loan.held();
@@ -93,7 +93,7 @@ impl Ledger {
     }
 
     /// Releases the rest of the lease of a child run that rests and is not resumed.
-    pub fn release_rest(&mut self, loan: &mut Loan) {
+    pub fn release_rest(&mut self, loan: &mut GrantedLease) {
         if loan.is_rest_held {
             self.held = less(self.held, loan.held());
             loan.is_rest_held = false;
@@ -102,7 +102,7 @@ impl Ledger {
 
     /// Closes the lease of a call that has ended. If its spending is unknown, the whole lease counts as
     /// spent.
-    pub fn close(&mut self, loan: &mut Loan) {
+    pub fn close(&mut self, loan: &mut GrantedLease) {
         if let Some((_, lease)) = loan.granted
             && (loan.settled.is_none() || loan.is_rest_held)
         {
@@ -117,17 +117,17 @@ impl Ledger {
         used += self.held;
         let part = |most: u64, used: u64| most.saturating_sub(used) / shares.max(1);
         let mut lease = Lease::new(part(limits.max_total_tokens, used.tokens), duration_ms);
-        lease.cost = limits.max_cost.map(|most| part(most, used.cost));
+        lease.cost_micros = limits.max_cost_micros.map(|most| part(most, used.cost_micros));
         lease
     }
 }
 
 fn at_most(lease: &Lease) -> Spending {
-    Spending::new(lease.tokens, lease.cost.unwrap_or_default())
+    Spending::new(lease.tokens, lease.cost_micros.unwrap_or_default())
 }
 
 fn less(all: Spending, part: Spending) -> Spending {
-    Spending::new(all.tokens.saturating_sub(part.tokens), all.cost.saturating_sub(part.cost))
+    Spending::new(all.tokens.saturating_sub(part.tokens), all.cost_micros.saturating_sub(part.cost_micros))
 }
 
 #[cfg(test)]
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn ledger_holds_a_lease_until_it_is_settled_and_counts_it_once() {
-        let (mut ledger, mut one, mut two) = (Ledger::default(), Loan::default(), Loan::default());
+        let (mut ledger, mut one, mut two) =
+            (Ledger::default(), GrantedLease::default(), GrantedLease::default());
         ledger.grant(&mut one, call(0), Lease::new(100, 1));
         ledger.grant(&mut two, call(1), Lease::new(50, 1));
         ledger.grant(&mut one, call(0), Lease::new(9_999, 1));
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn lease_of_a_child_run_that_rests_stays_reserved_until_it_is_settled_released_or_closed() {
-        type End = fn(&mut Ledger, &mut Loan);
+        type End = fn(&mut Ledger, &mut GrantedLease);
         let cases: [(End, u64, u64); 4] = [
             (Ledger::hold_rest, 70, 30),
             (|ledger, loan| ledger.settle(loan, Spending::new(40, 0)), 0, 40),
@@ -168,7 +169,7 @@ mod tests {
             (Ledger::close, 0, 100),
         ];
         for (end, held, spent) in cases {
-            let (mut ledger, mut loan) = (Ledger::default(), Loan::default());
+            let (mut ledger, mut loan) = (Ledger::default(), GrantedLease::default());
             ledger.grant(&mut loan, call(0), Lease::new(100, 1));
             ledger.hold_rest(&mut loan);
             assert_eq!(ledger.held(), Spending::new(100, 0), "nothing is settled");
@@ -182,12 +183,12 @@ mod tests {
 
     #[test]
     fn share_is_an_equal_part_of_what_is_neither_spent_nor_reserved() {
-        let (mut ledger, mut loan) = (Ledger::default(), Loan::default());
+        let (mut ledger, mut loan) = (Ledger::default(), GrantedLease::default());
         ledger.grant(&mut loan, call(0), Lease::new(100, 1));
         let mut limits = ExecutionLimits::default();
-        (limits.max_total_tokens, limits.max_cost) = (1_000, Some(30));
+        (limits.max_total_tokens, limits.max_cost_micros) = (1_000, Some(30));
         let lease = ledger.share(2, &limits, Spending::new(300, 10), 7);
-        assert_eq!((lease.tokens, lease.cost, lease.duration_ms), (300, Some(10), 7));
+        assert_eq!((lease.tokens, lease.cost_micros, lease.duration_ms), (300, Some(10), 7));
         assert_eq!(ledger.share(0, &limits, Spending::new(2_000, 31), 7).tokens, 0);
     }
 }

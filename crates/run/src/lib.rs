@@ -38,7 +38,7 @@
 //!     type Task = ();
 //!
 //!     fn apply(&mut self, record: &Record) {
-//!         if let RecordBody::Noted { text } = &record.body {
+//!         if let RecordBody::HintAdded { text } = &record.body {
 //!             self.0 = Some(text.clone());
 //!         }
 //!     }
@@ -68,9 +68,9 @@ mod watch;
 pub use budget::Budget;
 pub use driver::{Recorded, RunDriver};
 pub use executor::Executor;
-pub use ledger::{Ledger, Loan};
+pub use ledger::{GrantedLease, Ledger};
 pub use machine::{Machine, Next, fold};
-pub use mailbox::{Heard, Mailbox, cancelled_alone};
-pub use reports::{Reporter, left_behind};
+pub use mailbox::{InboxEffect, Mailbox, cancelled_alone};
+pub use reports::{Reporter, surviving_groups};
 pub use run_log::RunLog;
 pub use watch::{Interrupt, Watch};

@@ -18,8 +18,8 @@ use archon_types::{
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is made and used at once, never kept")]
 #[non_exhaustive]
-pub enum Heard {
-    /// Append this record after the `Received` record of the message.
+pub enum InboxEffect {
+    /// Append this record after the `InboxMessageReceived` record of the message.
     Record(RecordBody),
     /// Append nothing. The message is removed.
     Nothing,
@@ -64,7 +64,7 @@ impl Mailbox {
     pub async fn pump(&self) -> Infallible {
         loop {
             let changed = self.changed();
-            self.look().await;
+            self.read_inbox().await;
             changed.await;
         }
     }
@@ -75,7 +75,7 @@ impl Mailbox {
     }
 
     /// Reads the messages that are in the inbox now.
-    pub async fn look(&self) {
+    pub async fn read_inbox(&self) {
         match self.inbox.waiting(&self.run).await {
             Ok(entries) => self.arrived(entries),
             Err(error) => tracing::warn!(run = %self.run, %error, "the run's inbox cannot be read"),
@@ -84,17 +84,17 @@ impl Mailbox {
 
     /// Takes the oldest message that has an effect and returns the records to append. `meaning` returns the
     /// effect of each message.
-    pub fn take(&self, mut meaning: impl FnMut(InboxEntry) -> Heard) -> Option<Vec<RecordBody>> {
+    pub fn take(&self, mut meaning: impl FnMut(InboxEntry) -> InboxEffect) -> Option<Vec<RecordBody>> {
         loop {
             let entry = self.state().arrived.pop_front()?;
             let id = entry.id.clone();
             let heard = meaning(entry);
-            if matches!(heard, Heard::NotMeant) {
+            if matches!(heard, InboxEffect::NotMeant) {
                 continue;
             }
             self.state().settled.push(id.clone());
-            if let Heard::Record(body) = heard {
-                return Some(vec![RecordBody::Received { id }, body]);
+            if let InboxEffect::Record(body) = heard {
+                return Some(vec![RecordBody::InboxMessageReceived { message_id: id }, body]);
             }
         }
     }

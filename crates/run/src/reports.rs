@@ -96,14 +96,14 @@ impl Reporter {
 
 impl ProcessLog for Reporter {
     fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
-        Box::pin(self.report(RecordBody::ToolSpawned { call, group }))
+        Box::pin(self.report(RecordBody::ProcessStarted { call, process_group: group }))
     }
 }
 
 impl CallerLog for Reporter {
-    fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()> {
+    fn child_run_created<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.report(RecordBody::ChildBegun { call, child: child.clone() }).await;
+            self.report(RecordBody::ChildRunCreated { call, child_run: child.clone() }).await;
         })
     }
 }
@@ -134,12 +134,12 @@ impl std::fmt::Debug for Report {
 }
 
 /// Returns the process groups of calls that were running when the log ended. Their processes may still run.
-pub fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
+pub fn surviving_groups(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
     let mut left: Vec<(CallId, &ProcessGroup)> = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::ToolSpawned { call, group } => left.push((*call, group)),
-            RecordBody::ToolFailed { call, .. } | RecordBody::ToolFinished { call, .. } => {
+            RecordBody::ProcessStarted { call, process_group: group } => left.push((*call, group)),
+            RecordBody::ToolCallFailed { call, .. } | RecordBody::ToolCallFinished { call, .. } => {
                 left.retain(|(of, _)| of != call)
             }
             _ => {}

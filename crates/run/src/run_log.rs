@@ -28,7 +28,7 @@ impl RunLog {
     }
 
     /// Makes a log that is not stored and goes to the watchers only.
-    pub fn not_kept(context: Context) -> Self {
+    pub fn unstored(context: Context) -> Self {
         let mut log = Self::new(Box::new(Nowhere), 0, context);
         // The caller must not be told of a log that does not exist.
         log.untold = None;
@@ -83,7 +83,7 @@ impl RunLog {
         if let Some(by) = self.untold.take()
             && let Some(log) = &by.caller_log
         {
-            log.child_begun(by.call, &by.child).await;
+            log.child_run_created(by.call, &by.child).await;
         }
         Ok(records)
     }

@@ -160,8 +160,8 @@ fn record(seq: u64, mut body: Value) -> Arc<Record> {
 /// A start with 10 KiB of standing instructions.
 fn started(run: &str) -> Value {
     json!({
-        "type": "run_started", "format": 1, "kind": "loop", "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
-        "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
+        "type": "run_started", "format": 2, "kind": "loop", "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
+        "tenant": "local", "origin": {"kind": "prompt"}, "first_trigger": "user",
         "config": {"provider": "openai", "model": "m", "system": "Be brief. ".repeat(1024)},
     })
 }
@@ -182,10 +182,10 @@ fn turn(n: u64) -> Vec<Arc<Record>> {
     let result =
         json!({"content": [{"type": "text", "text": format!("fn function_{n}() {{}}\n").repeat(4)}]});
     let bodies = [
-        json!({"type": "model_asked", "command": n, "attempt": 0, "turn": n, "request_hash": format!("{n:016x}")}),
-        json!({"type": "model_answered", "command": n, "attempt": 0, "message": answer}),
-        json!({"type": "tool_started", "call": call, "attempt": 0, "effect": "side_effect"}),
-        json!({"type": "tool_finished", "call": call, "result": result}),
+        json!({"type": "model_call_started", "command": n, "attempt": 0, "turn": n, "request_hash": format!("{n:016x}")}),
+        json!({"type": "model_call_finished", "command": n, "attempt": 0, "message": answer}),
+        json!({"type": "tool_call_started", "call": call, "attempt": 0, "effect": "side_effect"}),
+        json!({"type": "tool_call_finished", "call": call, "result": result}),
     ];
     (n * 4 + 1..).zip(bodies).map(|(seq, body)| record(seq, body)).collect()
 }

@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use archon_store::SqliteIndex;
+use archon_store::SqlitePoolIndex;
 use archon_types::{PendingApproval, PoolFilter, PoolIndex, TenantId};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn entry(n: u64) -> PendingApproval {
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let dir = tempfile::tempdir().expect("a directory");
-    let index = SqliteIndex::open(dir.path().join("pool.db")).expect("a database");
+    let index = SqlitePoolIndex::open(dir.path().join("pool.db")).expect("a database");
     runtime.block_on(async {
         let begun = Instant::now();
         for n in 0..AGENTS {

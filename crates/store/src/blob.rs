@@ -2,7 +2,7 @@
 //! its hash.
 //!
 //! ```text
-//! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_finished","bytes":70123,"sha256":"9f86d0…"}}
+//! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_call_finished","bytes":70123,"sha256":"9f86d0…"}}
 //! ```
 //!
 //! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log stays short enough

@@ -2,7 +2,7 @@
 //!
 //! Use it alone to keep or read the logs of runs without an agent, for instance in a tool that inspects them.
 //!
-//! | | [`MemoryJournal`] | [`JsonlJournal`] | [`SqliteJournal`] |
+//! | | [`InMemoryJournal`] | [`JsonlJournal`] | [`SqliteJournal`] |
 //! |---|---|---|---|
 //! | feature | always there | `jsonl`, a default | `sqlite`, which compiles SQLite in |
 //! | for | tests, short-lived runs, benchmarks | one person's runs, read with `jq` and `grep` | many runs, many at once |
@@ -30,11 +30,11 @@
 //! `sqlite-memory`; or in a schema of their own in PostgreSQL with pgvector: [`PostgresMemory`], with
 //! `postgres-memory`.
 //!
-//! Credentials, the accounts that tools use: [`MemoryCredentials`], and [`SqliteCredentials`] with the
+//! Credentials, the accounts that tools use: [`InMemoryCredentials`], and [`SqliteCredentials`] with the
 //! feature `sqlite`, encrypted with a key with the feature `encryption`.
 //!
 //! The index of runs that wait for people, which is built from logs, can be shared by several processes:
-//! [`SqliteIndex`], with the feature `sqlite`.
+//! [`SqlitePoolIndex`], with the feature `sqlite`.
 //!
 //! Sessions, which are folds over logs, can be written to files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
@@ -42,12 +42,12 @@
 //! # Example
 //!
 //! ```
-//! use archon_store::MemoryJournal;
+//! use archon_store::InMemoryJournal;
 //! use archon_types::{Journal, OpenMode, RunFilter, RunId};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), archon_types::JournalError> {
-//! let journal = MemoryJournal::default();
+//! let journal = InMemoryJournal::default();
 //! let run = RunId::new("run_1");
 //! let opened = journal.open(&run, OpenMode::Create).await?;
 //! assert!(opened.records.is_empty());
@@ -65,7 +65,7 @@
 #![cfg_attr(not(feature = "postgres-memory"), doc = "\n[`PostgresMemory`]: #")]
 #![cfg_attr(
     not(feature = "sqlite"),
-    doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #\n[`SqliteIndex`]: #"
+    doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #\n[`SqlitePoolIndex`]: #"
 )]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -114,14 +114,14 @@ mod sqlite_memory;
 pub use inbox_key::InboxKey;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
-pub use memory::MemoryJournal;
-pub use memory_credentials::MemoryCredentials;
+pub use memory::InMemoryJournal;
+pub use memory_credentials::InMemoryCredentials;
 #[cfg(feature = "postgres-memory")]
 pub use postgres_memory::PostgresMemory;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteIndex, SqliteJournal};
+pub use sqlite::{SqliteJournal, SqlitePoolIndex};
 #[cfg(feature = "encryption")]
 pub use sqlite_credentials::SealingKey;
 #[cfg(feature = "sqlite")]

@@ -56,7 +56,7 @@ pub(crate) fn may_be_effect(line: &[u8]) -> bool {
 }
 
 #[cfg(feature = "jsonl")]
-const TOOL_STARTED: &[u8] = b"tool_started";
+const TOOL_STARTED: &[u8] = b"tool_call_started";
 #[cfg(feature = "jsonl")]
 const READ_ONLY: &[u8] = b"read_only";
 
@@ -86,4 +86,19 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
     const DIGIT: &[u8; 16] = b"0123456789abcdef";
     let crc = crc32fast::hash(bytes);
     std::array::from_fn(|n| DIGIT[(crc >> (28 - 4 * n)) as usize & 15])
+}
+
+#[cfg(all(test, feature = "jsonl"))]
+mod tests {
+    use archon_types::{CallId, CommandId, Effect, RecordBody};
+
+    use super::*;
+
+    #[test]
+    fn tool_started_is_the_name_of_the_record() {
+        let call = CallId::new(CommandId(0), 0);
+        let started =
+            RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None };
+        assert_eq!(started.name().as_bytes(), TOOL_STARTED);
+    }
 }

@@ -23,12 +23,12 @@ type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
 ///
 /// Both levels of durability are the same here: nothing survives the process.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryJournal {
+pub struct InMemoryJournal {
     runs: Runs,
     bell: Doorbell,
 }
 
-impl MemoryJournal {
+impl InMemoryJournal {
     /// Creates a journal without runs.
     pub fn new() -> Self {
         Self::default()
@@ -108,7 +108,7 @@ impl MemoryJournal {
     }
 }
 
-impl Journal for MemoryJournal {
+impl Journal for InMemoryJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         Box::pin(std::future::ready(self.open_now(run, mode)))
     }
@@ -135,7 +135,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-impl MemoryJournal {
+impl InMemoryJournal {
     fn with_log<T>(&self, run: &RunId, work: impl FnOnce(&mut Log) -> T) -> Result<T, JournalError> {
         let log = guard(&self.runs).get(run).cloned();
         let Some(log) = log else {
@@ -160,7 +160,7 @@ impl MemoryJournal {
     }
 }
 
-impl Inbox for MemoryJournal {
+impl Inbox for InMemoryJournal {
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(std::future::ready(self.post_now(run, entry)))
     }

@@ -15,31 +15,31 @@ type Kept = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
 
 /// A store that keeps credentials in memory. Clones share them.
 #[derive(Clone)]
-pub struct MemoryCredentials {
+pub struct InMemoryCredentials {
     kept: Arc<Mutex<Kept>>,
     clock: Arc<dyn Clock>,
 }
 
-impl MemoryCredentials {
+impl InMemoryCredentials {
     /// Creates a store without credentials. `clock` gives the times at which credentials are saved.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { kept: Arc::default(), clock }
     }
 
     // No code that can panic runs under the lock, so a poisoned lock holds valid data.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl CredentialStore for MemoryCredentials {
+impl CredentialStore for InMemoryCredentials {
     fn put<'a>(
         &'a self,
         key: &'a CredentialKey,
         credentials: Option<Secret<Json>>,
     ) -> BoxFuture<'a, Result<bool, CredentialError>> {
         let now = self.clock.now();
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         let before = kept.remove(key);
         if let Some(credentials) = credentials {
             let since = before.as_ref().map_or(now, |(entry, _)| entry.created_at);
@@ -52,7 +52,7 @@ impl CredentialStore for MemoryCredentials {
         &'a self,
         key: &'a CredentialKey,
     ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>> {
-        let found = self.kept().get(key).map(|(_, credentials)| credentials.clone());
+        let found = self.lock().get(key).map(|(_, credentials)| credentials.clone());
         Box::pin(std::future::ready(Ok(found)))
     }
 
@@ -64,15 +64,15 @@ impl CredentialStore for MemoryCredentials {
         let is_meant = |key: &CredentialKey| {
             key.tenant == *tenant && service.is_none_or(|service| key.service == service)
         };
-        let kept = self.kept();
+        let kept = self.lock();
         let found =
             kept.values().map(|(entry, _)| entry).filter(|entry| is_meant(&entry.key)).cloned().collect();
         Box::pin(std::future::ready(Ok(found)))
     }
 }
 
-impl fmt::Debug for MemoryCredentials {
+impl fmt::Debug for InMemoryCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryCredentials").finish_non_exhaustive()
+        f.debug_struct("InMemoryCredentials").finish_non_exhaustive()
     }
 }

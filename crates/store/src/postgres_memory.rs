@@ -16,7 +16,8 @@ mod words;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archon_types::{
-    BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
+    BoxFuture, Collection, Listing, MemoryCandidates, MemoryChange, MemoryError, MemoryPage, MemorySearch,
+    MemoryStore,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
@@ -156,14 +157,14 @@ async fn look_into(client: &impl GenericClient, schema: &str) -> Result<(), toki
 impl Pool {
     async fn take(&self) -> Result<Taken<'_>, MemoryError> {
         let turn = self.turns.acquire().await.map_err(failed("connect to", &self.schema))?;
-        let client = match self.kept() {
+        let client = match self.idle_client() {
             Some(client) => client,
             None => self.connect().await?,
         };
         Ok(Taken { client, _turn: turn })
     }
 
-    fn kept(&self) -> Option<Client> {
+    fn idle_client(&self) -> Option<Client> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|client| !client.is_closed());
         idle.pop()
@@ -206,7 +207,10 @@ impl MemoryStore for PostgresMemory {
         })
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         Box::pin(async move {
             let taken = self.pool.take().await?;
             let found = query::candidates(&taken.client, &self.scope, search).await;

@@ -37,7 +37,9 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
         Ok(record) => record,
         Err(e) => match blob::reference(json) {
             Some(reference) => reference.resolve(run, seq, blobs)?,
-            None => return Err(corrupt(run, seq, e.to_string())),
+            None => {
+                return Err(unknown_type(run, seq, json).unwrap_or_else(|| corrupt(run, seq, e.to_string())));
+            }
         },
     };
     if record.seq != seq {
@@ -49,7 +51,19 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
     Ok(record)
 }
 
-/// Checks the version and the kind before anything else: a newer record may not even parse.
+/// Returns the error for a record of a type that this version does not know, if it is one.
+fn unknown_type(run: &RunId, record: u64, json: &[u8]) -> Option<JournalError> {
+    #[derive(Deserialize)]
+    struct Type {
+        #[serde(rename = "type")]
+        name: String,
+    }
+    let Type { name } = serde_json::from_slice(json).ok()?;
+    let is_known = RecordBody::NAMES.contains(&name.as_str());
+    (!is_known).then(|| JournalError::UnknownRecord { run: run.clone(), record, name, format: LOG_FORMAT })
+}
+
+/// Checks the version and the kind before anything else: a record of another version may not even parse.
 fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
     #[derive(Deserialize)]
     struct Format {
@@ -57,8 +71,8 @@ fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
         kind: Option<String>,
     }
     match serde_json::from_slice::<Format>(json) {
-        Ok(Format { format, .. }) if format > LOG_FORMAT => {
-            Err(JournalError::FutureFormat { run: run.clone(), found: format, supported: LOG_FORMAT })
+        Ok(Format { format, .. }) if format != LOG_FORMAT => {
+            Err(JournalError::UnsupportedFormat { run: run.clone(), found: format, supported: LOG_FORMAT })
         }
         Ok(Format { kind, .. }) if kind.as_deref().and_then(RunKind::of_name).is_none() => {
             Err(JournalError::UnknownKind { run: run.clone(), kind })

@@ -53,7 +53,7 @@ pub(crate) fn continues(record: &Record) -> Option<&RunId> {
 /// resume would start it again.
 pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
     let ended = |record: &Arc<Record>| match &record.body {
-        RecordBody::ToolFinished { call: of, .. } => *of == call,
+        RecordBody::ToolCallFinished { call: of, .. } => *of == call,
         RecordBody::RunFinished(_) => true,
         _ => false,
     };

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{path}` | the tables; see `sqlite/v1.sql`, `v2.sql` and `v3.sql` |
+//! | `{path}` | the tables; see `sqlite/v4.sql` |
 //! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
 //! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
 //! | `{path}-locks/{run}.inbox` | nothing; exists while messages wait for the run |
@@ -47,7 +47,7 @@ use crate::{
 };
 use database::Database;
 
-pub use pool_index::SqliteIndex;
+pub use pool_index::SqlitePoolIndex;
 
 /// A journal that keeps all runs in one SQLite database. Clones share it.
 ///
@@ -66,7 +66,7 @@ impl SqliteJournal {
     /// only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::FutureStore`].
+    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::UnsupportedStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let database = Arc::new(Database::open(path.as_ref())?);
         Ok(Self {

@@ -251,7 +251,7 @@ impl Database {
     /// Checks that the database is still sealed with this key, or unsealed without one: another process may
     /// have sealed it since it was opened.
     fn check_seal(&self, transaction: &Transaction<'_>) -> Result<(), CredentialError> {
-        let check = self.kept_check(transaction)?;
+        let check = self.sealing_check(transaction)?;
         let sealed = |why: &str| Err(CredentialError::Sealed(format!("{why}: {}", self.path.display())));
         match (&self.seal, check) {
             (None, None) => Ok(()),
@@ -263,7 +263,7 @@ impl Database {
 
     /// Seals an unsealed database if there is a key, and then checks that the key is the right one.
     fn seal_all(&self, transaction: &Transaction<'_>) -> Result<(), CredentialError> {
-        if let (Some(seal), None) = (&self.seal, self.kept_check(transaction)?) {
+        if let (Some(seal), None) = (&self.seal, self.sealing_check(transaction)?) {
             let rows = self.plain_rows(transaction)?;
             for (key, text) in rows {
                 let body = self.body_of(&key, text)?;
@@ -298,7 +298,7 @@ impl Database {
         read().map_err(self.failed("seal"))
     }
 
-    fn kept_check(&self, transaction: &Transaction<'_>) -> Result<Option<Vec<u8>>, CredentialError> {
+    fn sealing_check(&self, transaction: &Transaction<'_>) -> Result<Option<Vec<u8>>, CredentialError> {
         let found = transaction.query_row("SELECT body FROM seal", [], |row| row.get(0)).optional();
         found.map_err(self.failed("read"))
     }

@@ -24,7 +24,8 @@ mod words;
 use std::{path::Path, sync::Arc};
 
 use archon_types::{
-    BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
+    BoxFuture, Collection, Listing, MemoryCandidates, MemoryChange, MemoryError, MemoryPage, MemorySearch,
+    MemoryStore,
 };
 use tokio::runtime::Handle;
 
@@ -80,7 +81,10 @@ impl MemoryStore for SqliteMemory {
         Box::pin(async move { blocking(move || change::apply(&database, &scope, changes)).await })
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         let (database, scope, search) = (self.database.clone(), self.scope.clone(), search.clone());
         Box::pin(async move { blocking(move || search::candidates(&database, &scope, &search)).await })
     }

@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use archon_store::{MemoryCredentials, SqliteCredentials};
+use archon_store::{InMemoryCredentials, SqliteCredentials};
 use archon_testkit::VirtualClock;
 use archon_types::{CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId};
 use serde_json::json;
@@ -71,7 +71,7 @@ async fn credential_is_found_only_under_its_own_key() {
     let clock = VirtualClock::new();
     let dir = tempfile::tempdir().unwrap();
     let shared = Arc::new(clock.clone());
-    check(&MemoryCredentials::new(shared.clone()), &clock).await;
+    check(&InMemoryCredentials::new(shared.clone()), &clock).await;
     check(&SqliteCredentials::open(dir.path().join("new/c.db"), shared).unwrap(), &clock).await;
 }
 
@@ -97,7 +97,7 @@ async fn credential_survives_a_restart_and_is_seen_by_other_connections() {
 async fn credential_debug_and_errors_contain_no_secret() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Arc::new(VirtualClock::new());
-    let (memory, sqlite) = (MemoryCredentials::new(clock), open(&dir.path().join("c.db")).unwrap());
+    let (memory, sqlite) = (InMemoryCredentials::new(clock), open(&dir.path().join("c.db")).unwrap());
     for store in [&memory as &dyn CredentialStore, &sqlite] {
         store.save(&github("ann"), secret(json!({ "token": CANARY }))).await.unwrap();
         let (found, listed) = (store.get(&github("ann")).await, store.list(&"ann".into(), None).await);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use archon_store::MemoryJournal;
+use archon_store::InMemoryJournal;
 use archon_types::{
     Durability, FailureKind, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
     RunId, RunStatus,
@@ -16,13 +16,13 @@ use archon_types::{
 use proptest::prelude::*;
 use sample::{
     block_on, called_by, continuing, large, log, note, prompted, records, run, started, started_from,
-    tool_finished, write,
+    tool_call_finished, write,
 };
 use serde_json::json;
 
 fn journals() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
     #[allow(unused_mut, reason = "without features there is one only")]
-    let mut all: Vec<(Box<dyn Journal>, _)> = vec![(Box::new(MemoryJournal::new()), None)];
+    let mut all: Vec<(Box<dyn Journal>, _)> = vec![(Box::new(InMemoryJournal::new()), None)];
     #[cfg(feature = "jsonl")]
     {
         let dir = tempfile::tempdir().unwrap();
@@ -118,7 +118,8 @@ async fn large_records_read_back_equal() {
     for (journal, _dir) in journals() {
         let mut first = started("r1");
         first["config"]["system"] = json!(large(1));
-        let texts = [prompted(&large(2)), note("x"), tool_finished(&large(3)), tool_finished(&large(3))];
+        let texts =
+            [prompted(&large(2)), note("x"), tool_call_finished(&large(3)), tool_call_finished(&large(3))];
         let all = records(std::iter::once(first).chain(texts));
         let mut open = journal.open(&run("r1"), OpenMode::Create).await.unwrap();
         open.writer.append(&all[..3], Durability::Buffered).await.unwrap();
@@ -208,7 +209,7 @@ async fn a_run_that_others_continue_is_not_deleted_before_them() {
 async fn a_run_whose_outcome_is_waited_for_is_not_deleted() {
     for (journal, _dir) in journals() {
         let mut open = journal.open(&run("caller"), OpenMode::Create).await.unwrap();
-        let caller = records([started("caller"), note("x"), tool_finished("done")]);
+        let caller = records([started("caller"), note("x"), tool_call_finished("done")]);
         open.writer.append(&caller[..2], Durability::Synced).await.unwrap();
         for id in ["one", "two"] {
             let first = records([started_from(id, called_by("caller"))]);
@@ -228,7 +229,7 @@ async fn a_run_whose_outcome_is_waited_for_is_not_deleted() {
 
 #[tokio::test]
 async fn journal_default_delete_returns_unsupported() {
-    struct Plain(MemoryJournal);
+    struct Plain(InMemoryJournal);
     impl Journal for Plain {
         fn open<'a>(
             &'a self,
@@ -251,7 +252,7 @@ async fn journal_default_delete_returns_unsupported() {
             self.0.list(filter)
         }
     }
-    let e = Plain(MemoryJournal::new()).delete(&run("r1")).await.unwrap_err();
+    let e = Plain(InMemoryJournal::new()).delete(&run("r1")).await.unwrap_err();
     assert_eq!(e.to_string(), "this journal cannot delete runs");
 }
 
@@ -304,7 +305,7 @@ fn journal_works_without_a_tokio_runtime() {
 
 #[tokio::test]
 async fn the_memory_journal_shares_records_and_forgets_them() {
-    let journal = MemoryJournal::new();
+    let journal = InMemoryJournal::new();
     let records = log("r1");
     let mut open = journal.clone().open(&run("r1"), OpenMode::Create).await.unwrap();
     open.writer.append(&records, Durability::Buffered).await.unwrap();

@@ -19,7 +19,9 @@ use archon_types::{
 };
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
-use sample::{block_on, large, log, note, prompted, random, records, run, started, tool_finished, write};
+use sample::{
+    block_on, large, log, note, prompted, random, records, run, started, tool_call_finished, write,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -42,7 +44,7 @@ fn fixture() -> Fixture {
 
 #[test]
 fn the_format_on_disk_does_not_change_by_accident() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/run-v1.jsonl");
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/run-v2.jsonl");
     expect_file![golden].assert_eq(&String::from_utf8(fixture().bytes).unwrap());
     let f = fixture();
     fs::copy(golden, f.journal.path(&run("golden")).unwrap()).unwrap();
@@ -62,7 +64,7 @@ fn every_line_is_json_with_its_checksum_first() {
 fn ending_with_a_start_of(effect: &str) -> Fixture {
     let mut f = fixture();
     let call = json!({"command": 0, "index": 0});
-    let started = json!({"type": "tool_started", "call": call, "attempt": 0, "effect": effect});
+    let started = json!({"type": "tool_call_started", "call": call, "attempt": 0, "effect": effect});
     fs::remove_file(&f.file).unwrap();
     write(&f.journal, "r1", &records([sample::started("r1"), prompted("x"), started]));
     f.bytes = fs::read(&f.file).unwrap();
@@ -78,7 +80,7 @@ fn open_of_a_log_whose_last_line_is_torn_drops_it() {
     let read_only = ending_with_a_start_of("read_only");
     let effect = read_only.bytes.windows(9).rposition(|found| found == b"read_only").unwrap() + 9;
     let note = fixture();
-    let kind = note.bytes.windows(6).rposition(|found| found == b"noted\"").unwrap() + 6;
+    let kind = note.bytes.windows(11).rposition(|found| found == b"hint_added\"").unwrap() + 11;
     for (f, from) in [(&note, kind), (&read_only, effect)] {
         let whole = block_on(f.journal.read(&run("r1"))).unwrap();
         let (last, rest) = whole.split_last().unwrap();
@@ -212,7 +214,7 @@ fn lines_that_are_missing_or_exchanged_are_found() {
 fn open_of_a_log_whose_kind_is_missing_or_unknown_is_refused_and_changes_nothing() {
     let f = fixture();
     for (kind, named) in [(json!(null), "names no kind"), (json!("choir"), "is of kind `choir`")] {
-        let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 1, "kind": kind}).to_string();
+        let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 2, "kind": kind}).to_string();
         let crc = crc32fast::hash(&body.as_bytes()[1..]);
         fs::write(&f.file, format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])).unwrap();
         let before = fs::read(&f.file).unwrap();
@@ -223,21 +225,52 @@ fn open_of_a_log_whose_kind_is_missing_or_unknown_is_refused_and_changes_nothing
     }
 }
 
-#[test]
-fn a_log_of_a_future_version_is_refused_even_if_it_does_not_parse() {
-    let f = fixture();
-    let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 99, "other": "shape"}).to_string();
+/// Returns a record as a line of a log.
+fn line_of(record: &serde_json::Value) -> String {
+    let body = record.to_string();
     let crc = crc32fast::hash(&body.as_bytes()[1..]);
-    fs::write(&f.file, format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])).unwrap();
-    let before = fs::read(&f.file).unwrap();
-    for mode in [OpenMode::Existing, OpenMode::Create] {
-        let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
-        assert!(matches!(e, JournalError::FutureFormat { found: 99, supported: 1, .. }), "{e}");
+    format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])
+}
+
+#[test]
+fn open_a_log_of_another_format_is_refused_even_if_it_does_not_parse() {
+    for (format, advice) in [(1, "start the task again"), (3, "the version of archon that wrote it")] {
+        let f = fixture();
+        let start = json!({"seq": 0, "at": 0, "type": "run_started", "format": format, "other": "shape"});
+        fs::write(&f.file, line_of(&start)).unwrap();
+        let before = fs::read(&f.file).unwrap();
+        for mode in [OpenMode::Existing, OpenMode::Create] {
+            let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
+            let text = format!("run r1 has log format {format}, and this version reads format 2");
+            assert!(matches!(e, JournalError::UnsupportedFormat { supported: 2, .. }), "{e}");
+            assert!(e.to_string() == text && e.advice().contains(advice), "{e}; {}", e.advice());
+        }
+        let read = block_on(f.journal.read(&run("r1")));
+        assert!(matches!(read, Err(JournalError::UnsupportedFormat { .. })), "{read:?}");
+        assert_eq!(fs::read(&f.file).unwrap(), before);
+        let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
+        assert_eq!((heads[0].status.as_str(), heads[0].problem.is_some()), ("unreadable", true));
     }
-    assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::FutureFormat { .. })));
-    assert_eq!(fs::read(&f.file).unwrap(), before);
-    let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
-    assert_eq!((heads[0].status.as_str(), heads[0].problem.is_some()), ("unreadable", true));
+}
+
+#[test]
+fn open_a_log_with_an_unknown_record_is_refused_with_its_name() {
+    let f = fixture();
+    let (mut text, count) = (fs::read_to_string(&f.file).unwrap(), log("r1").len());
+    text.push_str(&line_of(&json!({"seq": count, "at": 0, "type": "moon_landed", "where": "crater"})));
+    fs::write(&f.file, &text).unwrap();
+    let errors = [
+        block_on(f.journal.open(&run("r1"), OpenMode::Existing)).map(drop).unwrap_err(),
+        block_on(f.journal.read(&run("r1"))).map(drop).unwrap_err(),
+    ];
+    for e in errors {
+        assert!(
+            matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == "moon_landed"),
+            "{e}"
+        );
+        assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer version"), "{e}");
+    }
+    assert_eq!(fs::read_to_string(&f.file).unwrap(), text);
 }
 
 #[test]
@@ -375,7 +408,7 @@ fn delete_removes_every_trace_of_the_run() {
 /// A run with one large record between small ones, and the file of its blob.
 fn with_blob() -> (Fixture, PathBuf) {
     let f = fixture();
-    write(&f.journal, "r2", &records([started("r2"), tool_finished(&large(1)), note("x")]));
+    write(&f.journal, "r2", &records([started("r2"), tool_call_finished(&large(1)), note("x")]));
     let mut blobs = fs::read_dir(f.dir.path().join("runs/r2.blobs")).unwrap();
     let blob = blobs.next().unwrap().unwrap().path();
     assert!(blobs.next().is_none(), "one file, and nothing unfinished");
@@ -386,7 +419,7 @@ fn with_blob() -> (Fixture, PathBuf) {
 fn a_large_record_is_a_short_line_and_a_file_named_by_its_hash() {
     let (f, blob) = with_blob();
     let log = fs::read_to_string(f.journal.path(&run("r2")).unwrap()).unwrap();
-    expect![[r#"{"crc":"ac571e13","seq":1,"at":1767225601000,"body":{"type":"tool_finished","bytes":96123,"sha256":"85081f6f81131c93e109d36e62087fc2e482f2f12e990249cc166af21c31c157"}}"#]]
+    expect![[r#"{"crc":"579d8efe","seq":1,"at":1767225601000,"body":{"type":"tool_call_finished","bytes":96128,"sha256":"6af50fefaf11d7df86afa4174f0cb79f51e4a04a8c763fa6ecb21164b2853164"}}"#]]
         .assert_eq(log.lines().nth(1).unwrap());
     let body: serde_json::Value = serde_json::from_slice(&fs::read(&blob).unwrap()).unwrap();
     assert_eq!(body["result"]["content"][0]["text"], large(1));

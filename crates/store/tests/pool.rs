@@ -3,7 +3,7 @@
 
 mod sample;
 
-use archon_store::SqliteIndex;
+use archon_store::SqlitePoolIndex;
 use archon_types::{JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, TenantId, Timestamp};
 use sample::block_on;
 use serde_json::json;
@@ -22,7 +22,7 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
 }
 
-fn runs(index: &SqliteIndex, filter: &PoolFilter) -> Vec<String> {
+fn runs(index: &SqlitePoolIndex, filter: &PoolFilter) -> Vec<String> {
     block_on(index.find(filter)).unwrap().iter().map(|entry| entry.run.as_str().to_owned()).collect()
 }
 
@@ -31,12 +31,12 @@ fn runs(index: &SqliteIndex, filter: &PoolFilter) -> Vec<String> {
 fn pool_index_isolates_10000_agents_of_100_tenants_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("deep/pool.db");
-    let index = SqliteIndex::open(&path).unwrap();
+    let index = SqlitePoolIndex::open(&path).unwrap();
     for n in 0..10_000 {
         block_on(index.put(&RunId::new(format!("run_{n}")), vec![entry(n)])).unwrap();
     }
     drop(index);
-    let index = SqliteIndex::open(&path).unwrap();
+    let index = SqlitePoolIndex::open(&path).unwrap();
     for tenant in 0..100 {
         let found =
             block_on(index.find(&PoolFilter::tenant(&TenantId::new(format!("tenant_{tenant}"))))).unwrap();
@@ -54,7 +54,7 @@ fn pool_index_isolates_10000_agents_of_100_tenants_after_a_restart() {
 fn pool_index_put_replaces_the_entry_of_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pool.db");
-    let (index, other) = (SqliteIndex::open(&path).unwrap(), SqliteIndex::open(&path).unwrap());
+    let (index, other) = (SqlitePoolIndex::open(&path).unwrap(), SqlitePoolIndex::open(&path).unwrap());
     let (mut first, mut second) = (entry(1), entry(2));
     second.run = first.run.clone();
     block_on(index.put(&first.run, vec![first.clone(), second.clone()])).unwrap();
@@ -72,7 +72,7 @@ fn pool_index_put_replaces_the_entry_of_the_run() {
 fn a_row_that_cannot_be_read_is_left_out_and_a_newer_database_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pool.db");
-    let index = SqliteIndex::open(&path).unwrap();
+    let index = SqlitePoolIndex::open(&path).unwrap();
     for n in 1..=2 {
         block_on(index.put(&entry(n).run, vec![entry(n)])).unwrap();
     }
@@ -84,7 +84,7 @@ fn a_row_that_cannot_be_read_is_left_out_and_a_newer_database_refused() {
     assert!(runs(&index, &PoolFilter::tenant(&"eve".into())).is_empty());
     behind.pragma_update(None, "user_version", 2).unwrap();
     assert!(matches!(
-        SqliteIndex::open(&path),
-        Err(JournalError::FutureStore { found: 2, supported: 1, .. })
+        SqlitePoolIndex::open(&path),
+        Err(JournalError::UnsupportedStore { found: 2, supported: 1, .. })
     ));
 }

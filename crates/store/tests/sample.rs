@@ -23,8 +23,8 @@ pub(crate) fn records(bodies: impl IntoIterator<Item = Value>) -> Vec<Arc<Record
 
 pub(crate) fn started(run: &str) -> Value {
     json!({
-        "type": "run_started", "format": 1, "kind": "loop", "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
-        "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
+        "type": "run_started", "format": 2, "kind": "loop", "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
+        "tenant": "local", "origin": {"kind": "prompt"}, "first_trigger": "user",
         "config": {"provider": "scripted", "model": "m", "limits": {}},
     })
 }
@@ -46,9 +46,9 @@ pub(crate) fn called_by(run: &str) -> Value {
     json!({"kind": "called_by", "run": run, "call": {"command": 0, "index": 0}})
 }
 
-pub(crate) fn tool_finished(text: &str) -> Value {
+pub(crate) fn tool_call_finished(text: &str) -> Value {
     json!({
-        "type": "tool_finished", "call": {"command": 0, "index": 0},
+        "type": "tool_call_finished", "call": {"command": 0, "index": 0},
         "result": {"content": [{"type": "text", "text": text}]},
     })
 }
@@ -81,13 +81,13 @@ pub(crate) fn write(journal: &dyn Journal, id: &str, records: &[Arc<Record>]) {
 
 pub(crate) fn prompted(text: &str) -> Value {
     json!({
-        "type": "prompted", "source": "prompt",
+        "type": "message_added", "source": "prompt",
         "message": {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1_767_225_600_000_u64},
     })
 }
 
 pub(crate) fn note(text: &str) -> Value {
-    json!({"type": "noted", "text": text})
+    json!({"type": "hint_added", "text": text})
 }
 
 /// A run of six records, with text that a careless encoder would break.
@@ -96,9 +96,9 @@ pub(crate) fn log(id: &str) -> Vec<Arc<Record>> {
     records([
         started(id),
         prompted("What is 15% of 200?\nTwo lines, \"quotes\", ünïcode \u{2028}."),
-        json!({"type": "model_asked", "command": 0, "attempt": 0, "turn": 0}),
-        json!({"type": "tool_started", "call": call, "attempt": 0, "effect": "read_only"}),
-        json!({"type": "tool_finished", "call": call, "result": {"content": [{"type": "text", "text": "30"}]}}),
+        json!({"type": "model_call_started", "command": 0, "attempt": 0, "turn": 0, "request_hash": ""}),
+        json!({"type": "tool_call_started", "call": call, "attempt": 0, "effect": "read_only"}),
+        json!({"type": "tool_call_finished", "call": call, "result": {"content": [{"type": "text", "text": "30"}]}}),
         note("the end"),
     ])
 }

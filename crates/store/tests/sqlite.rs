@@ -17,7 +17,7 @@ use expect_test::{expect, expect_file};
 use rusqlite::Connection;
 use sample::{
     block_on, continuing, large, log, note, prompted, random, records, run, started, started_from,
-    tool_finished, write,
+    tool_call_finished, write,
 };
 use tempfile::TempDir;
 
@@ -78,7 +78,7 @@ fn dump(path: &Path) -> String {
 
 #[test]
 fn the_format_does_not_change_by_accident() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/store-v3.sql");
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/store-v4.sql");
     let f = fixture();
     expect_file![golden].assert_eq(&dump(&f.journal.path()));
     let path = f.dir.path().join("golden.db");
@@ -87,28 +87,6 @@ fn the_format_does_not_change_by_accident() {
     assert_eq!(block_on(journal.read(&run("r1"))).unwrap(), log("r1"));
     let e = block_on(journal.delete(&run("r1"))).unwrap_err();
     assert!(matches!(&e, JournalError::Needed { by, .. } if *by == [run("other")]), "{e}");
-}
-
-/// A database that the first version wrote, with the runs of the fixture and another one.
-#[test]
-fn a_database_of_the_first_version_is_brought_up_to_date_with_all_its_runs() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("runs.db");
-    fs::write(&path, include_bytes!("golden/store-v1.db")).unwrap();
-    for _ in 0..2 {
-        let journal = SqliteJournal::open(&path).unwrap();
-        assert_eq!(block_on(journal.read(&run("r1"))).unwrap(), log("r1"));
-        assert_eq!(block_on(journal.read(&run("other"))).unwrap().len(), 2);
-        assert_eq!(block_on(journal.read(&run("big"))).unwrap().len(), 3);
-    }
-    let journal = SqliteJournal::open(&path).unwrap();
-    let cancel = InboxRequest::Cancel { reason: "why not".into() };
-    let message = InboxEntry::new("m1", archon_types::Timestamp::from_millis(1), cancel);
-    let inbox = journal.inbox().unwrap();
-    block_on(inbox.post(&run("big"), message.clone())).unwrap();
-    assert_eq!(block_on(inbox.waiting(&run("big"))).unwrap(), [message]);
-    block_on(journal.delete(&run("big"))).unwrap();
-    assert_eq!(dump(&path), dump(&fixture().journal.path()), "as if the newest version had written it");
 }
 
 #[test]
@@ -148,19 +126,25 @@ fn the_lines_are_those_of_the_file_journal() {
     let mut select =
         connection.prepare("SELECT line || char(10) FROM records ORDER BY place LIMIT 6").unwrap();
     let lines: Vec<String> = select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(lines.concat(), include_str!("golden/run-v1.jsonl"));
+    assert_eq!(lines.concat(), include_str!("golden/run-v2.jsonl"));
 }
 
 #[test]
-fn a_store_of_a_future_version_is_refused_and_left_alone() {
-    let f = fixture();
-    f.change("INSERT INTO schema_version VALUES (4)");
-    let path = f.journal.path();
-    let before = dump(&path);
-    let e = SqliteJournal::open(&path).unwrap_err();
-    assert!(matches!(e, JournalError::FutureStore { found: 4, supported: 3, .. }), "{e}");
-    assert!(e.to_string().contains("has store format 4, and this version reads up to 3"), "{e}");
-    assert_eq!(dump(&path), before);
+fn open_a_store_of_another_version_refuses_and_leaves_the_file_alone() {
+    for (found, advice) in [(5, "use the version of archon that wrote it"), (3, "before the first release")] {
+        let f = fixture();
+        f.change(&format!("UPDATE schema_version SET version = {found}"));
+        let path = f.journal.path();
+        let before = (dump(&path), fs::read(&path).unwrap());
+        let e = SqliteJournal::open(&path).unwrap_err();
+        assert!(
+            matches!(&e, JournalError::UnsupportedStore { found: f, supported: 4, .. } if *f == found),
+            "{e}"
+        );
+        let text = format!("has store format {found}, and this version reads format 4");
+        assert!(e.to_string().contains(&text) && e.advice().contains(advice), "{e}; {}", e.advice());
+        assert_eq!((dump(&path), fs::read(&path).unwrap()), before);
+    }
 }
 
 #[test]
@@ -171,12 +155,12 @@ fn a_log_of_a_future_version_is_refused_and_other_runs_stay_usable() {
     f.change(&format!("UPDATE records SET line = '{line}' WHERE place = 1 << 32"));
     for mode in [OpenMode::Existing, OpenMode::Create] {
         let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
-        assert!(matches!(e, JournalError::FutureFormat { found: 99, supported: 1, .. }), "{e}");
+        assert!(matches!(e, JournalError::UnsupportedFormat { found: 99, supported: 2, .. }), "{e}");
     }
-    assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::FutureFormat { .. })));
+    assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnsupportedFormat { .. })));
     let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
     let head = heads.iter().find(|h| h.run_id == run("r1")).unwrap();
-    expect!["run r1 has log format 99, and this version reads up to 1: use a newer version; use the version of archon that wrote it, or a newer one"]
+    expect!["run r1 has log format 99, and this version reads format 2; use the version of archon that wrote it, or a newer one"]
         .assert_eq(head.problem.as_deref().unwrap());
     f.check_other();
 }
@@ -251,7 +235,7 @@ fn a_missing_or_damaged_blob_is_an_error_that_names_run_and_record() {
     ];
     for (change, problem) in changes {
         let f = fixture();
-        write(&f.journal, "r2", &records([started("r2"), tool_finished(&large(1)), note("x")]));
+        write(&f.journal, "r2", &records([started("r2"), tool_call_finished(&large(1)), note("x")]));
         f.change(change);
         let e = block_on(f.journal.read(&run("r2"))).unwrap_err().to_string();
         assert!(e.starts_with("run r2 is damaged at record 1: its blob ") && e.ends_with(problem), "{e}");
@@ -382,7 +366,10 @@ fn a_database_damaged_at_any_place_is_read_truly_or_refused() {
         let journal = match SqliteJournal::open(&path) {
             Ok(journal) => journal,
             Err(e) => {
-                assert!(matches!(e, JournalError::Storage { .. } | JournalError::FutureStore { .. }), "{e}");
+                assert!(
+                    matches!(e, JournalError::Storage { .. } | JournalError::UnsupportedStore { .. }),
+                    "{e}"
+                );
                 refused += 1;
                 continue;
             }

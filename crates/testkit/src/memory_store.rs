@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
-    Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    Collection, Listing, MemoryCandidates, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
     MemoryOrder, MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
 use serde_json::json;
@@ -642,7 +642,7 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     foreign
 }
 
-fn found_entries(found: Found) -> Vec<MemoryEntry> {
+fn found_entries(found: MemoryCandidates) -> Vec<MemoryEntry> {
     found.candidates.into_iter().map(|candidate| candidate.entry).collect()
 }
 

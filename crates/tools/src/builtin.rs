@@ -82,7 +82,7 @@ use {
 /// let registry = ToolRegistry::new();
 /// registry.register_all(builtin::builtin_tools(&Workspace::new(".")?))?;
 /// assert_eq!(registry.names(), ["calculator", "list_files", "read_file", "search"]);
-/// # Ok::<(), archon_tools::Error>(())
+/// # Ok::<(), archon_tools::ToolSetupError>(())
 /// ```
 #[cfg(feature = "files")]
 pub fn builtin_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
@@ -112,7 +112,7 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
 /// let registry = ToolRegistry::new();
 /// registry.register_all(builtin::file_tools(&Workspace::new(".")?))?;
 /// let engine = ToolEngine::new(registry).with_options(EngineOptions::default().granting(["fs_write"]));
-/// # Ok::<(), archon_tools::Error>(())
+/// # Ok::<(), archon_tools::ToolSetupError>(())
 /// ```
 #[cfg(feature = "files")]
 pub fn file_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use archon_types::{Ceiling, Context, Permit, Subject, ToolSpec};
+use archon_types::{Context, PermissionBound, Permit, Subject, ToolSpec};
 
 use crate::{EngineOptions, Ruling, guards::needs_consent};
 
 /// The rules of a run and of all runs above it.
 pub(crate) struct Above {
     pub(crate) options: Arc<EngineOptions>,
-    pub(crate) next: Option<Arc<dyn Ceiling>>,
+    pub(crate) next: Option<Arc<dyn PermissionBound>>,
 }
 
-impl Ceiling for Above {
+impl PermissionBound for Above {
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit {
         let above = self.next.as_ref().map_or(Permit::Allow, |next| next.verdict(tool, subject, run));
         let missing =

@@ -18,7 +18,7 @@ mod run;
 mod tool;
 mod validate;
 
-pub use node::{ForEach, Mapping, OnNodeFailure, ToolNode};
+pub use node::{ForEachItem, Mapping, OnNodeFailure, ToolNode};
 pub use problem::CompositeProblem;
 pub use tool::CompositeTool;
 

@@ -24,7 +24,7 @@ pub(crate) fn of(inspection: &Inspection<'_>, refused: &ToolResult) -> Option<Co
 }
 
 /// Adds a note about the correction to the result for the model.
-pub(crate) fn tell(correction: &Correction, result: &mut ToolResult) {
+pub(crate) fn add_note(correction: &Correction, result: &mut ToolResult) {
     let text = format!("[The arguments of this call were corrected: {}]", correction.what);
     result.content.insert(0, text.into());
     result.metadata.insert(metadata::CORRECTION.to_owned(), correction.kind.into());

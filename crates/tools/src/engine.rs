@@ -9,8 +9,8 @@ use std::{
 };
 
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision,
-    DynApprover, Encoded, Executed, Json, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Correction, Decision, DynApprover,
+    Encoded, Executed, Json, PermissionBound, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall,
     ToolContext, ToolResult, ToolSpec, Toolbox, metadata,
 };
 use futures_util::future::{Either, select};
@@ -64,7 +64,7 @@ use crate::{
 ///
 /// let result = engine.execute_tool_call("calculator", json!({ "expression": "2+2" }), &context).await;
 /// assert_eq!(result.text(), "4");
-/// # Ok::<(), archon_tools::Error>(())
+/// # Ok::<(), archon_tools::ToolSetupError>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone)]
@@ -505,7 +505,7 @@ impl ToolEngine {
             summary::replace(&**summarizer, text, result, context).await;
         }
         if let Some(correction) = correction {
-            correction::tell(correction, result);
+            correction::add_note(correction, result);
         }
         if let Some(patterns) = &self.patterns {
             patterns.suggest(&context.run.run, result);
@@ -523,7 +523,7 @@ impl ToolEngine {
     }
 
     /// Returns the permission bound of child runs: the caller's permissions and those of the runs above.
-    fn ceiling(&self, level: Option<&str>, run: &Context) -> Arc<dyn Ceiling> {
+    fn ceiling(&self, level: Option<&str>, run: &Context) -> Arc<dyn PermissionBound> {
         let mut options = self.options.clone();
         options.grants.retain(|permission| self.options.has(permission, level));
         Arc::new(Above { options: Arc::new(options), next: run.ceiling.clone() })

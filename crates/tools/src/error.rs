@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 /// A tool cannot be registered, or a workspace cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ToolSetupError {
     /// The registry already has a tool with this name.
     #[error("Tool '{name}' already registered")]
     AlreadyRegistered {

@@ -187,13 +187,13 @@ impl Ended {
             )
             .with_metadata("error_type", "panic"),
             Self::TimedOut => {
-                let mut result = left_behind(ToolResult::timeout(limit.as_secs_f64()), on_thread);
+                let mut result = mark_detached(ToolResult::timeout(limit.as_secs_f64()), on_thread);
                 let advice = if effect.may_repeat() { TRY_LESS } else { CHECK_FIRST };
                 result.content.push(advice.into());
                 result.with_metadata("error_type", "timeout")
             }
             Self::Cancelled => {
-                let mut result = left_behind(ToolResult::cancelled("Cancelled"), on_thread);
+                let mut result = mark_detached(ToolResult::cancelled("Cancelled"), on_thread);
                 if !effect.may_repeat() {
                     result.content.push(CHECK_FIRST.into());
                 }
@@ -220,7 +220,7 @@ fn shortened(mut result: ToolResult) -> ToolResult {
 }
 
 /// Notes that the tool's thread could not be stopped and may still take effect.
-fn left_behind(mut result: ToolResult, on_thread: bool) -> ToolResult {
+fn mark_detached(mut result: ToolResult, on_thread: bool) -> ToolResult {
     if on_thread {
         result.content.push("It runs on a thread that cannot be stopped, so it may still be at work.".into());
         result.metadata.insert("left_behind".to_owned(), true.into());

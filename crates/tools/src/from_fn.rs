@@ -27,7 +27,7 @@ use crate::action_summary::summary;
 /// registry.register(FnTool::new(spec, |arguments, _context| async move {
 ///     Ok(arguments["text"].as_str().unwrap_or_default().into())
 /// }))?;
-/// # Ok::<(), archon_tools::Error>(())
+/// # Ok::<(), archon_tools::ToolSetupError>(())
 /// ```
 ///
 /// `?` works on any error, because each converts into a [`ToolError`]. A function that makes such a tool

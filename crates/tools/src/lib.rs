@@ -46,7 +46,7 @@
 //! let registry = ToolRegistry::new();
 //! registry.register(add)?;
 //! let engine = ToolEngine::new(registry);
-//! # Ok::<(), archon_tools::Error>(())
+//! # Ok::<(), archon_tools::ToolSetupError>(())
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -118,17 +118,19 @@ pub mod macro_support;
 
 pub use call_guard::{CallGuard, FnGuard, GuardedCall};
 #[cfg(feature = "composite")]
-pub use composite::{Composite, CompositeProblem, CompositeTool, ForEach, Mapping, OnNodeFailure, ToolNode};
+pub use composite::{
+    Composite, CompositeProblem, CompositeTool, ForEachItem, Mapping, OnNodeFailure, ToolNode,
+};
 #[cfg(feature = "files")]
 pub use control::is_control_file;
 #[cfg(feature = "files")]
 pub use diff::DiffOptions;
 pub use engine::ToolEngine;
-pub use error::Error;
+pub use error::ToolSetupError;
 pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
-pub use options::{Ask, CallRate, EngineOptions, ErrorText};
+pub use options::{Ask, CallRate, EngineOptions, ErrorStyle};
 pub use output::effective_level;
 pub use patterns::{CallMade, PatternAnalyzer, SingleCalls, Suggestion};
 pub use permissions::{Permissions, Rule, Ruling};

@@ -40,7 +40,7 @@ pub struct EngineOptions {
     /// wrote them.
     pub output_level: Option<OutputLevel>,
     /// Form of errors for the model.
-    pub error_text: ErrorText,
+    pub error_text: ErrorStyle,
     /// Folder for large results, which go into its subfolder `tool_data`. Default none: they are not stored.
     pub storage_dir: Option<PathBuf>,
     /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait does
@@ -95,7 +95,7 @@ pub enum Ask {
 /// The form of errors for the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ErrorText {
+pub enum ErrorStyle {
     /// One line: `Error: …`.
     #[default]
     Short,
@@ -115,7 +115,7 @@ impl Default for EngineOptions {
             ask: Ask::default(),
             retry: ToolRetryPolicy::default(),
             output_level: None,
-            error_text: ErrorText::default(),
+            error_text: ErrorStyle::default(),
             storage_dir: None,
             rates: BTreeMap::new(),
             corrections: BTreeSet::from(["empty_content".to_owned()]),
@@ -151,7 +151,7 @@ impl EngineOptions {
     }
 
     /// Sets the form of errors for the model.
-    pub fn with_error_text(mut self, text: ErrorText) -> Self {
+    pub fn with_error_text(mut self, text: ErrorStyle) -> Self {
         self.error_text = text;
         self
     }

@@ -44,7 +44,7 @@ use std::{
 
 use archon_types::Subject;
 
-use crate::Error;
+use crate::ToolSetupError;
 
 #[cfg(all(unix, feature = "bash"))]
 mod commands;
@@ -108,11 +108,11 @@ impl PartialEq for Rule {
 impl Eq for Rule {}
 
 impl FromStr for Rule {
-    type Err = Error;
+    type Err = ToolSetupError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, ToolSetupError> {
         let text = text.trim();
-        let wrong = |why: &'static str| Error::InvalidRule { rule: text.to_owned(), why };
+        let wrong = |why: &'static str| ToolSetupError::InvalidRule { rule: text.to_owned(), why };
         let (tool, of) = match text.split_once('(') {
             None => (text, None),
             Some((tool, rest)) => match rest.strip_suffix(')') {
@@ -186,12 +186,12 @@ impl Permissions {
     /// Parses rules.
     ///
     /// # Errors
-    /// [`Error::InvalidRule`] for the first invalid rule.
+    /// [`ToolSetupError::InvalidRule`] for the first invalid rule.
     pub fn parse<T: AsRef<str>>(
         deny: impl IntoIterator<Item = T>,
         ask: impl IntoIterator<Item = T>,
         allow: impl IntoIterator<Item = T>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ToolSetupError> {
         let all =
             |rules: Vec<T>| rules.iter().map(|rule| rule.as_ref().parse()).collect::<Result<Vec<Rule>, _>>();
         Ok(Self {

@@ -42,12 +42,13 @@ impl Partial {
                 return;
             }
             let (offset, kind) = match progress {
-                Progress::Text(text) => {
-                    (said.fetch_add(text.len() as u64, Ordering::Relaxed), DeltaKind::Progress { call, text })
-                }
+                Progress::Text(text) => (
+                    said.fetch_add(text.len() as u64, Ordering::Relaxed),
+                    DeltaKind::ToolProgress { call, text },
+                ),
                 Progress::Partial(result) => {
                     state.last = Some(result.clone());
-                    (0, DeltaKind::Partial { call, result: Box::new(result) })
+                    (0, DeltaKind::ToolPartialResult { call, result: Box::new(result) })
                 }
             };
             sink.emit(Event::Delta(Delta {

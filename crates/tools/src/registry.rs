@@ -9,7 +9,7 @@ use std::{
 use archon_types::{Encoded, Json, Tool, ToolSpec};
 use jsonschema::Validator;
 
-use crate::{Error, IntoTool, dialect, lint};
+use crate::{IntoTool, ToolSetupError, dialect, lint};
 
 /// Tools by name, ordered by name.
 ///
@@ -46,12 +46,12 @@ impl ToolRegistry {
     /// # Errors
     /// The name is taken or invalid, there is no description, or the parameters are not a JSON Schema of an
     /// object.
-    pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), Error> {
+    pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), ToolSetupError> {
         let registered = Registered::new(tool.into_tool())?;
         let name: Arc<str> = registered.spec.name.as_str().into();
         let mut shared = self.write();
         if shared.tools.contains_key(&name) {
-            return Err(Error::AlreadyRegistered { name: name.to_string() });
+            return Err(ToolSetupError::AlreadyRegistered { name: name.to_string() });
         }
         for warning in lint(&registered.spec) {
             tracing::warn!(target: "archon::tools", tool = %name, "{warning}");
@@ -65,7 +65,7 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// As [`register`](Self::register); tools before the failed one stay registered.
-    pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), Error> {
+    pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), ToolSetupError> {
         tools.into_iter().try_for_each(|tool| self.register(tool))
     }
 
@@ -125,16 +125,16 @@ impl Shared {
 }
 
 impl Registered {
-    fn new(tool: Arc<dyn Tool>) -> Result<Self, Error> {
+    fn new(tool: Arc<dyn Tool>) -> Result<Self, ToolSetupError> {
         let spec = tool.spec().clone();
         if let Some(why) = name_problem(&spec.name) {
-            return Err(Error::InvalidName { name: spec.name, why });
+            return Err(ToolSetupError::InvalidName { name: spec.name, why });
         }
         if spec.description.trim().is_empty() {
-            return Err(Error::NoDescription { name: spec.name });
+            return Err(ToolSetupError::NoDescription { name: spec.name });
         }
-        let validator =
-            compile(&spec.parameters).map_err(|why| Error::InvalidSchema { name: spec.name.clone(), why })?;
+        let validator = compile(&spec.parameters)
+            .map_err(|why| ToolSetupError::InvalidSchema { name: spec.name.clone(), why })?;
         Ok(Self { tool, spec, validator })
     }
 }

@@ -8,7 +8,7 @@ use archon_types::{
 };
 use jsonschema::Validator;
 
-use crate::{Error, IntoTool, arguments::clip, dialect};
+use crate::{IntoTool, ToolSetupError, arguments::clip, dialect};
 
 /// Wraps a tool so that a result that does not match a schema is an error.
 ///
@@ -23,7 +23,7 @@ use crate::{Error, IntoTool, arguments::clip, dialect};
 ///
 /// let schema = serde_json::json!({ "type": "object", "required": ["celsius"] });
 /// let checked = ResultSchema::new(weather, &schema)?;
-/// # Ok::<(), archon_tools::Error>(())
+/// # Ok::<(), archon_tools::ToolSetupError>(())
 /// ```
 pub struct ResultSchema {
     tool: Arc<dyn Tool>,
@@ -35,11 +35,11 @@ impl ResultSchema {
     ///
     /// # Errors
     /// The schema is not valid.
-    pub fn new<How>(tool: impl IntoTool<How>, schema: &Json) -> Result<Self, Error> {
+    pub fn new<How>(tool: impl IntoTool<How>, schema: &Json) -> Result<Self, ToolSetupError> {
         let tool = tool.into_tool();
-        let validator = dialect::options(schema)
-            .build(schema)
-            .map_err(|e| Error::InvalidSchema { name: tool.spec().name.clone(), why: e.to_string() })?;
+        let validator = dialect::options(schema).build(schema).map_err(|e| {
+            ToolSetupError::InvalidSchema { name: tool.spec().name.clone(), why: e.to_string() }
+        })?;
         Ok(Self { tool, validator })
     }
 

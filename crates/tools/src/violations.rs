@@ -87,7 +87,7 @@ impl Findings<'_> {
     }
 
     fn required(&mut self, error: &ValidationError<'_>, name: &str, path: String) {
-        let properties = self.properties_beside(error.schema_path());
+        let properties = self.sibling_properties(error.schema_path());
         let kind =
             properties.and_then(|p| p.get(name)?.get("type")?.as_str()).map(|kind| format!(" ({kind})"));
         let sent = error.instance().as_object().into_iter().flatten().map(|(key, _)| key.as_str());
@@ -102,7 +102,7 @@ impl Findings<'_> {
     }
 
     fn unexpected(&mut self, error: &ValidationError<'_>, names: &[String], path: &str) {
-        let known: Vec<&str> = match self.properties_beside(error.schema_path()) {
+        let known: Vec<&str> = match self.sibling_properties(error.schema_path()) {
             Some(Json::Object(properties)) => properties.keys().map(String::as_str).collect(),
             _ => Vec::new(),
         };
@@ -167,7 +167,7 @@ impl Findings<'_> {
 
     /// Returns the `properties` of the object schema that the keyword at `path` belongs to; for a keyword
     /// within an `anyOf` without its own, those of the schema around it.
-    fn properties_beside(&self, path: &Location) -> Option<&Json> {
+    fn sibling_properties(&self, path: &Location) -> Option<&Json> {
         let pointer = path.as_str();
         let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
         let own = self.schema.pointer(parent).and_then(|schema| schema.get("properties"));

@@ -9,7 +9,7 @@ use std::{
 
 use archon_types::{Subject, ToolContext, ToolError};
 
-use crate::{Error, arguments::clip, permissions::plain, seen::Seen};
+use crate::{ToolSetupError, arguments::clip, permissions::plain, seen::Seen};
 
 mod listing;
 mod places;
@@ -34,7 +34,7 @@ const LOOKED_THROUGH: usize = 2_000;
 /// let workspace = Workspace::new(env!("CARGO_MANIFEST_DIR"))?;
 /// assert!(workspace.resolve("src/lib.rs").is_ok());
 /// assert!(workspace.resolve("../../etc/passwd").is_err());
-/// # Ok::<(), archon_tools::Error>(())
+/// # Ok::<(), archon_tools::ToolSetupError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workspace {
@@ -51,7 +51,7 @@ impl Workspace {
     ///
     /// # Errors
     /// The folder does not exist, cannot be read, or is not a folder.
-    pub fn new(root: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn new(root: impl AsRef<Path>) -> Result<Self, ToolSetupError> {
         let roots = Arc::new(vec![canonical_folder(root.as_ref())?]);
         Ok(Self { roots, without: Arc::default(), seen: Seen::default() })
     }
@@ -60,7 +60,7 @@ impl Workspace {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn and(self, root: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn and(self, root: impl AsRef<Path>) -> Result<Self, ToolSetupError> {
         let mut roots = (*self.roots).clone();
         roots.push(canonical_folder(root.as_ref())?);
         Ok(Self { roots: Arc::new(roots), ..self })
@@ -293,8 +293,8 @@ impl Workspace {
     }
 }
 
-fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
-    let failed = |source| Error::Workspace { path: path.to_owned(), source };
+fn canonical_folder(path: &Path) -> Result<PathBuf, ToolSetupError> {
+    let failed = |source| ToolSetupError::Workspace { path: path.to_owned(), source };
     let real = path.canonicalize().map_err(failed)?;
     fs::read_dir(&real).map_err(failed)?;
     Ok(real)

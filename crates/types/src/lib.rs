@@ -23,7 +23,7 @@
 //! | inbox | [`Inbox`], [`InboxRequest`] | messages for a run: steering, answers, a cancel |
 //! | project | [`Instructions`] | instructions of a project for the agents that work in it |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed points of a run |
-//! | choice | [`EvaluationStrategy`], [`Verdict`] | selects the branch of a parallel loop that its session continues with |
+//! | choice | [`EvaluationStrategy`], [`BranchVerdict`] | selects the branch of a parallel loop that its session continues with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | execution of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | its settings, its progress and its changes |
 //! | team | [`Role`], [`Member`], [`TeamSettings`] | agents with roles that work on one task |
@@ -34,7 +34,7 @@
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
-//! | structured output | [`FormCheck`], [`HeldForm`], `json_in` | an answer of a given JSON schema, and the check of it |
+//! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer of a given JSON schema, and the check of it |
 //! | secret | [`Secret`], [`Redactor`] | a value that is removed from everything that is kept or shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests control them |
 //!
@@ -84,39 +84,39 @@ pub use bus::{
     BROADCAST, Bus, BusError, BusMessage, DeadLetter, DeathCause, Echo, MessageType, REQUEST_WAIT,
 };
 pub use config::{
-    CircuitBreaker, ExecutionLimits, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem,
-    FormVerdict, GoalCheck, GoalVerdict, HeldForm, Lease, LimitReached, MemoryConfig, ModelTarget,
-    MoreLimits, OnLimit, OnStorageFailure, QueueMode, RetryConfig, RunConfig, RunKind, Spending, ToolMode,
-    misfit_failure, misfit_line, misfit_note,
+    CircuitBreaker, ExecutionLimits, FailurePolicy, FallbackModel, FallbackStep, GoalCheck, GoalVerdict,
+    Lease, LimitReached, MemoryConfig, ModelTarget, MoreLimits, OnLimit, OnStorageFailure, OutputCheck,
+    OutputChecker, OutputVerdict, QueueMode, RetryConfig, RunConfig, RunKind, SchemaProblem, Spending,
+    ToolMode, problems_line, problems_note, schema_failure,
 };
 #[cfg(feature = "schema")]
 pub use log::event_log_schema;
 pub use log::{
-    AgentState, AgentStatus, Carried, CarriedMessage, CarriedResult, CarriedSpending, ContinuationKind,
-    Delta, DeltaKind, Durability, Event, HookPoint, Inbox, InboxEntry, InboxRequest, Journal, JournalError,
-    LOG_FORMAT, ModelFailure, NullSink, OpenMode, OpenRun, Origin, Outcome, OutcomeStatus, ParallelBranch,
-    ParallelChoice, PendingApproval, PoolFilter, PoolIndex, PromptSource, ReactState, Record, RecordBody,
-    RunFilter, RunHead, RunPlace, RunStarted, RunStatus, RunWriter, Salvaged, SideQuestion, Sink,
+    AgentState, AgentStatus, AuxiliaryCall, ContinuationKind, Delta, DeltaKind, Durability, Event, HookPoint,
+    Inbox, InboxEntry, InboxRequest, Journal, JournalError, LOG_FORMAT, ModelFailure, NullSink, OpenMode,
+    OpenRun, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PendingApproval, PoolFilter,
+    PoolIndex, PromptSource, ReactState, Record, RecordBody, RunFilter, RunHead, RunPlace, RunStarted,
+    RunStatus, RunWriter, Salvaged, SessionSnapshot, Sink, SnapshotMessage, SnapshotResult, SnapshotSpending,
     TurnTrigger, open_questions, pending_approvals, questions_below, received_messages,
 };
 pub use memory::{
-    Candidate, Collection, Damaged, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
-    MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage, MemoryQuery, MemorySearch, MemoryStore,
-    Recalled, Validity, Working,
+    Candidate, Collection, Damaged, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
+    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage, MemoryQuery, MemorySearch,
+    MemoryStore, Recalled, Validity, Working,
 };
 pub use messages::{
     AgentMessage, AssistantMessage, Attributed, CLEANUP_TOOL, CleanedUp, Compaction, CompactionInput,
     CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig, ContextLevel, DataFile,
     ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments, Message, MessageMetadata,
-    OutputLevel, RedactedStream, Redactor, ResultTokens, SeenResult, Speaker, StopReason, Summary,
-    TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, Told, ToolCall, ToolResult,
-    ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage, UserMessage, ViewPart, WindowItem,
-    metadata, percentage,
+    OutputLevel, RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult, Speaker, StopReason,
+    Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, ToolCall,
+    ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage, UserMessage, ViewPart,
+    WindowItem, metadata, percentage,
 };
 pub use models::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, FailureKind,
     LongPromptPrice, ModelErrorCode, ModelEvent, ModelPrice, Provider, ProviderError, Request,
-    RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
+    RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice, format_money,
 };
 pub use plans::{
     Citation, Claim, Confirm, ConflictPolicy, ConflictStrategy, ForEach, Heartbeat, IllegalTransition,
@@ -124,16 +124,16 @@ pub use plans::{
     SubTask, SubTaskRules, SubTaskStatus, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 pub use runs::{
-    Agent, AnswerRuns, BranchResult, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Ceiling, Context,
-    Delegation, DynHooks, DynPlanner, Evaluation, EvaluationError, EvaluationStrategy, Executed, Expenses,
-    FinalAnswer, FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions, KeepRuns,
-    MAX_TOOL_DEPTH, Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply,
-    ResumedRuns, RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace, StartRun,
-    StartRuns, Started, StartedRun, Tool, ToolContext, Toolbox, Unfinished, Verdict, Watch, WhenBusy,
-    answer_below, check_called, is_lost, may_resume,
+    Agent, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Context,
+    Delegation, DynHooks, DynPlanner, Evaluation, EvaluationError, EvaluationStrategy, Executed, FinalAnswer,
+    FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns,
+    PermissionBound, Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply,
+    ResumedRuns, RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace,
+    SpendingCounter, StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, Toolbox, Unfinished, Watch,
+    WhenBusy, answer_below, check_called, is_log_lost, may_resume,
 };
 pub use tools::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Correction, CredentialEntry,
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction, CredentialEntry,
     CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover, Effect, FileChange,
     FnApprover, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog, Processes, Progress, QuestionKind,
     Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy, ToolInvocationRequest,

@@ -23,7 +23,7 @@ mod run_status;
 #[cfg(feature = "schema")]
 mod schema;
 
-pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
+pub use carried::{SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending};
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink};
 pub use hook_point::HookPoint;
 pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
@@ -34,7 +34,7 @@ pub use outcome::{Outcome, OutcomeStatus};
 pub use parallel::{ParallelBranch, ParallelChoice};
 pub use pending::{PendingApproval, open_questions, pending_approvals, questions_below};
 pub use pool::{AgentStatus, PoolFilter, PoolIndex};
-pub use record::{ModelFailure, PromptSource, Record, RecordBody, SideQuestion};
+pub use record::{AuxiliaryCall, ModelFailure, PromptSource, Record, RecordBody};
 pub use run_filter::RunFilter;
 pub use run_head::{RunHead, RunPlace};
 pub use run_started::{LOG_FORMAT, RunStarted};

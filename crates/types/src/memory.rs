@@ -11,6 +11,6 @@ pub use memory_entry::{
     Embedder, Episodic, LongTerm, MemoryEntry, MemoryKind, MemoryQuery, Recalled, Working,
 };
 pub use memory_store::{
-    Candidate, Damaged, Found, Listing, MemoryChange, MemoryFilter, MemoryOrder, MemoryPage, MemorySearch,
-    MemoryStore, Validity,
+    Candidate, Damaged, Listing, MemoryCandidates, MemoryChange, MemoryFilter, MemoryOrder, MemoryPage,
+    MemorySearch, MemoryStore, Validity,
 };

@@ -34,6 +34,6 @@ pub use tokens::{
 };
 pub use tool_result::{DataFile, OutputLevel, ToolResult, ToolResultStatus, metadata};
 pub use transcript::Transcript;
-pub use trust::{Speaker, Told, Trust};
+pub use trust::{RecalledText, Speaker, Trust};
 
 pub(crate) use redactor::Forms;

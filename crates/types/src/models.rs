@@ -8,7 +8,7 @@ mod provider;
 mod provider_wrapper;
 
 pub use failure_kind::{FailureKind, ModelErrorCode};
-pub use price::{LongPromptPrice, ModelPrice};
+pub use price::{LongPromptPrice, ModelPrice, format_money};
 pub use provider::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, ModelEvent, Provider,
     ProviderError, Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,

@@ -21,20 +21,20 @@ mod toolbox;
 mod under_way;
 
 pub use agent::Agent;
-pub use called_run::{CUT_OFF, CalledRun, RunRefused, answer_below, check_called, is_lost, may_resume};
+pub use called_run::{CUT_OFF, CalledRun, RunRefused, answer_below, check_called, is_log_lost, may_resume};
 pub use calls_below::MAX_TOOL_DEPTH;
-pub use context::{Ceiling, Context, Permit};
+pub use context::{Context, PermissionBound, Permit};
 pub use delegation::{CallerLog, Delegation};
-pub use evaluation::{BranchResult, Evaluation, EvaluationError, EvaluationStrategy, Verdict};
+pub use evaluation::{BranchResult, BranchVerdict, Evaluation, EvaluationError, EvaluationStrategy};
 pub use hooks::{DynHooks, FnHooks, Hooks, InputFilter, InputVerdict};
 pub use instructions::Instructions;
-pub use planner::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
+pub use planner::{DynPlanner, FnPlanner, Plan, PlanError, Planner, PlanningContext, SpendingCounter};
 pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use run_error::RunError;
 pub use run_memory::RunMemory;
 pub use run_service::{
-    AnswerRuns, Fork, KeepRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun, StartRuns,
-    Started, StartedRun, Watch, WhenBusy,
+    AnswerRuns, Fork, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
+    StartRuns, Started, StartedRun, Watch, WhenBusy,
 };
 pub use session_place::SessionPlace;
 pub use tool::{Tool, ToolContext};

@@ -234,12 +234,12 @@ impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
             let from = skip.min(group.rows.len());
             let to = group.rows.len().min(from + left);
             (skip, left) = (skip - from, left - (to - from));
-            self.look(group, from..to, &mut best);
+            self.scan(group, from..to, &mut best);
         }
         best.into_vec()
     }
 
-    fn look(&self, group: &Group, slots: Range<usize>, best: &mut BinaryHeap<Worst>) {
+    fn scan(&self, group: &Group, slots: Range<usize>, best: &mut BinaryHeap<Worst>) {
         let values = &group.values[slots.start * self.dimensions..slots.end * self.dimensions];
         for (slot, values) in slots.zip(values.chunks_exact(self.dimensions)) {
             let scale = group.scales[slot];

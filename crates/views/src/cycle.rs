@@ -159,17 +159,17 @@ impl Fold {
         let at = record.at;
         match &record.body {
             RecordBody::RunStarted(started) => self.started = Some(started.clone()),
-            RecordBody::Prompted { message, .. } => {
+            RecordBody::MessageAdded { message, .. } => {
                 self.unread.extend(message.as_llm().map(Message::text));
             }
-            RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => {
+            RecordBody::HintAdded { text } | RecordBody::ContextStatus { text, .. } => {
                 self.unread.push(text.clone());
             }
-            RecordBody::ModelAsked { command, attempt, turn, request_hash } => {
+            RecordBody::ModelCallStarted { command, attempt, turn, request_hash } => {
                 self.asking = Some((*command, *attempt));
                 self.on_model_asked(*attempt, *turn, request_hash, at);
             }
-            RecordBody::ModelAnswered { command, attempt, message }
+            RecordBody::ModelCallFinished { command, attempt, message }
                 if self.asking == Some((*command, *attempt)) =>
             {
                 self.asking = None;
@@ -179,22 +179,22 @@ impl Fold {
                 let model_ms = millis(self.asked_at, at);
                 self.with_last(|cycle| cycle.answered(message, model_ms));
             }
-            RecordBody::ModelFailed { failure, .. } => self.with_last(|cycle| {
+            RecordBody::ModelCallFailed { failure, .. } => self.with_last(|cycle| {
                 cycle.context.failures.push(failure.message.clone());
                 cycle.state = ReactState::Error;
             }),
-            RecordBody::CallLost { .. } => {
+            RecordBody::ModelCallLost { .. } => {
                 self.with_last(|cycle| cycle.context.failures.push("the answer was lost".to_owned()));
             }
-            RecordBody::ToolStarted { call, .. } => {
+            RecordBody::ToolCallStarted { call, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.started_at.get_or_insert(at);
                 }
             }
-            RecordBody::ToolFailed { result, .. } => {
+            RecordBody::ToolCallFailed { result, .. } => {
                 self.with_last(|cycle| cycle.context.failures.push(result.text()));
             }
-            RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+            RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
                 self.observed(call, result, at);
             }
             RecordBody::RunFinished(outcome) => self.with_last(|cycle| {

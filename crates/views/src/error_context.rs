@@ -97,7 +97,7 @@ impl ErrorContext {
         for record in records {
             match &record.body {
                 RecordBody::RunStarted(started) => run = Some(started.run.clone()),
-                RecordBody::ToolStarted { call, attempt, .. } => _ = starts.insert(*call, *attempt),
+                RecordBody::ToolCallStarted { call, attempt, .. } => _ = starts.insert(*call, *attempt),
                 _ => {}
             }
             let Some((component, error_type, severity, details, recovery_attempts)) =
@@ -161,20 +161,22 @@ type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
 /// does not name its attempt.
 fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
     match body {
-        RecordBody::ModelFailed { attempt, failure, .. } => of_model(*attempt, failure),
-        RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+        RecordBody::ModelCallFailed { attempt, failure, .. } => of_model(*attempt, failure),
+        RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
             of_tool(&call.to_string(), starts.get(call).copied().unwrap_or(0), result)
         }
-        RecordBody::ToolFailed { call, attempt, result, .. } => of_tool(&call.to_string(), *attempt, result),
-        RecordBody::CallLost { attempt, .. } => {
+        RecordBody::ToolCallFailed { call, attempt, result, .. } => {
+            of_tool(&call.to_string(), *attempt, result)
+        }
+        RecordBody::ModelCallLost { attempt, .. } => {
             let details = json!({ "message": "the process died while the model answered" });
             Some((FailureGroup::System, "process_died".to_owned(), ErrorSeverity::High, details, *attempt))
         }
         RecordBody::Plan(record) => of_plan(record),
         RecordBody::Team(record) => of_team(record),
-        RecordBody::NotKept { reason } => {
+        RecordBody::LogUnavailable { reason } => {
             let details = json!({ "message": reason });
-            Some((FailureGroup::System, "not_kept".to_owned(), ErrorSeverity::High, details, 0))
+            Some((FailureGroup::System, "log_unavailable".to_owned(), ErrorSeverity::High, details, 0))
         }
         RecordBody::RunFinished(outcome) => of_run(outcome),
         _ => None,
@@ -187,7 +189,7 @@ fn of_plan(record: &PlanRecord) -> Option<Seen> {
             let severity = if *retryable { ErrorSeverity::Medium } else { ErrorSeverity::High };
             ("plan_rejected", severity, problems.join("; "), *attempt)
         }
-        PlanRecord::NotConcluded { problem, .. } => {
+        PlanRecord::AnswerFailed { problem, .. } => {
             ("not_concluded", ErrorSeverity::High, problem.clone(), 0)
         }
         _ => return None,
@@ -197,10 +199,10 @@ fn of_plan(record: &PlanRecord) -> Option<Seen> {
 
 fn of_team(record: &TeamRecord) -> Option<Seen> {
     let (error_type, severity, details) = match record {
-        TeamRecord::NotPlanned { .. } => ("not_planned", ErrorSeverity::High, json!(record)),
-        TeamRecord::Undeliverable { .. } => ("undeliverable", ErrorSeverity::High, json!(record)),
-        TeamRecord::TakenBack { .. } => ("taken_back", ErrorSeverity::Medium, json!(record)),
-        TeamRecord::Late { .. } => ("late", ErrorSeverity::Low, json!(record)),
+        TeamRecord::PlanningFailed { .. } => ("not_planned", ErrorSeverity::High, json!(record)),
+        TeamRecord::DelegationFailed { .. } => ("undeliverable", ErrorSeverity::High, json!(record)),
+        TeamRecord::DelegationRevoked { .. } => ("taken_back", ErrorSeverity::Medium, json!(record)),
+        TeamRecord::LateAnswer { .. } => ("late", ErrorSeverity::Low, json!(record)),
         _ => return None,
     };
     Some((FailureGroup::MultiAgent, error_type.to_owned(), severity, details, 0))
@@ -250,13 +252,13 @@ impl FailureGroup {
     pub const fn of(kind: FailureKind) -> Self {
         match kind {
             FailureKind::Unreachable
-            | FailureKind::Busy
+            | FailureKind::Overloaded
             | FailureKind::Auth
             | FailureKind::Rejected
-            | FailureKind::TooLong
+            | FailureKind::ContextOverflow
             | FailureKind::Model
-            | FailureKind::BadAnswer
-            | FailureKind::Form
+            | FailureKind::UnparsableAnswer
+            | FailureKind::StructuredOutput
             | FailureKind::Declined => Self::Llm,
             FailureKind::Plan | FailureKind::Subtasks => Self::Planning,
             FailureKind::NoBranch => Self::MultiAgent,

@@ -58,7 +58,7 @@ impl ToolExecutions {
         use ToolExecutionState::{Executing, RequestingPermission, Validating};
         let mut changes = Vec::new();
         match body {
-            RecordBody::ModelAnswered { command, message, .. }
+            RecordBody::ModelCallFinished { command, message, .. }
                 if !matches!(
                     message.stop_reason,
                     StopReason::Aborted | StopReason::Error | StopReason::Refusal
@@ -70,14 +70,16 @@ impl ToolExecutions {
                     self.enter(CallId::new(*command, index), Validating, &mut changes);
                 }
             }
-            RecordBody::ToolAsked { call, .. } => self.enter(*call, RequestingPermission, &mut changes),
-            RecordBody::ToolStarted { call, .. } => self.enter(*call, Executing, &mut changes),
-            RecordBody::ToolFinished { call, result } => {
+            RecordBody::ApprovalRequested { call, .. } => {
+                self.enter(*call, RequestingPermission, &mut changes)
+            }
+            RecordBody::ToolCallStarted { call, .. } => self.enter(*call, Executing, &mut changes),
+            RecordBody::ToolCallFinished { call, result } => {
                 // A person's reply in place of the tool counts as an execution.
                 self.enter(*call, Executing, &mut changes);
                 self.ended(*call, result, &mut changes);
             }
-            RecordBody::ToolRefused { call, result } => self.ended(*call, result, &mut changes),
+            RecordBody::ToolCallRefused { call, result } => self.ended(*call, result, &mut changes),
             _ => {}
         }
         changes

@@ -117,11 +117,11 @@ impl ConversationMetrics {
         let mut calls: HashMap<CallId, Call<'_>> = HashMap::new();
         for record in records {
             match &record.body {
-                RecordBody::Prompted { message, .. } => {
+                RecordBody::MessageAdded { message, .. } => {
                     self.messages_count += u64::from(message.as_llm().is_some());
                 }
-                RecordBody::Noted { .. } | RecordBody::ContextStatus { .. } => self.messages_count += 1,
-                RecordBody::ModelAnswered { command, message, .. } => {
+                RecordBody::HintAdded { .. } | RecordBody::ContextStatus { .. } => self.messages_count += 1,
+                RecordBody::ModelCallFinished { command, message, .. } => {
                     self.messages_count += 1;
                     self.add_usage(message.usage);
                     let made = message.tool_calls().map(Call::new);
@@ -130,13 +130,14 @@ impl ConversationMetrics {
                 RecordBody::Summarized(summary) => self.add_usage(summary.usage),
                 RecordBody::GoalChecked(verdict) => self.add_usage(verdict.usage),
                 RecordBody::Compacted(_) => self.compression_events += 1,
-                RecordBody::ToolStarted { call, attempt, .. } => {
+                RecordBody::ToolCallStarted { call, attempt, .. } => {
                     if let Some(call) = calls.get_mut(call) {
                         call.started_at.get_or_insert(record.at);
                         call.attempt = *attempt;
                     }
                 }
-                RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+                RecordBody::ToolCallFinished { call, result }
+                | RecordBody::ToolCallRefused { call, result } => {
                     self.messages_count += 1;
                     self.tool_calls.extend(calls.remove(call).map(|call| call.ended(result, record.at)));
                 }

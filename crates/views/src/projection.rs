@@ -95,7 +95,8 @@ impl RunEvents {
         if let (Some(began), Some(started)) = (self.unannounced.take(), &self.started)
             && !matches!(
                 record.body,
-                RecordBody::Vetoed { hook: HookPoint::BeforeLoop } | RecordBody::ParallelStarted { .. }
+                RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop }
+                    | RecordBody::ParallelStarted { .. }
             )
         {
             out.push(agent_start(started, began));
@@ -111,29 +112,31 @@ impl RunEvents {
             RecordBody::ParallelStarted { branches, .. } => self.parallel_started(branches, at, out),
             RecordBody::Resumed if self.ended => self.begin_again(at, out),
             // The model reads it in its next request at the earliest, so it is shown there.
-            RecordBody::Prompted { message, .. } => self.held.push(message.clone()),
-            RecordBody::Restored { messages } => {
+            RecordBody::MessageAdded { message, .. } => self.held.push(message.clone()),
+            RecordBody::ConversationRestored { messages } => {
                 self.messages.extend(messages.iter().cloned().map(AgentMessage::from));
             }
             RecordBody::InputRejected { reason } => {
                 out.push(AgentEvent::InputRejected { loop_id: self.loop_id(), reason: reason.clone() });
                 self.rejection = Some(reason.clone());
             }
-            RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => {
+            RecordBody::HintAdded { text } | RecordBody::ContextStatus { text, .. } => {
                 self.held.push(Message::user(text.clone(), at).into());
                 if self.open_turn.is_some() {
                     self.show_held(out);
                 }
             }
-            RecordBody::ModelAsked { command, attempt, .. } => {
+            RecordBody::ModelCallStarted { command, attempt, .. } => {
                 self.open_turn(at, out);
                 (self.asking, self.unanswered) = (Some((*command, *attempt)), None);
             }
-            RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
+            RecordBody::ModelCallFinished { command, attempt, message }
+                if self.is_asking(*command, *attempt) =>
+            {
                 self.answered(*command, message, at, out);
             }
-            RecordBody::ToolStarted { call, .. } => self.tool_started(call, out),
-            RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+            RecordBody::ToolCallStarted { call, .. } => self.tool_call_started(call, out),
+            RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
                 self.tool_ended(call, result, at, out);
             }
             RecordBody::RunFinished(outcome) => self.run_finished(outcome, at, out),
@@ -144,11 +147,13 @@ impl RunEvents {
     /// Records the reason why the model gave no answer.
     fn not_answered(&mut self, body: &RecordBody) {
         match body {
-            RecordBody::ModelFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
+            RecordBody::ModelCallFailed { command, attempt, failure }
+                if self.is_asking(*command, *attempt) =>
+            {
                 self.unanswered = Some((StopReason::Error, Some(failure.message.clone())));
                 (self.asking, self.streaming) = (None, false);
             }
-            RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
+            RecordBody::ModelCallLost { command, attempt } if self.is_asking(*command, *attempt) => {
                 (self.asking, self.streaming) = (None, false);
             }
             RecordBody::CancelRequested { .. } => self.unanswered = Some((StopReason::Aborted, None)),
@@ -163,11 +168,15 @@ impl RunEvents {
         let update = match &delta.kind {
             DeltaKind::Text { text } => Some(StreamDelta::Text { delta: text.clone() }),
             DeltaKind::Thinking { text } => Some(StreamDelta::Thinking { delta: text.clone() }),
-            DeltaKind::Arguments { text, .. } => Some(StreamDelta::ToolCallDelta { delta: text.clone() }),
-            DeltaKind::ToolCall { .. } => None,
-            DeltaKind::Progress { call, text } => return self.tool_said(call, ToolOutput::Text(text), out),
-            DeltaKind::Partial { call, result } => {
-                return self.tool_said(call, ToolOutput::Partial(result), out);
+            DeltaKind::ToolCallArguments { text, .. } => {
+                Some(StreamDelta::ToolCallDelta { delta: text.clone() })
+            }
+            DeltaKind::ToolCallStarted { .. } => None,
+            DeltaKind::ToolProgress { call, text } => {
+                return self.tool_text(call, ToolOutput::Text(text), out);
+            }
+            DeltaKind::ToolPartialResult { call, result } => {
+                return self.tool_text(call, ToolOutput::Partial(result), out);
             }
             DeltaKind::TurnEnd => return self.turn_end(out),
             _ => return,
@@ -189,7 +198,7 @@ impl RunEvents {
 
     /// Sends the warnings of a parallel loop's choice, and the chosen branch.
     fn parallel_record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
-        let RecordBody::ParallelEnded(choice) = &record.body else { return };
+        let RecordBody::ParallelFinished(choice) = &record.body else { return };
         out.extend(choice.warnings.iter().map(|text| AgentEvent::ProgressMessage {
             loop_id: self.loop_id(),
             tool_call_id: ToolCallId::new("evaluation"),
@@ -238,7 +247,7 @@ impl RunEvents {
         if self.open_turn.is_none() {
             self.open_turn = Some(OpenTurn::default());
             let triggered_by = match &self.started {
-                Some(s) if self.turns == 0 => TurnTrigger::first(&s.origin, s.first_turn),
+                Some(s) if self.turns == 0 => TurnTrigger::first(&s.origin, s.first_trigger),
                 _ => TurnTrigger::Continuation,
             };
             out.push(AgentEvent::TurnStart {
@@ -303,7 +312,7 @@ impl RunEvents {
         (*command == id.command && call.result.is_none()).then_some(call)
     }
 
-    fn tool_started(&mut self, id: &CallId, out: &mut Vec<AgentEvent>) {
+    fn tool_call_started(&mut self, id: &CallId, out: &mut Vec<AgentEvent>) {
         let loop_id = self.loop_id();
         let Some(open) = self.open_call(id) else { return };
         // A retry within the engine belongs to the call that watchers already saw start.
@@ -317,7 +326,7 @@ impl RunEvents {
         }
     }
 
-    fn tool_said(&mut self, id: &CallId, said: ToolOutput<'_>, out: &mut Vec<AgentEvent>) {
+    fn tool_text(&mut self, id: &CallId, said: ToolOutput<'_>, out: &mut Vec<AgentEvent>) {
         let loop_id = self.loop_id();
         let Some(open) = self.open_call(id).filter(|c| c.started) else { return };
         let (tool_call_id, tool_name) = (open.call.id.clone(), open.call.name.clone());

@@ -52,10 +52,10 @@ fn pending(records: &[Arc<Record>]) -> Vec<CallId> {
     let mut open = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::ToolAsked { call, .. } => open.push(*call),
-            RecordBody::ToolAnswered { call, .. }
-            | RecordBody::ToolRefused { call, .. }
-            | RecordBody::ToolFinished { call, .. } => open.retain(|other| other != call),
+            RecordBody::ApprovalRequested { call, .. } => open.push(*call),
+            RecordBody::ApprovalAnswered { call, .. }
+            | RecordBody::ToolCallRefused { call, .. }
+            | RecordBody::ToolCallFinished { call, .. } => open.retain(|other| other != call),
             _ => {}
         }
     }

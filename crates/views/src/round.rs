@@ -133,21 +133,21 @@ impl Fold {
                 self.run = started.run.to_string();
                 self.conversation = Some(started.session.clone());
             }
-            RecordBody::Prompted { message, source } => {
+            RecordBody::MessageAdded { message, source } => {
                 if let Some(message) = message.as_llm() {
                     self.prompted(message, *source, record.at);
                 }
             }
-            RecordBody::ModelAsked { .. } => self.on_model_asked(),
-            RecordBody::ModelAnswered { command, message, .. } => {
+            RecordBody::ModelCallStarted { .. } => self.on_model_asked(),
+            RecordBody::ModelCallFinished { command, message, .. } => {
                 let calls = message.tool_calls().cloned();
                 self.calls.extend((0..).map(|i| CallId::new(*command, i)).zip(calls));
                 self.with_round(|r| r.answered(message));
             }
-            RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+            RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
                 self.observed(call, result);
             }
-            RecordBody::Noted { .. } => self.with_round(ConversationRound::reopen),
+            RecordBody::HintAdded { .. } => self.with_round(ConversationRound::reopen),
             RecordBody::RunFinished(outcome) => self.with_round(|r| {
                 let finished = outcome.status == OutcomeStatus::Finished;
                 r.status = if finished { RoundStatus::Completed } else { RoundStatus::Error };
@@ -162,7 +162,7 @@ impl Fold {
             _ => {}
         }
         let began = self.began;
-        if !matches!(record.body, RecordBody::Prompted { .. }) {
+        if !matches!(record.body, RecordBody::MessageAdded { .. }) {
             self.with_round(|r| r.latency_ms = millis_since(began, record.at));
         }
     }

@@ -102,7 +102,7 @@ fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
                 Origin::CalledBy { run, .. } => Some(run.clone()),
                 _ => None,
             },
-            RecordBody::ToolFinished { result, .. } => result.child_run.clone(),
+            RecordBody::ToolCallFinished { result, .. } => result.child_run.clone(),
             _ => None,
         })
         .collect()

@@ -64,7 +64,7 @@ impl StreamEvents {
         if let Event::Record { record, .. } = event {
             match &record.body {
                 RecordBody::RunStarted(started) => self.loop_id = Some(started.loop_id.clone()),
-                RecordBody::ToolAsked { .. } => {
+                RecordBody::ApprovalRequested { .. } => {
                     self.asked = true;
                     out.extend(self.waits(WaitingFor::Approval));
                 }
@@ -72,7 +72,7 @@ impl StreamEvents {
                 RecordBody::Suspended { .. } if !std::mem::take(&mut self.asked) => {
                     out.extend(self.waits(WaitingFor::Input));
                 }
-                RecordBody::ToolAnswered { .. } => self.asked = false,
+                RecordBody::ApprovalAnswered { .. } => self.asked = false,
                 _ => {}
             }
         }

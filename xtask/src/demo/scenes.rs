@@ -105,13 +105,17 @@ fn kill_and_resume(stage: &Stage) -> Result<()> {
     println!("\r$ kill -9 {}  # the tool has answered, the model has not", child.id());
     let log = stage.log(&run)?;
     log.check(
-        log.count("tool_finished") == 1 && log.count("run_finished") == 0,
+        log.count("tool_call_finished") == 1 && log.count("run_finished") == 0,
         "the tool's result is there, an answer is not",
-        &format!("there are {} results and {} ends", log.count("tool_finished"), log.count("run_finished")),
+        &format!(
+            "there are {} results and {} ends",
+            log.count("tool_call_finished"),
+            log.count("run_finished")
+        ),
     )?;
     stage.run_to(&["resume", &run], 0)?;
     let log = stage.log(&run)?;
-    let ran = log.count("tool_started");
+    let ran = log.count("tool_call_started");
     log.check(
         ran == 1 && log.answer().contains(OTHER_ANSWER),
         &format!("the tool ran once in both lives of the run, and the answer has {OTHER_ANSWER}"),
@@ -121,7 +125,7 @@ fn kill_and_resume(stage: &Stage) -> Result<()> {
 
 /// Returns whether the log, which may end within a line, has a tool's result.
 fn has_result(log: &str) -> bool {
-    log.rsplit_once('\n').is_some_and(|(whole, _)| whole.contains(r#""type":"tool_finished""#))
+    log.rsplit_once('\n').is_some_and(|(whole, _)| whole.contains(r#""type":"tool_call_finished""#))
 }
 
 /// The model makes this call with its first answer.
@@ -152,9 +156,9 @@ fn approval(stage: &Stage) -> Result<()> {
     let text = fs::read_to_string(stage.file(FILE)).unwrap_or_default();
     println!("\n$ cat {FILE}\n{}", text.trim_end());
     log.check(
-        text.contains("Hello") && log.count("tool_started") == 1,
+        text.contains("Hello") && log.count("tool_call_started") == 1,
         &format!("{FILE} was written, once, after the yes"),
-        &format!("it holds {text:?} after {} calls", log.count("tool_started")),
+        &format!("it holds {text:?} after {} calls", log.count("tool_call_started")),
     )
 }
 
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn has_result_waits_for_the_end_of_the_line() {
-        let line = r#"{"seq":5,"type":"tool_finished","result":{}}"#;
+        let line = r#"{"seq":5,"type":"tool_call_finished","result":{}}"#;
         assert!(has_result(&format!("{{}}\n{line}\n")));
         assert!(!has_result(&format!("{{}}\n{line}")) && !has_result("{}\n"));
     }

@@ -201,8 +201,10 @@ impl Log {
 
     /// Returns the names of the called tools, in order.
     pub(super) fn called(&self) -> Vec<&str> {
-        let parts =
-            self.of("model_answered").filter_map(|record| record["message"]["content"].as_array()).flatten();
+        let parts = self
+            .of("model_call_finished")
+            .filter_map(|record| record["message"]["content"].as_array())
+            .flatten();
         parts.filter(|part| part["type"] == "toolCall").filter_map(|part| part["name"].as_str()).collect()
     }
 
@@ -230,14 +232,14 @@ mod tests {
     #[test]
     fn log_of_a_run_tells_its_calls_and_its_answer() {
         let log = log(concat!(
-            r#"{"type":"model_answered","message":{"content":[{"type":"toolCall","name":"calculator"}]}}"#,
+            r#"{"type":"model_call_finished","message":{"content":[{"type":"toolCall","name":"calculator"}]}}"#,
             "\n",
-            r#"{"type":"tool_started"}"#,
+            r#"{"type":"tool_call_started"}"#,
             "\n",
             r#"{"type":"run_finished","answer":"It is 30."}"#
         ));
         assert_eq!(
-            (log.called(), log.count("tool_started"), log.answer()),
+            (log.called(), log.count("tool_call_started"), log.answer()),
             (vec!["calculator"], 1, "It is 30.")
         );
     }

@@ -1,13 +1,13 @@
 //! Forks, deletes and prunes runs.
 
 use archon_types::{
-    AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Removed, RunError, RunFilter, RunHead, RunId,
+    AnswerRuns, BoxFuture, Fork, JournalError, ManageRuns, Removed, RunError, RunFilter, RunHead, RunId,
     RunKind, RunRefused, RunStatus, TenantId, Timestamp,
 };
 
 use super::Runs;
 
-impl KeepRuns for Runs {
+impl ManageRuns for Runs {
     fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>> {
         Box::pin(async move {
             let head = self.head(run).await?;

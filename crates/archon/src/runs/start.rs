@@ -214,7 +214,7 @@ impl Runs {
         let differs = match started {
             started if started.tenant != *tenant => Some("tenant"),
             started if started.agent != *request.agent.as_ref().unwrap_or(own) => Some("agent"),
-            started => asked_otherwise(started, &records, request),
+            started => differing_settings(started, &records, request),
         };
         if let Some(differs) = differs {
             return Err(RunError::KeyUsed { key: key.to_owned(), run: run.clone(), differs });
@@ -340,7 +340,7 @@ fn of_key(tenant: &TenantId, key: &str) -> RunId {
 
 /// Returns what a repeated request asks for differently from the one that started the run. Settings that it
 /// leaves to the agent are not compared, since the agent may have changed.
-fn asked_otherwise(
+fn differing_settings(
     started: &RunStarted,
     records: &[Arc<Record>],
     request: &StartRun,
@@ -391,9 +391,9 @@ fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
     let mut prompts = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::Prompted { message, .. } => prompts.push(message.clone()),
+            RecordBody::MessageAdded { message, .. } => prompts.push(message.clone()),
             RecordBody::ParallelStarted { prompts: said, .. } => prompts.extend(said.iter().cloned()),
-            RecordBody::ModelAsked { .. } => break,
+            RecordBody::ModelCallStarted { .. } => break,
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! nothing.
 
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Message, MoreLimits,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, ManageRuns, Message, MoreLimits,
     PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged, SessionId,
     StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
 };
@@ -200,7 +200,7 @@ impl AnswerRuns for TenantRuns {
     }
 }
 
-impl KeepRuns for TenantRuns {
+impl ManageRuns for TenantRuns {
     fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>> {
         Box::pin(self.with(run, self.runs.fork(run, turns)))
     }

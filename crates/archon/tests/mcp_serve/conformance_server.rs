@@ -12,11 +12,11 @@ use anyhow::{Context as _, Result};
 use archon::{
     Archon, RandomIds, Runs,
     mcp_serve::{
-        ClientCalls, HttpOptions, Server,
+        ClientCalls, HttpServerOptions, Server,
         rmcp::{ErrorData, RoleServer, ServerHandler, model::*, service::RequestContext},
         serve_http,
     },
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tool,
     types::{CancellationToken, Content, Json, ToolContext, ToolError, ToolResult},
 };
@@ -66,7 +66,7 @@ async fn main() -> Result<()> {
     let calls = Archon::builder()
         .provider(Arc::new(ClientCalls), ClientCalls::MODEL)
         .agent_id("mcp")
-        .journal(Arc::new(MemoryJournal::new()))
+        .journal(Arc::new(InMemoryJournal::new()))
         .tool(test_simple_text)
         .tool(test_image_content)
         .tool(test_error_handling)
@@ -75,7 +75,7 @@ async fn main() -> Result<()> {
     let toolbox = calls.toolbox().clone();
     let server = Server::new(Arc::new(Runs::new(calls)), Arc::new(RandomIds)).with_tools("mcp", toolbox);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    serve_http(Fixture { server }, listener, &HttpOptions::default(), CancellationToken::new()).await?;
+    serve_http(Fixture { server }, listener, &HttpServerOptions::default(), CancellationToken::new()).await?;
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
-    mcp::{McpOptions, McpServer, McpServers, MemoryPins},
-    mcp_serve::{HttpOptions, ServeError, serve_http},
+    mcp::{InMemoryPins, McpOptions, McpServer, McpServers},
+    mcp_serve::{HttpServerOptions, ServeError, serve_http},
     types::{CancellationToken, Context, Json, RunId, SessionId, ToolContext},
 };
 use archon_testkit::SeededIds;
@@ -22,7 +22,7 @@ struct Site {
 }
 
 impl Site {
-    async fn of(world: &World, options: HttpOptions) -> Self {
+    async fn of(world: &World, options: HttpServerOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, end) = (listener.local_addr().unwrap().port(), CancellationToken::new());
         let (server, ended) = (world.runs().1, end.clone());
@@ -60,10 +60,10 @@ fn initialize() -> Json {
 #[tokio::test]
 async fn our_client_lists_and_calls_the_tools_and_agents_of_our_server() {
     let world = World::new().with_rules(&[], &["step"]);
-    let site = Site::of(&world, HttpOptions::default().with_token("token-1")).await;
+    let site = Site::of(&world, HttpServerOptions::default().with_token("token-1")).await;
     let settings =
         McpServer::http(site.url()).with_secret("Authorization", "Bearer token-1").with_read_only(["*"]);
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(MemoryPins::default()));
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
     let servers = McpServers::start([("own".to_owned(), settings)], &options).unwrap();
     let tools = servers.tools(Duration::from_secs(30)).await;
     let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
@@ -83,7 +83,7 @@ async fn our_client_lists_and_calls_the_tools_and_agents_of_our_server() {
 
 #[tokio::test]
 async fn request_for_a_foreign_host_or_of_a_foreign_page_is_refused() {
-    let site = Site::of(&World::new(), HttpOptions::default()).await;
+    let site = Site::of(&World::new(), HttpServerOptions::default()).await;
     let (own, port) = (format!("localhost:{}", site.port), site.port);
     let (own_page, other_port) =
         (format!("http://localhost:{port}"), format!("http://localhost:{}", port ^ 1));
@@ -104,7 +104,7 @@ async fn request_for_a_foreign_host_or_of_a_foreign_page_is_refused() {
 
 #[tokio::test]
 async fn request_without_the_token_is_refused() {
-    let site = Site::of(&World::new(), HttpOptions::default().with_token("token-1")).await;
+    let site = Site::of(&World::new(), HttpServerOptions::default().with_token("token-1")).await;
     for (header, status) in [
         ("Bearer token-1", StatusCode::OK),
         ("bearer token-1", StatusCode::OK),
@@ -126,7 +126,7 @@ async fn request_without_the_token_is_refused() {
 
 #[tokio::test]
 async fn bodies_and_sessions_have_limits_and_requests_without_a_session_do_not_count() {
-    let mut options = HttpOptions::default();
+    let mut options = HttpServerOptions::default();
     (options.max_body, options.max_sessions) = (10_000, 1);
     let site = Site::of(&World::new(), options).await;
     let mut long = initialize();
@@ -154,14 +154,14 @@ async fn bodies_and_sessions_have_limits_and_requests_without_a_session_do_not_c
 
 #[tokio::test]
 async fn address_beyond_loopback_needs_a_token_and_the_names_of_its_hosts() {
-    let serve = async |options: HttpOptions| {
+    let serve = async |options: HttpServerOptions| {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let end = CancellationToken::new();
         end.cancel();
         serve_http(World::new().runs().1, listener, &options, end).await
     };
-    assert!(matches!(serve(HttpOptions::default()).await, Err(ServeError::NoToken(_))));
-    let with_token = HttpOptions::default().with_token("token-1");
+    assert!(matches!(serve(HttpServerOptions::default()).await, Err(ServeError::NoToken(_))));
+    let with_token = HttpServerOptions::default().with_token("token-1");
     assert!(matches!(serve(with_token.clone()).await, Err(ServeError::NoHosts(_))));
     assert!(serve(with_token.with_hosts(["tools.example"])).await.is_ok());
 }
@@ -169,7 +169,7 @@ async fn address_beyond_loopback_needs_a_token_and_the_names_of_its_hosts() {
 #[tokio::test]
 async fn server_that_ends_lets_a_call_under_way_finish() {
     let world = World::new();
-    let site = Site::of(&world, HttpOptions::default()).await;
+    let site = Site::of(&world, HttpServerOptions::default()).await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },

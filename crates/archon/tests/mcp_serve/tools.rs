@@ -42,7 +42,7 @@ async fn call_is_a_run_with_the_call_in_its_log() {
         let run = run(&answer);
         assert_eq!(runs.get(&run).await.unwrap().status, RunStatus::Finished);
         let log = runs.records(&run, None).await.unwrap().whole().unwrap();
-        let is_result = |body: &RecordBody| matches!(body, RecordBody::ToolFinished { result, .. } if result.text() == "42");
+        let is_result = |body: &RecordBody| matches!(body, RecordBody::ToolCallFinished { result, .. } if result.text() == "42");
         assert!(log.iter().any(|record| is_result(&record.body)));
         client.close().await;
     }

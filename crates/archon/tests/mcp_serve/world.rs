@@ -11,7 +11,7 @@ use std::{
 use archon::{
     Archon, RandomIds, Runs,
     mcp_serve::{ClientCalls, OfferedAgent, ServeError, Server, serve_stream},
-    store::MemoryJournal,
+    store::InMemoryJournal,
     tool,
     tools::{Ask, EngineOptions, Permissions, Workspace, builtin},
     types::{AskLater, CancellationToken, Json, Message, ToolCall},
@@ -60,7 +60,7 @@ pub(crate) struct Gate {
 /// The program behind a server.
 #[derive(Clone)]
 pub(crate) struct World {
-    journal: MemoryJournal,
+    journal: InMemoryJournal,
     pub(crate) steps: Arc<AtomicUsize>,
     pub(crate) gate: Arc<Gate>,
     rules: Permissions,
@@ -70,7 +70,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let (steps, gate) = (Arc::default(), Arc::default());
-        Self { journal: MemoryJournal::new(), steps, gate, rules: Permissions::default(), folder: None }
+        Self { journal: InMemoryJournal::new(), steps, gate, rules: Permissions::default(), folder: None }
     }
 
     pub(crate) fn with_rules(mut self, deny: &[&str], allow: &[&str]) -> Self {

@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_run::{Executor, Heard, Machine as _, Recorded, RunDriver, RunLog, cancelled_alone};
+use archon_run::{Executor, InboxEffect, Machine as _, Recorded, RunDriver, RunLog, cancelled_alone};
 use archon_types::{
     AgentId, Answer, ApprovalSettings, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
     InboxRequest, Json, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig,
-    RunError, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
+    RunError, RunId, RunKind, RunStarted, SessionPlace, check_called, is_log_lost, questions_below,
 };
 use serde_json::Map;
 
 use super::{
     Parts, WORK,
-    form::{Form, Work},
+    input::{CallInput, Work},
 };
 
 /// Time in ms between the end of the agent's work and the tool's own time limit.
@@ -25,13 +25,13 @@ pub(super) struct Call<'a> {
     pub(super) by: &'a Delegation,
 }
 
-type Run = RunDriver<Form, Outcome>;
+type Run = RunDriver<CallInput, Outcome>;
 
 impl Call<'_> {
     /// Works on the call until it ends or waits. What is there from before goes on.
     pub(super) async fn run(&self, given: Map<String, Json>, context: &Context) -> Outcome {
         let begin = self.begin(given.clone(), context);
-        let done: Result<_, RunError> = self.by.attach(begin, self.take_up(given, context)).await;
+        let done: Result<_, RunError> = self.by.attach(begin, self.resume_run(given, context)).await;
         done.unwrap_or_else(|error| {
             let said = format!("{error} ({})", error.advice());
             Outcome::failed(context.run.clone(), FailureKind::Refused, said)
@@ -47,7 +47,7 @@ impl Call<'_> {
         Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
     }
 
-    async fn take_up(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, RunError> {
+    async fn resume_run(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, RunError> {
         let journal = &*self.by.journal;
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         check_called(journal, &open.records).await?;
@@ -63,8 +63,8 @@ impl Call<'_> {
         Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
     }
 
-    fn form(&self, context: &Context) -> Form {
-        Form::new(self.parts.clone(), context.run.clone(), context.can_ask)
+    fn form(&self, context: &Context) -> CallInput {
+        CallInput::new(self.parts.clone(), context.run.clone(), context.can_ask)
     }
 
     fn started(&self, context: &Context) -> RunStarted {
@@ -100,7 +100,7 @@ impl Call<'_> {
     }
 }
 
-impl Executor<Form> for Call<'_> {
+impl Executor<CallInput> for Call<'_> {
     /// The outcome of the agent's work.
     type Done = Outcome;
 
@@ -112,12 +112,13 @@ impl Executor<Form> for Call<'_> {
             return run.record(vec![ended(Outcome::new(own, OutcomeStatus::Cancelled))]).await;
         }
         let child = self.child(run);
-        if run.machine.is_begun() && is_lost(&*self.by.journal, &child.run).await? {
-            let why = lost(&child.run);
+        if run.machine.is_begun() && is_log_lost(&*self.by.journal, &child.run).await? {
+            let why = lost_run_result(&child.run);
             return run.record(vec![ended(Outcome::failed(own, FailureKind::Refused, why))]).await;
         }
         let child_run = Some(child.run.clone());
-        let started = RecordBody::ToolStarted { call: WORK, attempt, effect: Effect::Idempotent, child_run };
+        let started =
+            RecordBody::ToolCallStarted { call: WORK, attempt, effect: Effect::Idempotent, child_run };
         run.record(vec![started]).await?;
         let (agent, of) = (self.parts.agent.clone(), child.run.clone());
         let panicked = move || Outcome::failed(of, FailureKind::Panicked, "it panicked");
@@ -133,28 +134,28 @@ impl Executor<Form> for Call<'_> {
             let asked = questions_below(Some(&*self.by.journal), &child, WORK, said).await;
             let asked = asked.into_iter().map(Box::new);
             return run
-                .record(asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect())
+                .record(asked.map(|request| RecordBody::ApprovalRequested { call: WORK, request }).collect())
                 .await;
         }
         let mut own = Outcome::new(run.context().run.clone(), outcome.status);
         own.set_answer(outcome.last_text().unwrap_or_default());
         own.error.clone_from(&outcome.error);
         own.failure = outcome.failure;
-        own.delegated = outcome.spending();
+        own.child_spending = outcome.spending();
         if outcome.status == OutcomeStatus::Cancelled {
             return run.record(vec![ended(own)]).await;
         }
         let result = Box::new(outcome.to_result(name));
-        run.record(vec![RecordBody::ToolFinished { call: WORK, result: result.into() }, ended(own)]).await
+        run.record(vec![RecordBody::ToolCallFinished { call: WORK, result: result.into() }, ended(own)]).await
     }
 
     /// Records an open question as expired when its time is over.
-    async fn look(&mut self, run: &mut Run) -> Recorded {
+    async fn before_step(&mut self, run: &mut Run) -> Recorded {
         let now = run.context().clock.now_for_others();
         match run.machine.question().is_some_and(|asked| asked.is_expired(now)) {
             true => {
                 let answer = Answer::Expired;
-                run.record(vec![RecordBody::ToolAnswered { call: WORK, answer }]).await
+                run.record(vec![RecordBody::ApprovalAnswered { call: WORK, answer }]).await
             }
             false => Ok(()),
         }
@@ -162,18 +163,18 @@ impl Executor<Form> for Call<'_> {
 
     /// Adds the time at which a question expires, which the machine does not know.
     async fn append(&mut self, mut body: RecordBody, run: &mut Run) -> Recorded {
-        if let RecordBody::ToolAsked { request, .. } = &mut body {
+        if let RecordBody::ApprovalRequested { request, .. } = &mut body {
             let now = run.context().clock.now_for_others();
             request.expires_at = request.timeout_ms.map(|wait| now + Duration::from_millis(wait));
         }
         run.record(vec![body]).await
     }
 
-    fn meaning(&mut self, entry: InboxEntry, form: &Form) -> Heard {
-        Heard::Record(match entry.request {
+    fn meaning(&mut self, entry: InboxEntry, form: &CallInput) -> InboxEffect {
+        InboxEffect::Record(match entry.request {
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
             InboxRequest::Answer { request_id, binding, answer } if form.is_open(&request_id, &binding) => {
-                RecordBody::ToolAnswered { call: WORK, answer }
+                RecordBody::ApprovalAnswered { call: WORK, answer }
             }
             // An answer to a question that is not open, or a message that a call of an agent tool does
             // not read.
@@ -188,7 +189,7 @@ impl Executor<Form> for Call<'_> {
 }
 
 /// The result of a call in doubt, whose child run's log is lost.
-fn lost(child: &RunId) -> String {
+fn lost_run_result(child: &RunId) -> String {
     format!(
         "the effect of this call is unknown: the log of its run {child} is lost. It was not begun again. Check what it did \
          before you repeat it"
@@ -197,7 +198,7 @@ fn lost(child: &RunId) -> String {
 
 fn prompt_of(given: Map<String, Json>, context: &Context) -> RecordBody {
     let message = Message::user(Json::Object(given).to_string(), context.clock.now()).into();
-    RecordBody::Prompted { message, source: PromptSource::Prompt }
+    RecordBody::MessageAdded { message, source: PromptSource::Prompt }
 }
 
 fn ended(outcome: Outcome) -> RecordBody {

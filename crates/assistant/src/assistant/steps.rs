@@ -21,9 +21,9 @@ pub trait Steps: Send + Sync {
     }
 
     /// Returns whether a message is handled: safety, rate limit, tier.
-    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
         let _ = message;
-        Box::pin(std::future::ready(Verdict::Process))
+        Box::pin(std::future::ready(StepVerdict::Process))
     }
 
     /// Gets the message and the reply afterwards.
@@ -48,7 +48,7 @@ pub struct Background {
 /// Decision about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum StepVerdict {
     /// Handle the message.
     Process,
     /// Refuse it with this reply.
@@ -136,13 +136,13 @@ impl<S: Steps> Steps for RateLimited<S> {
         self.within.prepare_context(message)
     }
 
-    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
         match self.take(&message.tenant) {
             Ok(()) => self.within.should_process(message),
             Err(at) => {
                 let wait = at.since(self.clock.now()).as_secs().max(1);
                 let text = format!("That is more messages than can be answered. Try again in {wait} s.");
-                Box::pin(std::future::ready(Verdict::Refuse(text)))
+                Box::pin(std::future::ready(StepVerdict::Refuse(text)))
             }
         }
     }
@@ -185,7 +185,7 @@ impl<S: Steps> Steps for LongTermSteps<S> {
         })
     }
 
-    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
         self.within.should_process(message)
     }
 

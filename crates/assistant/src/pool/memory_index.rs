@@ -10,7 +10,7 @@ use archon_types::{BoxFuture, JournalError, PendingApproval, PoolFilter, PoolInd
 /// An index in memory; after a restart [`AgentPool::restore`](crate::AgentPool::restore) fills it from the
 /// logs.
 #[derive(Debug, Default)]
-pub struct MemoryIndex(Mutex<State>);
+pub struct InMemoryPoolIndex(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-impl PoolIndex for MemoryIndex {
+impl PoolIndex for InMemoryPoolIndex {
     fn put<'a>(
         &'a self,
         run: &'a RunId,

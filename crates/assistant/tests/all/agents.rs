@@ -58,7 +58,7 @@ async fn valid_fields_are_used_and_missing_optional_ones_have_their_default() {
     let log = office.journal.logs().log("run_1.0-0");
     assert_eq!(AgentStatus::of(&log), AgentStatus::Completed);
     let RecordBody::RunFinished(outcome) = &log.last().unwrap().body else { panic!("no end") };
-    assert_eq!((outcome.usage.total(), outcome.delegated.tokens), (0, 10));
+    assert_eq!((outcome.usage.total(), outcome.child_spending.tokens), (0, 10));
 }
 
 // spec: MA-38

@@ -10,8 +10,8 @@ use std::{
 
 use archon_assistant::{
     AgentTool, AnswerReader, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming,
-    InputField, LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, WordReader,
-    Zone,
+    InputField, LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, StepVerdict, Steps,
+    WordReader, Zone,
 };
 use archon_testkit::{FnAgent, FnProvider, answer};
 use archon_types::{
@@ -599,10 +599,10 @@ impl Steps for InShanghai {
         Box::pin(std::future::ready(background))
     }
 
-    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
         let verdict = match message.text.contains("bomb") {
-            true => Verdict::Refuse("I will not talk about this.".into()),
-            false => Verdict::Process,
+            true => StepVerdict::Refuse("I will not talk about this.".into()),
+            false => StepVerdict::Process,
         };
         Box::pin(std::future::ready(verdict))
     }

@@ -81,7 +81,7 @@ impl MiniLoop {
             let mut bodies = Vec::new();
             let mut open = Vec::new();
             for (call, result) in std::mem::take(&mut run.calls).into_iter().zip(done) {
-                let started = RecordBody::ToolStarted {
+                let started = RecordBody::ToolCallStarted {
                     call: call.0,
                     attempt: 0,
                     effect: Effect::Idempotent,
@@ -92,7 +92,7 @@ impl MiniLoop {
                     Err(ToolError::Suspended(_)) => {
                         let child = id.of_call(call.0);
                         let below = pending_approvals(&self.office.journal.logs().log(child.as_str()));
-                        bodies.extend(below.into_iter().map(|entry| RecordBody::ToolAsked {
+                        bodies.extend(below.into_iter().map(|entry| RecordBody::ApprovalRequested {
                             call: call.0,
                             request: Box::new(entry.request.from_below(child.clone(), entry.call)),
                         }));
@@ -101,7 +101,7 @@ impl MiniLoop {
                     result => {
                         let result = result.unwrap_or_else(ToolResult::from);
                         run.results.push(result.clone());
-                        bodies.push(RecordBody::ToolFinished { call: call.0, result: Arc::new(result) });
+                        bodies.push(RecordBody::ToolCallFinished { call: call.0, result: Arc::new(result) });
                     }
                 }
             }

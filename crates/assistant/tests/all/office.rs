@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use archon_assistant::{AgentPool, AgentTool, FieldKind, InputField, MemoryIndex};
+use archon_assistant::{AgentPool, AgentTool, FieldKind, InMemoryPoolIndex, InputField};
 use archon_run::RunLog;
 use archon_testkit::{FnAgent, InboxJournal, SeededIds, VirtualClock, answer};
 use archon_types::{
@@ -33,7 +33,7 @@ impl Office {
     /// The same place in another process: the logs are there, the index is empty.
     pub(crate) fn reopened(clock: VirtualClock, journal: InboxJournal) -> Self {
         let pool = AgentPool::new(
-            Arc::new(MemoryIndex::default()),
+            Arc::new(InMemoryPoolIndex::default()),
             Arc::new(journal.clone()),
             Arc::new(clock.clone()),
             Arc::new(SeededIds::new(9)),
@@ -81,7 +81,7 @@ impl Office {
             bodies.push(RecordBody::RunStarted(Box::new(started)));
         }
         // A call that is looked at again is started again.
-        bodies.push(RecordBody::ToolStarted {
+        bodies.push(RecordBody::ToolCallStarted {
             call: CALL,
             attempt: 0,
             effect: Effect::Idempotent,
@@ -90,7 +90,7 @@ impl Office {
         match &result {
             Err(ToolError::Suspended(_)) => {
                 let below = pending_approvals(&self.journal.logs().log(child.as_str()));
-                bodies.extend(below.into_iter().map(|entry| RecordBody::ToolAsked {
+                bodies.extend(below.into_iter().map(|entry| RecordBody::ApprovalRequested {
                     call: CALL,
                     request: Box::new(entry.request.from_below(child.clone(), entry.call)),
                 }));

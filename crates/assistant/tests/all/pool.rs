@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_assistant::{FieldKind, InputField, MemoryIndex, PoolOptions};
+use archon_assistant::{FieldKind, InMemoryPoolIndex, InputField, PoolOptions};
 use archon_types::{
     AgentStatus, Answer, Clock, PendingApproval, PoolFilter, PoolIndex, TenantId, ToolResultStatus,
 };
@@ -85,14 +85,14 @@ async fn pool_answered_run_is_listed_until_it_is_resumed() {
     let ready = [("run_1".into(), TenantId::new("ann"))];
     assert_eq!(restored.ready, ready);
     for pool in [&office.pool, &later.pool, &later.pool] {
-        let noted = pool.look(&ann).await.unwrap();
+        let noted = pool.waiting_and_resumable(&ann).await.unwrap();
         assert_eq!((runs(&noted.waiting), noted.ready.as_slice()), (vec!["run_2"], ready.as_slice()));
     }
     office.call("ann", "run_1", &tool, complete()).await.unwrap();
     // Somebody else resumed it: it does not wait, and whoever looks finds no more to do.
-    assert!(later.pool.look(&ann).await.unwrap().ready.is_empty());
+    assert!(later.pool.waiting_and_resumable(&ann).await.unwrap().ready.is_empty());
     assert_eq!(later.pool.note(&"run_1".into()).await.unwrap().ready, []);
-    assert_eq!(runs(&later.pool.look(&ann).await.unwrap().waiting), ["run_2"]);
+    assert_eq!(runs(&later.pool.waiting_and_resumable(&ann).await.unwrap().waiting), ["run_2"]);
 }
 
 // spec: MA-39, MA-40
@@ -195,7 +195,7 @@ async fn pool_restart_discards_only_agents_with_changed_fields() {
 async fn pool_index_isolates_10000_agents_of_100_tenants() {
     let office = Office::new();
     let sample = wait(&office, "t", "run_1").await;
-    let index = MemoryIndex::default();
+    let index = InMemoryPoolIndex::default();
     for n in 0..10_000_u64 {
         let mut entry = sample.clone();
         entry.tenant = TenantId::new(format!("tenant_{}", n % 100));

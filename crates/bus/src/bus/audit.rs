@@ -30,12 +30,12 @@ pub enum Fate {
 
 /// Keeps the last messages in memory.
 #[derive(Debug)]
-pub struct MemoryAudit {
+pub struct InMemoryAudit {
     most: usize,
     said: Mutex<VecDeque<(BusMessage, Fate)>>,
 }
 
-impl MemoryAudit {
+impl InMemoryAudit {
     /// Creates one that keeps `most` messages; the oldest go first.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), said: Mutex::default() }
@@ -47,7 +47,7 @@ impl MemoryAudit {
     }
 }
 
-impl BusAudit for MemoryAudit {
+impl BusAudit for InMemoryAudit {
     fn note(&self, message: &BusMessage, fate: Fate) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() == self.most {

@@ -10,18 +10,18 @@ use std::{
 use archon_types::{BusMessage, DeathCause};
 
 use super::{
-    LocalBus,
+    InMemoryBus,
     state::{Found, Item},
 };
 
 /// Reads messages one after the other; each must be confirmed before the next.
 pub struct Receiver {
-    bus: LocalBus,
+    bus: InMemoryBus,
     id: u64,
 }
 
 impl Receiver {
-    pub(super) fn new(bus: LocalBus, id: u64) -> Self {
+    pub(super) fn new(bus: InMemoryBus, id: u64) -> Self {
         Self { bus, id }
     }
 
@@ -56,7 +56,7 @@ impl Drop for Receiver {
 
 /// A message that was delivered and is not confirmed yet.
 pub(super) struct Claim {
-    bus: LocalBus,
+    bus: InMemoryBus,
     id: u64,
     /// `None` once it is confirmed.
     item: Option<Item>,

@@ -10,7 +10,7 @@ use archon_types::{BusMessage, DeathCause};
 use futures_core::Stream;
 
 use super::{
-    LocalBus,
+    InMemoryBus,
     state::{Found, Item},
 };
 
@@ -18,7 +18,7 @@ use super::{
 const BATCH: usize = 64;
 
 pub(super) struct Subscription {
-    pub(super) bus: LocalBus,
+    pub(super) bus: InMemoryBus,
     pub(super) id: u64,
     pub(super) taken: VecDeque<Item>,
 }

@@ -22,7 +22,7 @@ use anyhow::{Context as _, Result, bail};
 use archon::tools::{Workspace, builtin};
 use archon::types::{ExecutionLimits, OnLimit};
 use archon::{Archon, Provider};
-use archon_local_model::{EngineOptions, LocalModel, LocalModelOptions, engine_path, prebuilt};
+use archon_local_model::{LocalEngineOptions, LocalModel, LocalModelOptions, engine_path, prebuilt};
 use serde::de::DeserializeOwned;
 
 /// A run that has not ended by then has failed.
@@ -95,11 +95,11 @@ fn table(rows: &[Row]) -> Vec<String> {
 const KERNEL: &str = "haswell";
 
 /// The engine beside the model, with one thread and one kernel: others give other last digits, and so other answers.
-fn engine(model: &Path) -> Result<EngineOptions> {
+fn engine(model: &Path) -> Result<LocalEngineOptions> {
     let prebuilt = prebuilt().context("no engine is built for this machine")?;
     let data = model.parent().and_then(Path::parent).context("the model's folder has none above it")?;
     let folder = engine_path(&data.join("engines"), prebuilt);
-    Ok(EngineOptions::default().with_folder(folder).with_kernel(KERNEL).with_threads(1))
+    Ok(LocalEngineOptions::default().with_folder(folder).with_kernel(KERNEL).with_threads(1))
 }
 
 struct Arguments {

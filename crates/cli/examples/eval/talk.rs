@@ -31,7 +31,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
         let outcome = Outcome::of_result(agent.run(turn).await)?;
         let records = agent.journal().read(&outcome.run).await?;
         let calls = records.iter().filter_map(|record| match &record.body {
-            RecordBody::ModelAnswered { message, .. } => {
+            RecordBody::ModelCallFinished { message, .. } => {
                 Some(message.tool_calls().cloned().collect::<Vec<_>>())
             }
             _ => None,

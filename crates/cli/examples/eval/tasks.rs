@@ -79,8 +79,8 @@ async fn run(agent: &Archon, task: &Task) -> Result<Outcome> {
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for record in agent.journal().read(&outcome.run).await? {
         match &record.body {
-            RecordBody::ModelAnswered { message, .. } => calls.extend(message.tool_calls().cloned()),
-            RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+            RecordBody::ModelCallFinished { message, .. } => calls.extend(message.tool_calls().cloned()),
+            RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
                 results.push((**result).clone());
             }
             _ => {}

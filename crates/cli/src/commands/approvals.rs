@@ -3,7 +3,7 @@
 use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
 
-use super::{flags::RecordedFlags, resume::say_what_became};
+use super::{flags::RecordedFlags, resume::print_result};
 use crate::{
     app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, question,
     text::visible,
@@ -133,7 +133,7 @@ async fn sweep(app: &App) -> Result<Exit, Failure> {
     if swept.is_empty() && !app.json {
         app.output.note(Look::Dim, "no question has expired");
     }
-    say_what_became(app, &runs, swept, RunStatus::Suspended).await
+    print_result(app, &runs, swept, RunStatus::Suspended).await
 }
 
 /// Returns the question with this id or beginning of an id, if there is exactly one.

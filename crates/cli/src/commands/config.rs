@@ -120,7 +120,7 @@ fn set(app: &App, name: &str, value: &str, owner: Owner) -> Result<Exit, Failure
         true => app.item(&json!({"name": name.to_string(), "value": value, "file": file}), String::new),
         false => app.output.note(Look::Plain, format!("{file}: {name} = {value}")),
     }
-    say_if_without_effect(app, &name, path);
+    warn_if_without_effect(app, &name, path);
     Ok(Exit::Finished)
 }
 
@@ -136,7 +136,7 @@ fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
 
 /// Notes that a written setting does not hold: because another place sets it, or nobody agreed to it.
 #[cfg(feature = "setup")]
-fn say_if_without_effect(app: &App, name: &Name, path: &Path) {
+fn warn_if_without_effect(app: &App, name: &Name, path: &Path) {
     use crate::config::{Config, Origin};
     // Other files may have problems; `archon config check` is for them.
     let Ok(config) = Config::load(&app.sources, Settings::default()) else { return };

@@ -90,7 +90,7 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
 }
 
 async fn list(app: &App) -> Result<Exit, Failure> {
-    let entries = match credentials::open_kept(&app.data_dir, &app.sources)? {
+    let entries = match credentials::open_store(&app.data_dir, &app.sources)? {
         Some(store) => store.list(&credentials::owner(), None).await?,
         None => Vec::new(),
     };
@@ -112,7 +112,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
 
 async fn remove(app: &App, name: &str, account: &str) -> Result<Exit, Failure> {
     let service = Service::named(name)?;
-    let store = credentials::open_kept(&app.data_dir, &app.sources)?;
+    let store = credentials::open_store(&app.data_dir, &app.sources)?;
     let was_there = match store {
         Some(store) => store.delete(&credentials::place(service, account)).await?,
         None => false,

@@ -10,7 +10,7 @@ use archon::{
         Catalogue, LocalServer, ModelInfo, ModelRef, PROFILES, PROTOCOLS, ServerAnswer, SetupError,
         ask_local_servers, catalogue_source,
     },
-    types::ModelPrice,
+    types::{ModelPrice, format_money},
 };
 
 use super::ModelFlags;
@@ -100,7 +100,9 @@ impl Known {
     fn line(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.context_window.map(|tokens| format!("{} tokens", grouped(tokens))));
-        parts.extend(self.price.map(|p| format!("${} in, ${} out", dollars(p.input), dollars(p.output))));
+        parts.extend(
+            self.price.map(|p| format!("${} in, ${} out", format_money(p.input), format_money(p.output))),
+        );
         parts.extend(self.thinking.filter(|is| *is).map(|_| "thinks".to_owned()));
         parts.extend(self.vision.filter(|is| *is).map(|_| "sees".to_owned()));
         parts.join(", ")
@@ -239,7 +241,7 @@ fn page(item: &Item) -> String {
     let tokens =
         |tokens: Option<u64>| tokens.map_or("not known".to_owned(), |t| format!("{} tokens", grouped(t)));
     let price = |of: fn(&ModelPrice) -> u64| match &known.price {
-        Some(price) => format!("${} for a million tokens", dollars(of(price))),
+        Some(price) => format!("${} for a million tokens", format_money(of(price))),
         None => "not known".to_owned(),
     };
     let yes = |is: Option<bool>| if is == Some(true) { "yes" } else { "no" }.to_owned();
@@ -265,7 +267,7 @@ fn page(item: &Item) -> String {
 /// Formats the prices of long prompts, if they differ.
 fn long_prices(price: ModelPrice) -> String {
     let Some(long) = price.long else { return "the same".to_owned() };
-    let (input, output) = (dollars(long.input), dollars(long.output));
+    let (input, output) = (format_money(long.input), format_money(long.output));
     format!("${input} in, ${output} out, above {} tokens", grouped(long.above))
 }
 
@@ -325,12 +327,6 @@ fn wrong_name(name: &str) -> Failure {
     Failure::usage(reason, "write PROVIDER:MODEL, as in openai:gpt-5-mini")
 }
 
-/// Formats millionths of a dollar as dollars, without trailing zeros.
-fn dollars(millionths: u64) -> String {
-    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 /// Formats a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -350,9 +346,6 @@ mod tests {
 
     #[test]
     fn numbers_are_written_for_people() {
-        for (millionths, text) in [(250_000, "0.25"), (2_000_000, "2"), (0, "0"), (1_234_567, "1.234567")] {
-            assert_eq!(dollars(millionths), text);
-        }
         for (number, text) in
             [(0, "0"), (999, "999"), (1000, "1,000"), (272_000, "272,000"), (1_048_576, "1,048,576")]
         {

@@ -14,8 +14,8 @@ use archon::{
 use clap::{Subcommand, ValueEnum};
 
 use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, task,
-    which::which_run,
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, structured_output::OutputFlags,
+    task, which::which_run,
 };
 use crate::{
     app::App,
@@ -45,7 +45,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     allow: AllowFlags,
     #[command(flatten)]
-    form: FormFlags,
+    form: OutputFlags,
     #[command(flatten)]
     session: SessionFlags,
     #[command(flatten)]
@@ -198,7 +198,8 @@ async fn draft(
         },
     };
     if !app.json && spent != Spending::default() {
-        let money = if spent.cost > 0 { format!(", {} millionths", spent.cost) } else { String::new() };
+        let money =
+            if spent.cost_micros > 0 { format!(", {} millionths", spent.cost_micros) } else { String::new() };
         app.output.note(Look::Dim, format!("planned: {} tokens{money}", spent.tokens));
     }
     let PlanDraft { task, problems, .. } = drafted?;

@@ -61,14 +61,14 @@ impl MoreFlags {
         more.max_turns = self.max_turns;
         more.max_total_tokens = self.max_tokens;
         more.max_duration_ms = self.max_duration.map(|span| span.0);
-        more.max_cost = self.max_cost.map(|money| money.0);
+        more.max_cost_micros = self.max_cost.map(|money| money.0);
         more
     }
 
     /// Checks that limits are only raised: a limit that a run does not have cannot be set later.
     fn check(self, run: &RunId, records: &[Arc<Record>]) -> Result<(), Failure> {
         let has_limit =
-            RunStarted::of(records).is_some_and(|started| started.config.limits.max_cost.is_some());
+            RunStarted::of(records).is_some_and(|started| started.config.limits.max_cost_micros.is_some());
         match self.max_cost.is_some() && !has_limit {
             true => Err(Failure::usage(
                 format!("run {run} was begun without --max-cost, so there is no limit to raise"),
@@ -112,12 +112,12 @@ async fn all(app: &App) -> Result<Exit, Failure> {
     if resumed.is_empty() && !app.json {
         app.output.note(Look::Dim, "no run was interrupted");
     }
-    say_what_became(app, &runs, resumed, RunStatus::Interrupted).await
+    print_result(app, &runs, resumed, RunStatus::Interrupted).await
 }
 
 /// Waits for each resumed run and prints its status; one that could not be resumed still has the status
 /// `before`.
-pub(super) async fn say_what_became(
+pub(super) async fn print_result(
     app: &App,
     runs: &Runs,
     resumed: ResumedRuns,

@@ -3,8 +3,8 @@
 use archon::types::{RunKind, StartRun, StartRuns};
 
 use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, plan,
-    task::task,
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, plan,
+    structured_output::OutputFlags, task::task,
 };
 use crate::{
     app::App,
@@ -28,7 +28,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     allow: AllowFlags,
     #[command(flatten)]
-    form: FormFlags,
+    form: OutputFlags,
     #[command(flatten)]
     session: SessionFlags,
     #[command(flatten)]

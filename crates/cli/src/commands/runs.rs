@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use archon::{
     SystemClock,
     types::{
-        AgentMessage, AnswerRuns, Clock, Event, KeepRuns, Message, Outcome, RunFilter, RunHead, RunId,
+        AgentMessage, AnswerRuns, Clock, Event, ManageRuns, Message, Outcome, RunFilter, RunHead, RunId,
         RunStatus, StartRuns, Timestamp,
     },
     views::{Cycle, ErrorContext, ErrorSeverity},

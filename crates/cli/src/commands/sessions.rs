@@ -162,7 +162,7 @@ const SHOWN: usize = 120;
 fn show_message(message: &Message) -> Vec<String> {
     match message {
         Message::User(user) => {
-            let own = user.content.len().saturating_sub(user.told as usize);
+            let own = user.content.len().saturating_sub(user.recalled as usize);
             Content::join_text(&user.content[..own]).lines().map(|line| format!("> {line}")).collect()
         }
         Message::Assistant(assistant) => {

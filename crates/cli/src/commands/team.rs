@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use archon::types::{RunKind, StartRun, StartRuns};
 use clap::Subcommand;
 
-use super::{AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, form::FormFlags, task};
+use super::{
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, structured_output::OutputFlags, task,
+};
 use crate::{app::App, config::Settings, drive::follow, exit::Exit, failure::Failure};
 
 /// Arguments of `archon team`.
@@ -37,7 +39,7 @@ pub(crate) struct TeamFlags {
     #[command(flatten)]
     allow: AllowFlags,
     #[command(flatten)]
-    form: FormFlags,
+    form: OutputFlags,
     #[command(flatten)]
     session: SessionFlags,
     #[command(flatten)]

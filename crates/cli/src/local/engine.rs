@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
-    DEFAULT, EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model,
-    Prebuilt, Progress, PullOptions, engine_path, find, open_engine, prebuilt, pull as pull_model,
+    DEFAULT, EMBEDDERS, LocalEngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model,
+    Prebuilt, PullOptions, PullProgress, engine_path, find, open_engine, prebuilt, pull as pull_model,
     pull_engine,
 };
 
@@ -49,9 +49,9 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
 }
 
 /// Returns the engine's options for this machine.
-fn engine_options(app: &App) -> EngineOptions {
+fn engine_options(app: &App) -> LocalEngineOptions {
     let settings = &app.config.settings;
-    let mut options = EngineOptions::default().with_cache(app.data_dir.join("cache").join("prompts"));
+    let mut options = LocalEngineOptions::default().with_cache(app.data_dir.join("cache").join("prompts"));
     if let Some(prebuilt) = prebuilt() {
         options = options.with_folder(engine_path(&engines(app), prebuilt));
     }
@@ -134,7 +134,7 @@ async fn fetch_engine(app: &App, prebuilt: &'static Prebuilt, options: &PullOpti
     create_directory(&directory)?;
     let mut shown = Shown { output: &app.output, percent: 0 };
     let folder = pull_engine(prebuilt, &directory, options, |progress| {
-        if shown.percent == 0 && matches!(progress, Progress::Fetched { .. }) {
+        if shown.percent == 0 && matches!(progress, PullProgress::Fetched { .. }) {
             app.output.note(Look::Plain, format!("{}: the engine (licence: MIT)", prebuilt.name()));
             shown.percent = 1;
         }
@@ -153,13 +153,13 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: PullProgress) {
         match progress {
             // Name and licence were printed before; a package's own notice is about the package.
-            Progress::Terms { path, .. } => {
+            PullProgress::Terms { path, .. } => {
                 self.output.note(Look::Plain, format!("the terms are kept in {}", path.display()));
             }
-            Progress::Fetched { bytes, of: Some(of) } if of > 0 => {
+            PullProgress::Fetched { bytes, of: Some(of) } if of > 0 => {
                 self.output.progress(bytes, of);
                 let percent = bytes.saturating_mul(100) / of / 10 * 10;
                 if percent > self.percent && !self.output.spins {
@@ -167,7 +167,7 @@ impl Shown<'_> {
                     self.output.note(Look::Plain, format!("{percent} % of {} MB", of / 1_000_000));
                 }
             }
-            Progress::Checking => self.output.wait("checking"),
+            PullProgress::Checking => self.output.wait("checking"),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use archon::{
-    mcp::{FirstUse, McpServer, Timeouts, Transport},
+    mcp::{FirstUse, McpServer, McpTimeouts, Transport},
     types::Secret,
 };
 
@@ -71,8 +71,8 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
 }
 
-fn timeouts(settings: &ServerSettings) -> Timeouts {
-    let (mut limits, set) = (Timeouts::default(), settings.timeouts.clone().unwrap_or_default());
+fn timeouts(settings: &ServerSettings) -> McpTimeouts {
+    let (mut limits, set) = (McpTimeouts::default(), settings.timeouts.clone().unwrap_or_default());
     for (limit, span) in [
         (&mut limits.initialize, set.initialize),
         (&mut limits.list, set.list),

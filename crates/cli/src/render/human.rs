@@ -53,10 +53,10 @@ impl Render for Human {
         let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event else { return };
         if self.run.get_or_insert_with(|| run.clone()) != run {
             if let (Some(plan), Event::Record { record, .. }) = (&mut self.plan, event) {
-                plan.hear(run, record, output);
+                plan.apply(run, record, output);
             }
             if let (Some(team), Event::Record { record, .. }) = (&mut self.team, event) {
-                team.hear(run, record, output);
+                team.apply(run, record, output);
             }
             return;
         }
@@ -76,15 +76,15 @@ impl Render for Human {
                 self.plan = Some(PlanView::new(started, record.at));
                 self.team = Some(TeamView::new(started, record.at));
             }
-            RecordBody::ModelAsked { .. } => (self.plan, self.team) = (None, None),
-            RecordBody::ModelAnswered { command, message, .. } => {
+            RecordBody::ModelCallStarted { .. } => (self.plan, self.team) = (None, None),
+            RecordBody::ModelCallFinished { command, message, .. } => {
                 self.filled = message.usage.total();
                 self.is_cut = message.stop_reason == StopReason::Aborted;
                 self.failure.clear();
                 self.learn_calls(*command, message);
             }
-            RecordBody::ModelFailed { failure, .. } => {
-                self.is_cut = failure.partial || failure.code == ModelErrorCode::Cancelled
+            RecordBody::ModelCallFailed { failure, .. } => {
+                self.is_cut = failure.had_output || failure.code == ModelErrorCode::Cancelled
             }
             _ => {}
         }
@@ -108,26 +108,26 @@ impl Human {
         }
         match &record.body {
             RecordBody::RunStarted(started) => show_start(started, output),
-            RecordBody::Prompted { message, .. } => {
+            RecordBody::MessageAdded { message, .. } => {
                 let text = message.as_llm().map(archon::types::Message::text).unwrap_or_default();
                 output.note(Look::Dim, format!("> {}", one_line(&text, 2 * SHOWN)));
             }
-            RecordBody::ModelAsked { .. } => self.begin_request(output),
-            RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
-            RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
-            RecordBody::ToolStarted { call, attempt, .. } => {
-                self.tool_started(call, *attempt, record.at, output)
+            RecordBody::ModelCallStarted { .. } => self.begin_request(output),
+            RecordBody::ModelCallFinished { message, .. } => self.answered(message, output),
+            RecordBody::ModelCallFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
+            RecordBody::ToolCallStarted { call, attempt, .. } => {
+                self.tool_call_started(call, *attempt, record.at, output)
             }
-            RecordBody::ToolFailed { call, result, .. } => {
+            RecordBody::ToolCallFailed { call, result, .. } => {
                 self.tool_ended(call, result, record.at, output);
                 output.note(Look::Dim, "   it is tried again");
             }
-            RecordBody::ToolFinished { call, result } => self.tool_ended(call, result, record.at, output),
-            RecordBody::ToolRefused { call, result } => {
-                self.tool_started(call, 0, record.at, output);
+            RecordBody::ToolCallFinished { call, result } => self.tool_ended(call, result, record.at, output),
+            RecordBody::ToolCallRefused { call, result } => {
+                self.tool_call_started(call, 0, record.at, output);
                 self.tool_ended(call, result, record.at, output);
             }
-            RecordBody::ToolAsked { request, .. } => {
+            RecordBody::ApprovalRequested { request, .. } => {
                 output.note(Look::Warning, format!("? {}", one_line(&request.action_summary, SHOWN)));
             }
             RecordBody::CancelRequested { .. } => {
@@ -147,13 +147,15 @@ impl Human {
     /// Shows a record about the run as a whole.
     fn note(&self, body: &RecordBody, output: &Output) {
         match body {
-            RecordBody::SteppedDown { step, .. } => {
+            RecordBody::FallbackSelected { fallback: step, .. } => {
                 output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
             }
-            RecordBody::NotKept { reason } => {
+            RecordBody::LogUnavailable { reason } => {
                 output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
             }
-            RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
+            RecordBody::ModelCallLost { .. } => {
+                output.note(Look::Dim, "the last answer was lost: asking again")
+            }
             RecordBody::Resumed if self.is_cut => {
                 output.note(
                     Look::Dim,
@@ -168,8 +170,9 @@ impl Human {
             RecordBody::InstructionsRead { .. } => {
                 output.note(Look::Dim, "  read the project's instructions")
             }
-            RecordBody::Noted { text } if self.limit.as_ref().is_some_and(|limit| text.contains(limit)) => {}
-            RecordBody::Noted { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
+            RecordBody::HintAdded { text }
+                if self.limit.as_ref().is_some_and(|limit| text.contains(limit)) => {}
+            RecordBody::HintAdded { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
             _ => {}
         }
     }
@@ -207,17 +210,17 @@ impl Human {
         if failure.code == ModelErrorCode::Cancelled {
             return;
         }
-        if !failure.partial
+        if !failure.had_output
             && std::mem::replace(&mut self.failure, failure.message.clone()) == failure.message
         {
             return output.wait(&format!("thinking (attempt {attempt} failed in the same way)"));
         }
         let what = one_line(&failure.message, 2 * SHOWN);
-        let void = if failure.partial { ", what it had said does not count" } else { "" };
+        let void = if failure.had_output { ", what it had said does not count" } else { "" };
         output.note(Look::Warning, format!("the model gave no answer (attempt {attempt}{void}): {what}"));
     }
 
-    fn tool_started(&mut self, id: &CallId, attempt: u32, at: Timestamp, output: &Output) {
+    fn tool_call_started(&mut self, id: &CallId, attempt: u32, at: Timestamp, output: &Output) {
         let Some((call, began)) = self.calls.get_mut(id) else { return };
         *began = Some(at);
         let arguments = match &call.malformed {
@@ -258,8 +261,10 @@ impl Human {
         if !answer.is_empty() && answer != self.shown && !is_limit {
             output.line(answer);
         }
-        let mut parts =
-            vec![self.work(outcome), format!("{} tokens", outcome.usage.total() + outcome.delegated.tokens)];
+        let mut parts = vec![
+            self.work(outcome),
+            format!("{} tokens", outcome.usage.total() + outcome.child_spending.tokens),
+        ];
         parts.extend(format_cost(outcome));
         parts.extend(self.format_share_of_window());
         parts.push(seconds(self.began.unwrap_or(at), at));
@@ -289,14 +294,14 @@ impl Human {
         match &delta.kind {
             DeltaKind::Thinking { text } if output.spins => self.stream.thinking(text, output),
             DeltaKind::Text { text } if output.live && output.spins => self.stream.text(text, output),
-            DeltaKind::ToolCall { name, .. } if output.spins => {
+            DeltaKind::ToolCallStarted { name, .. } if output.spins => {
                 self.stream.close_line(output);
                 output.wait(&one_line(name, SHOWN));
             }
-            DeltaKind::Progress { text, .. } => {
+            DeltaKind::ToolProgress { text, .. } => {
                 output.note(Look::Dim, format!("   {}", one_line(text, SHOWN)))
             }
-            DeltaKind::Partial { result, .. } => {
+            DeltaKind::ToolPartialResult { result, .. } => {
                 output.note(Look::Dim, format!("   {}", one_line(&result.text(), SHOWN)));
             }
             _ => {}
@@ -324,8 +329,8 @@ fn name_ending(outcome: &Outcome) -> String {
 
 /// Returns the cost of the run, if its models have prices.
 fn format_cost(outcome: &Outcome) -> Option<String> {
-    let is_known = outcome.cost.is_some() || outcome.delegated.cost > 0;
-    is_known.then(|| match outcome.spending().cost {
+    let is_known = outcome.cost_micros.is_some() || outcome.child_spending.cost_micros > 0;
+    is_known.then(|| match outcome.spending().cost_micros {
         0 => "$0".to_owned(),
         1..100 => "less than $0.0001".to_owned(),
         cost => format!("${}.{:04}", cost / 1_000_000, cost % 1_000_000 / 100),

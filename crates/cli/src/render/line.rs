@@ -1,8 +1,8 @@
 //! Formats a record as one line: sequence number, time, content.
 
 use archon::types::{
-    AgentMessage, AssistantMessage, Content, FormProblem, GoalVerdict, Message, PlanDiff, PlanRecord, Record,
-    RecordBody, SubTask, SubTaskId, TeamRecord, ToolResult,
+    AgentMessage, AssistantMessage, Content, GoalVerdict, Message, PlanDiff, PlanRecord, Record, RecordBody,
+    SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult, format_money,
 };
 
 use crate::text::one_line;
@@ -26,25 +26,27 @@ fn about(body: &RecordBody) -> String {
             let (model, provider) = (&s.config.model, &s.config.provider);
             one_line(&format!("session {}, model {model} ({provider})", s.session), SHOWN)
         }
-        RecordBody::Prompted { message, .. } => prompt_line(message),
-        RecordBody::ModelAsked { turn, attempt, request_hash, .. } => {
+        RecordBody::MessageAdded { message, .. } => prompt_line(message),
+        RecordBody::ModelCallStarted { turn, attempt, request_hash, .. } => {
             format!("turn {turn}, attempt {attempt}, request {request_hash}")
         }
-        RecordBody::ModelAnswered { message, .. } => answered(message),
-        RecordBody::ModelFailed { attempt, failure, .. } => {
+        RecordBody::ModelCallFinished { message, .. } => answered(message),
+        RecordBody::ModelCallFailed { attempt, failure, .. } => {
             format!("attempt {attempt}, {}: {}", failure.code, one_line(&failure.message, SHOWN))
         }
-        RecordBody::SteppedDown { attempt, step, code, .. } => {
+        RecordBody::FallbackSelected { attempt, fallback: step, code, .. } => {
             format!("attempt {attempt}, {code}: {}", one_line(&step.to_string(), SHOWN))
         }
-        RecordBody::CallLost { attempt, .. } => format!("attempt {attempt}"),
-        RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
-        RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
+        RecordBody::ModelCallLost { attempt, .. } => format!("attempt {attempt}"),
+        RecordBody::CancelRequested { reason } | RecordBody::LogUnavailable { reason } => {
+            one_line(reason, SHOWN)
+        }
+        RecordBody::HintAdded { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
         RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
         RecordBody::GoalChecked(verdict) => judged(verdict),
-        RecordBody::FormChecked { problems } => form(problems),
-        RecordBody::AskedBeside { question, reserved } => {
-            format!("{question:?}, at most {reserved} millionths")
+        RecordBody::OutputChecked { problems } => form(problems),
+        RecordBody::AuxiliaryCallStarted { purpose, reserved_cost_micros } => {
+            format!("{purpose:?}, at most ${}", format_money(*reserved_cost_micros))
         }
         RecordBody::Summarized(summary) => {
             format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
@@ -56,7 +58,7 @@ fn about(body: &RecordBody) -> String {
             let runs: Vec<_> = branches.iter().map(|branch| branch.run.as_str()).collect();
             one_line(&runs.join(", "), SHOWN)
         }
-        RecordBody::ParallelEnded(choice) => match choice.selected {
+        RecordBody::ParallelFinished(choice) => match choice.selected {
             Some(index) => format!("{} chose branch {index}", choice.strategy),
             None => format!("{} chose no branch", choice.strategy),
         },
@@ -84,38 +86,40 @@ fn judged(verdict: &GoalVerdict) -> String {
     one_line(&format!("{met} {}", verdict.reason), SHOWN)
 }
 
-fn form(problems: &[FormProblem]) -> String {
+fn form(problems: &[SchemaProblem]) -> String {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     match problems.is_empty() {
-        true => "the form fits".to_owned(),
+        true => "the output matches its schema".to_owned(),
         false => one_line(&problems.join("; "), SHOWN),
     }
 }
 
 fn about_call(body: &RecordBody) -> String {
     match body {
-        RecordBody::ToolRefused { call, result }
-        | RecordBody::ToolFailed { call, result, .. }
-        | RecordBody::ToolFinished { call, result } => {
+        RecordBody::ToolCallRefused { call, result }
+        | RecordBody::ToolCallFailed { call, result, .. }
+        | RecordBody::ToolCallFinished { call, result } => {
             format!("{call}  {}", came_to(result))
         }
-        RecordBody::ToolAsked { call, request } => {
+        RecordBody::ApprovalRequested { call, request } => {
             format!("{call}  {}", one_line(&request.action_summary, SHOWN))
         }
-        RecordBody::ToolAnswered { call, .. } => call.to_string(),
-        RecordBody::ToolStarted { call, attempt, effect, child_run } => {
+        RecordBody::ApprovalAnswered { call, .. } => call.to_string(),
+        RecordBody::ToolCallStarted { call, attempt, effect, child_run } => {
             let child = child_run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
             format!("{call}  attempt {attempt}, {effect:?}{child}")
         }
-        RecordBody::Granted { call, child, lease } => {
-            let cost = lease.cost.map(|cost| format!(", {cost} millionths")).unwrap_or_default();
+        RecordBody::LeaseGranted { call, child_run: child, lease } => {
+            let cost = lease.cost_micros.map(|cost| format!(", ${}", format_money(cost))).unwrap_or_default();
             format!("{call}  run {child}, {} tokens{cost}", lease.tokens)
         }
-        RecordBody::Settled { call, child, spent } => {
-            format!("{call}  run {child}, {} tokens, {} millionths", spent.tokens, spent.cost)
+        RecordBody::LeaseSettled { call, child_run: child, spent } => {
+            format!("{call}  run {child}, {} tokens, ${}", spent.tokens, format_money(spent.cost_micros))
         }
-        RecordBody::ChildBegun { call, child } => format!("{call}  run {child}"),
-        RecordBody::ToolSpawned { call, group } => format!("{call}  process group {}", group.id),
+        RecordBody::ChildRunCreated { call, child_run: child } => format!("{call}  run {child}"),
+        RecordBody::ProcessStarted { call, process_group: group } => {
+            format!("{call}  process group {}", group.id)
+        }
         _ => String::new(),
     }
 }
@@ -133,36 +137,36 @@ fn another_plan(diff: &PlanDiff) -> String {
 fn about_plan(said: &PlanRecord) -> String {
     match said {
         PlanRecord::Settings(settings) => format!("settings, {} at the same time", settings.max_concurrent),
-        PlanRecord::Given { values, memories, background } => {
+        PlanRecord::Inputs { context: values, memories, background } => {
             let background = if background.is_empty() { "" } else { ", a background" };
             format!("given, {} values, {} memories{background}", values.len(), memories.len())
         }
-        PlanRecord::Fixed { subtasks } => format!("fixed: {}", names(subtasks)),
-        PlanRecord::Asked { attempt, reason, .. } => {
+        PlanRecord::FixedPlan { subtasks } => format!("fixed: {}", names(subtasks)),
+        PlanRecord::PlanningStarted { attempt, reason, .. } => {
             let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             format!("asked, attempt {attempt}{why}")
         }
-        PlanRecord::Paid { spent, .. } => {
-            format!("paid for the plan, {} tokens, {} millionths", spent.tokens, spent.cost)
+        PlanRecord::PlanningPaid { spent, .. } => {
+            format!("paid for the plan, {} tokens, ${}", spent.tokens, format_money(spent.cost_micros))
         }
-        PlanRecord::Made { task, .. } => {
+        PlanRecord::Planned { task, .. } => {
             format!("made, {} subtasks: {}", task.subtasks.len(), names(&task.subtasks))
         }
         PlanRecord::Rejected { attempt, problems, .. } => {
             format!("rejected, attempt {attempt}: {}", problems.join("; "))
         }
-        PlanRecord::Changed { diff, .. } => another_plan(diff),
+        PlanRecord::Replanned { diff, .. } => another_plan(diff),
         PlanRecord::ReplanRequested { reason, .. } => format!("replan requested: {reason}"),
         PlanRecord::Skipped { call, reason } => format!("skipped {call}: {reason}"),
-        PlanRecord::Unfolded { call, subtasks, results } => {
+        PlanRecord::LoopExpanded { call, subtasks, results } => {
             format!("unfolded {call}, {} items: {}", results.len(), names(subtasks))
         }
-        PlanRecord::Joined { call } => format!("joined {call}"),
+        PlanRecord::LoopFinished { call } => format!("joined {call}"),
         PlanRecord::Paused { reason } => format!("paused: {reason}"),
         PlanRecord::Unpaused => "unpaused".to_owned(),
-        PlanRecord::Concluding { .. } => "concluding".to_owned(),
-        PlanRecord::NotConcluded { problem, .. } => format!("no answer: {problem}"),
-        PlanRecord::Concluded { answer, citations, .. } => {
+        PlanRecord::AnswerStarted { .. } => "concluding".to_owned(),
+        PlanRecord::AnswerFailed { problem, .. } => format!("no answer: {problem}"),
+        PlanRecord::AnswerFinished { answer, citations, .. } => {
             format!("concluded from {} subtasks: {answer}", citations.len())
         }
         _ => String::new(),
@@ -177,7 +181,7 @@ fn about_team(said: &TeamRecord) -> String {
             let lead = lead.as_ref().map(|lead| format!("; {lead} leads")).unwrap_or_default();
             format!("formed of {}{lead}", members.join(", "))
         }
-        TeamRecord::Given { agents, plan, background } => {
+        TeamRecord::Inputs { agents, plan, background } => {
             let plan =
                 plan.as_ref().map(|plan| format!(", a plan of {} subtasks", plan.len())).unwrap_or_default();
             let background = if background.is_empty() { "" } else { ", a background" };
@@ -188,26 +192,30 @@ fn about_team(said: &TeamRecord) -> String {
             format!("planned, {} subtasks: {}", ids.len(), ids.join(", "))
         }
         TeamRecord::Replanned { diff, .. } => another_plan(diff),
-        TeamRecord::NotPlanned { problem, .. } => format!("no plan: {problem}"),
+        TeamRecord::PlanningFailed { problem, .. } => format!("no plan: {problem}"),
         TeamRecord::Delegated { call, member, task, .. } => format!("{call} delegated to {member}: {task}"),
-        TeamRecord::Undeliverable { command, reason } => format!("{command:?} is nobody's: {reason}"),
-        TeamRecord::Beat { call, heard } => format!("{call} was heard at {heard}"),
-        TeamRecord::TakenBack { call, member, reason } => {
+        TeamRecord::DelegationFailed { command, reason } => format!("{command:?} is nobody's: {reason}"),
+        TeamRecord::Heartbeat { call, last_seen: heard } => format!("{call} was heard at {heard}"),
+        TeamRecord::DelegationRevoked { call, member, reason } => {
             format!("{call} taken back from {member}: {reason}")
         }
-        TeamRecord::Late { call, member, answer } => format!("{call} ignored, {member} was late: {answer}"),
-        TeamRecord::Requested { by, task, to } => format!("{by} asks {to}: {task}"),
-        TeamRecord::Waits { call, .. } => format!("{call} waits for others, who wait for a person"),
-        TeamRecord::Shared { by, key, value, .. } => format!("{by} shares {key}: {value}"),
-        TeamRecord::Conflict { conflict, key, claims } => {
+        TeamRecord::LateAnswer { call, member, answer } => {
+            format!("{call} ignored, {member} was late: {answer}")
+        }
+        TeamRecord::DelegationRequested { requester: by, task, assignee: to } => {
+            format!("{by} asks {to}: {task}")
+        }
+        TeamRecord::MemberWaiting { call, .. } => format!("{call} waits for others, who wait for a person"),
+        TeamRecord::ValueShared { writer: by, key, value, .. } => format!("{by} shares {key}: {value}"),
+        TeamRecord::ConflictFound { number: conflict, key, claims } => {
             let claims: Vec<_> =
                 claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
             format!("conflict {conflict} about {key}: {}", claims.join(", "))
         }
-        TeamRecord::Settled { conflict, value, how } => {
+        TeamRecord::ConflictResolved { number: conflict, value, resolution: how } => {
             format!("conflict {conflict} settled: {value}, {how}")
         }
-        TeamRecord::Concluded { answer } => format!("concluded: {answer}"),
+        TeamRecord::AnswerFinished { answer } => format!("concluded: {answer}"),
         _ => String::new(),
     }
 }

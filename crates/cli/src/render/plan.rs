@@ -51,8 +51,8 @@ impl PlanView {
     }
 
     /// Learns from the run of a subtask, or from its child run.
-    pub(super) fn hear(&mut self, run: &RunId, record: &Record, output: &Output) {
-        let RecordBody::ModelAnswered { message, .. } = &record.body else { return };
+    pub(super) fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
+        let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
         let is_of = |node: &&PlanNode| match &node.state {
             NodeState::Running { child: Some(child), .. } => {
                 let rest = run.as_str().strip_prefix(child.as_str());
@@ -90,13 +90,13 @@ impl PlanView {
     pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
         match &record.body {
             RecordBody::Plan(record) => self.show_record(record, output),
-            RecordBody::ToolStarted { call, attempt, .. } => {
+            RecordBody::ToolCallStarted { call, attempt, .. } => {
                 let Some(node) = self.machine.node(*call) else { return false };
                 self.began(node, *attempt, output);
             }
-            RecordBody::ToolFailed { call, result, .. }
-            | RecordBody::ToolFinished { call, result }
-            | RecordBody::ToolRefused { call, result } => {
+            RecordBody::ToolCallFailed { call, result, .. }
+            | RecordBody::ToolCallFinished { call, result }
+            | RecordBody::ToolCallRefused { call, result } => {
                 let Some(node) = self.machine.node(*call) else { return false };
                 self.ended(node, result, record.at, output);
             }
@@ -124,13 +124,13 @@ impl PlanView {
 
     fn show_record(&self, record: &PlanRecord, output: &Output) {
         match record {
-            PlanRecord::Asked { attempt, reason, .. } => {
+            PlanRecord::PlanningStarted { attempt, reason, .. } => {
                 if let (0, Some(reason)) = (attempt, reason) {
                     output.note(Look::Warning, format!("planning again: {}", one_line(reason, 2 * SHOWN)));
                 }
                 output.wait("planning");
             }
-            PlanRecord::Made { task, warnings, .. } => {
+            PlanRecord::Planned { task, warnings, .. } => {
                 output.stop_waiting();
                 output.note(Look::Dim, "the plan (* is the longest way):");
                 lines(Look::Dim, &render(task, PlanFormat::Text), output);
@@ -142,7 +142,7 @@ impl PlanView {
                     |p: &String| output.note(Look::Warning, format!("  {}", one_line(p, 4 * SHOWN)));
                 problems.iter().for_each(problem);
             }
-            PlanRecord::Changed { diff, warnings, .. } => {
+            PlanRecord::Replanned { diff, warnings, .. } => {
                 // A person may have to approve it first.
                 output.note(Look::Dim, "another plan for the rest:");
                 lines(Look::Dim, &show_diff(diff), output);
@@ -152,14 +152,14 @@ impl PlanView {
                 let id = self.name(*call);
                 output.note(Look::Dim, format!("-- {id} is skipped: {}", one_line(reason, SHOWN)));
             }
-            PlanRecord::Unfolded { call, subtasks, results } => {
+            PlanRecord::LoopExpanded { call, subtasks, results } => {
                 let (id, items) = (self.name(*call), results.len());
                 output.note(Look::Dim, format!("-- {id} has {items} items:"));
                 let mut diff = PlanDiff::default();
                 diff.add.clone_from(subtasks);
                 lines(Look::Dim, &show_diff(&diff), output);
             }
-            PlanRecord::Joined { call } => {
+            PlanRecord::LoopFinished { call } => {
                 let (id, (done, all)) = (self.name(*call), self.done());
                 output.note(Look::Plain, format!("<- {id}: its items are done ({done} of {all} done)"));
             }
@@ -167,11 +167,11 @@ impl PlanView {
                 output.note(Look::Dim, format!("paused: {}", one_line(reason, SHOWN)));
             }
             PlanRecord::Unpaused => output.note(Look::Dim, "going on"),
-            PlanRecord::Concluding { .. } => {
+            PlanRecord::AnswerStarted { .. } => {
                 self.leave(output);
                 output.wait("putting the answer together");
             }
-            PlanRecord::Concluded { citations, .. } if !citations.is_empty() => {
+            PlanRecord::AnswerFinished { citations, .. } if !citations.is_empty() => {
                 let names: Vec<_> = citations.iter().map(|c| format!("[{}]", c.subtask)).collect();
                 output.note(
                     Look::Dim,

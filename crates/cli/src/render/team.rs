@@ -4,11 +4,11 @@
 use std::{cell::Cell, collections::HashMap};
 
 use archon::{
-    orchestrator::{HandState, Job, JobState, TeamMachine},
+    orchestrator::{AssignmentState, Job, JobState, TeamMachine},
     planner::show_diff,
     types::{
-        AgentId, CallId, Content, Record, RecordBody, RunId, RunStarted, TeamRecord, Timestamp, ToolResult,
-        ToolResultStatus,
+        AgentId, CallId, Content, Record, RecordBody, RunId, RunStarted, SubTask, TeamRecord, Timestamp,
+        ToolResult, ToolResultStatus,
     },
 };
 
@@ -62,7 +62,7 @@ impl TeamView {
                 }
                 _ => {}
             },
-            RecordBody::ToolStarted { call, child_run, .. } => {
+            RecordBody::ToolCallStarted { call, child_run, .. } => {
                 self.began.insert(*call, record.at);
                 self.runs.extend(child_run.clone().map(|run| (*call, run)));
             }
@@ -72,8 +72,8 @@ impl TeamView {
     }
 
     /// Learns from the run of a member, or from its child run.
-    pub(super) fn hear(&mut self, run: &RunId, record: &Record, output: &Output) {
-        let RecordBody::ModelAnswered { message, .. } = &record.body else { return };
+    pub(super) fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
+        let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
         let is_of = |(_, child): &(&CallId, &RunId)| {
             let rest = run.as_str().strip_prefix(child.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -106,8 +106,8 @@ impl TeamView {
         }
         match &record.body {
             RecordBody::Team(record) => self.show_record(record, output),
-            RecordBody::ToolStarted { call, .. } => self.began(*call, output),
-            RecordBody::ToolFinished { call, result } => self.ended(*call, result, record.at, output),
+            RecordBody::ToolCallStarted { call, .. } => self.began(*call, output),
+            RecordBody::ToolCallFinished { call, result } => self.ended(*call, result, record.at, output),
             RecordBody::Suspended { .. } => {
                 self.leave(output);
                 return false;
@@ -133,15 +133,9 @@ impl TeamView {
             TeamRecord::Planned { task, .. } => {
                 output.stop_waiting();
                 note("the plan:".to_owned());
-                for subtask in &task.subtasks {
-                    let role =
-                        subtask.rules.role.as_ref().map(|role| format!(" [{role}]")).unwrap_or_default();
-                    let after: Vec<_> = subtask.dependencies().iter().map(|id| id.as_str()).collect();
-                    let after =
-                        if after.is_empty() { String::new() } else { format!(" <- {}", after.join(", ")) };
-                    let line = format!("{}: {}{role}{after}", subtask.id, subtask.description);
-                    output.note(Look::Dim, format!("  {}", one_line(&line, 2 * SHOWN)));
-                }
+                task.subtasks
+                    .iter()
+                    .for_each(|step| output.note(Look::Dim, format!("  {}", step_line(step))));
             }
             TeamRecord::Replanned { diff, .. } => {
                 output.stop_waiting();
@@ -149,32 +143,34 @@ impl TeamView {
                 let change = show_diff(diff);
                 change.lines().for_each(|line| note(format!("  {line}")));
             }
-            TeamRecord::NotPlanned { problem, .. } => {
+            TeamRecord::PlanningFailed { problem, .. } => {
                 output.stop_waiting();
                 warn(format!("there is no plan: {problem}"));
             }
-            TeamRecord::Undeliverable { reason, .. } => warn(format!("nobody can do it: {reason}")),
-            TeamRecord::TakenBack { call, member, reason } => {
+            TeamRecord::DelegationFailed { reason, .. } => warn(format!("nobody can do it: {reason}")),
+            TeamRecord::DelegationRevoked { call, member, reason } => {
                 warn(format!("{member} loses \"{}\": {reason}", self.task(*call)));
             }
-            TeamRecord::Late { member, answer, .. } => {
+            TeamRecord::LateAnswer { member, answer, .. } => {
                 note(format!("{member} answered too late, which does not count: {answer}"));
             }
-            TeamRecord::Requested { by, task, to } => {
-                note(format!("{} asks {to}: {task}", who(*by)));
+            TeamRecord::DelegationRequested { requester, task, assignee } => {
+                note(format!("{} asks {assignee}: {task}", who(*requester)));
             }
-            TeamRecord::Waits { call, .. } => {
+            TeamRecord::MemberWaiting { call, .. } => {
                 note(format!("{} waits until a person has answered", who(*call)));
             }
-            TeamRecord::Shared { by, key, .. } => {
-                note(format!("{} shares {key}", who(*by)));
+            TeamRecord::ValueShared { writer, key, .. } => {
+                note(format!("{} shares {key}", who(*writer)));
             }
-            TeamRecord::Conflict { key, claims, .. } => {
+            TeamRecord::ConflictFound { key, claims, .. } => {
                 let claims: Vec<_> =
                     claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
                 warn(format!("they contradict each other about {key}: {}", claims.join(", ")));
             }
-            TeamRecord::Settled { value, how, .. } => note(format!("settled: {value} ({how})")),
+            TeamRecord::ConflictResolved { value, resolution, .. } => {
+                note(format!("settled: {value} ({resolution})"))
+            }
             _ => {}
         }
     }
@@ -251,8 +247,17 @@ impl TeamView {
         let is_step = |job: &&Job| job.subtask().is_some() && job.state != JobState::Replaced;
         let subtasks = || self.machine.jobs().iter().filter(is_step);
         let answered = |job: &&Job| {
-            job.state == JobState::Done || job.hands.iter().any(|hand| hand.state == HandState::Answered)
+            job.state == JobState::Done
+                || job.hands.iter().any(|hand| hand.state == AssignmentState::Answered)
         };
         (subtasks().filter(answered).count(), subtasks().count())
     }
+}
+
+/// Returns a step of a plan as a line: its id, task and role, and the steps that it depends on.
+fn step_line(step: &SubTask) -> String {
+    let role = step.rules.role.as_ref().map(|role| format!(" [{role}]")).unwrap_or_default();
+    let after: Vec<_> = step.dependencies().iter().map(|id| id.as_str()).collect();
+    let after = if after.is_empty() { String::new() } else { format!(" <- {}", after.join(", ")) };
+    one_line(&format!("{}: {}{role}{after}", step.id, step.description), 2 * SHOWN)
 }

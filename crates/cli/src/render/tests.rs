@@ -60,8 +60,8 @@ fn started(mode: &str) -> Event {
     record(
         0,
         json!({
-            "type": "run_started", "format": 1, "kind": "loop", "run": "run_1", "session": "s", "agent": "a", "loop_id": "l",
-            "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
+            "type": "run_started", "format": 2, "kind": "loop", "run": "run_1", "session": "s", "agent": "a", "loop_id": "l",
+            "tenant": "local", "origin": {"kind": "prompt"}, "first_trigger": "user",
             "config": {"provider": "scripted", "model": "m", "tool_mode": mode},
         }),
     )
@@ -71,7 +71,7 @@ fn answered(seq: u64, command: u64, content: Value) -> Event {
     let message = json!({
         "content": content, "stop_reason": "stop", "model": "m", "provider": "scripted", "usage": {}, "timestamp": 0,
     });
-    record(seq, json!({"type": "model_answered", "command": command, "attempt": 0, "message": message}))
+    record(seq, json!({"type": "model_call_finished", "command": command, "attempt": 0, "message": message}))
 }
 
 fn finished(seq: u64, status: Value, answer: &str) -> Event {
@@ -80,8 +80,11 @@ fn finished(seq: u64, status: Value, answer: &str) -> Event {
     record(seq, body)
 }
 
-fn model_asked(seq: u64, command: u64) -> Event {
-    record(seq, json!({"type": "model_asked", "command": command, "attempt": 0, "turn": command}))
+fn model_call_started(seq: u64, command: u64) -> Event {
+    record(
+        seq,
+        json!({"type": "model_call_started", "command": command, "attempt": 0, "turn": command, "request_hash": ""}),
+    )
 }
 
 /// A thought, a call that works, one that is refused, and an answer.
@@ -90,12 +93,12 @@ fn a_run() -> Vec<Event> {
     let id = |index: u32| json!({"command": 0, "index": index});
     vec![
         started("native"),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         delta(0, DeltaKind::Thinking { text: "It is a ".into() }),
         delta(0, DeltaKind::Thinking { text: "percentage.".into() }),
         text(0, "I will "),
         text(0, "calculate."),
-        delta(0, DeltaKind::ToolCall { index: 0, id: "c1".into(), name: "calculator".into() }),
+        delta(0, DeltaKind::ToolCallStarted { index: 0, id: "c1".into(), name: "calculator".into() }),
         answered(
             2,
             0,
@@ -106,21 +109,21 @@ fn a_run() -> Vec<Event> {
                 call("c2", "send_\u{1b}[31mmail", json!({"to": "x".repeat(300)})),
             ]),
         ),
-        record(3, json!({"type": "tool_started", "call": id(0), "attempt": 0, "effect": "read_only"})),
+        record(3, json!({"type": "tool_call_started", "call": id(0), "attempt": 0, "effect": "read_only"})),
         record(
             30,
             json!({
-                "type": "tool_finished", "call": id(0), "result": {"content": [{"type": "text", "text": "30"}]},
+                "type": "tool_call_finished", "call": id(0), "result": {"content": [{"type": "text", "text": "30"}]},
             }),
         ),
         record(
             31,
             json!({
-                "type": "tool_refused", "call": id(1),
+                "type": "tool_call_refused", "call": id(1),
                 "result": {"status": "error", "content": [{"type": "text", "text": "Error: no such tool\nTools: calculator"}]},
             }),
         ),
-        model_asked(32, 1),
+        model_call_started(32, 1),
         text(1, "15% of 200 "),
         text(1, "is **30**."),
         answered(60, 1, json!([{"type": "text", "text": "15% of 200 is **30**."}])),
@@ -175,8 +178,8 @@ fn for_programs_every_event_is_a_line_of_json() {
         false,
         &a_run()[..4],
         expect![[r#"
-        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":1,"kind":"loop","run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"max_depth":1,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
-        1|{"run_id":"run_1","seq":1,"at":1767225600040,"type":"model_asked","command":0,"attempt":0,"turn":0}
+        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":2,"kind":"loop","run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_trigger":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"max_depth":1,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
+        1|{"run_id":"run_1","seq":1,"at":1767225600040,"type":"model_call_started","command":0,"attempt":0,"turn":0,"request_hash":""}
         1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"It is a "}
         1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"percentage."}
     "#]],
@@ -187,7 +190,7 @@ fn for_programs_every_event_is_a_line_of_json() {
 fn in_text_mode_the_answer_begins_at_its_mark() {
     let events = [
         started("text"),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         text(0, "Thought: easy.\nFinal"),
         text(0, " Ans"),
         text(0, "wer: "),
@@ -215,13 +218,13 @@ fn human_renders_failures_limits_and_cancels() {
     let cancelled = json!({"code": "cancelled", "message": "cancelled", "retryable": false});
     let events = [
         started("native"),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         text(0, "half an ans"),
-        record(2, json!({"type": "model_failed", "command": 0, "attempt": 0, "failure": failure})),
-        record(3, json!({"type": "noted", "text": "Say it shorter."})),
+        record(2, json!({"type": "model_call_failed", "command": 0, "attempt": 0, "failure": failure})),
+        record(3, json!({"type": "hint_added", "text": "Say it shorter."})),
         record(4, json!({"type": "limit_reached", "limit": "turns", "max": 2})),
         record(5, json!({"type": "cancel_requested", "reason": "Ctrl-C"})),
-        record(6, json!({"type": "model_failed", "command": 0, "attempt": 1, "failure": cancelled})),
+        record(6, json!({"type": "model_call_failed", "command": 0, "attempt": 1, "failure": cancelled})),
         finished(7, json!({"status": "cancelled"}), ""),
         record(8, json!({"type": "resumed"})),
         finished(9, json!({"status": "limit", "detail": {"limit": "turns", "max": 2}}), "So far: 30"),
@@ -280,14 +283,14 @@ fn human_child_run_shows_its_call_and_its_end() {
     let result = json!({"content": [{"type": "text", "text": "2,102,650"}], "child_run": "run_1.0-0"});
     let mut events = vec![
         started("native"),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         answered(2, 0, json!([call])),
-        record(3, json!({"type": "tool_started", "call": id, "attempt": 0, "effect": "idempotent"})),
+        record(3, json!({"type": "tool_call_started", "call": id, "attempt": 0, "effect": "idempotent"})),
     ];
     events.extend(a_run().into_iter().map(of_child));
     events.extend([
-        record(63, json!({"type": "tool_finished", "call": id, "result": result})),
-        model_asked(64, 1),
+        record(63, json!({"type": "tool_call_finished", "call": id, "result": result})),
+        model_call_started(64, 1),
         answered(65, 1, json!([{"type": "text", "text": "About two million."}])),
         finished(66, json!({"status": "finished"}), "About two million."),
     ]);
@@ -322,25 +325,34 @@ fn a_plan() -> Vec<Event> {
     vec![
         started("native"),
         plan(1, PlanRecord::Settings(PlanSettings::default())),
-        body(2, RecordBody::Prompted { message, source: PromptSource::Prompt }),
-        plan(3, PlanRecord::Asked { command, attempt, reason: None }),
-        plan(4, PlanRecord::Made { command, task, warnings }),
-        record(5, json!({"type": "tool_started", "call": id(1, 0), "attempt": 0, "effect": "read_only"})),
+        body(2, RecordBody::MessageAdded { message, source: PromptSource::Prompt }),
+        plan(3, PlanRecord::PlanningStarted { command, attempt, reason: None }),
+        plan(4, PlanRecord::Planned { command, task, warnings }),
+        record(
+            5,
+            json!({"type": "tool_call_started", "call": id(1, 0), "attempt": 0, "effect": "read_only"}),
+        ),
         record(
             6,
-            json!({"type": "tool_finished", "call": id(1, 0), "result": {"content": [{"type": "text", "text": "4"}]}}),
+            json!({"type": "tool_call_finished", "call": id(1, 0), "result": {"content": [{"type": "text", "text": "4"}]}}),
         ),
-        record(7, json!({"type": "tool_started", "call": id(2, 0), "attempt": 0, "effect": "idempotent"})),
+        record(
+            7,
+            json!({"type": "tool_call_started", "call": id(2, 0), "attempt": 0, "effect": "idempotent"}),
+        ),
         record(
             57,
-            json!({"type": "tool_finished", "call": id(2, 0), "result": result("it broke", "error", 12)}),
+            json!({"type": "tool_call_finished", "call": id(2, 0), "result": result("it broke", "error", 12)}),
         ),
-        record(58, json!({"type": "tool_started", "call": id(2, 1), "attempt": 0, "effect": "idempotent"})),
+        record(
+            58,
+            json!({"type": "tool_call_started", "call": id(2, 1), "attempt": 0, "effect": "idempotent"}),
+        ),
         record(
             59,
-            json!({"type": "tool_finished", "call": id(2, 1), "result": result("It is 4.", "success", 34)}),
+            json!({"type": "tool_call_finished", "call": id(2, 1), "result": result("It is 4.", "success", 34)}),
         ),
-        plan(60, PlanRecord::Concluding { command: CommandId(3) }),
+        plan(60, PlanRecord::AnswerStarted { command: CommandId(3) }),
         finished(61, json!({"status": "finished"}), "It is 4."),
     ]
 }
@@ -349,14 +361,17 @@ fn a_plan() -> Vec<Event> {
 fn human_same_failure_again_is_shown_once() {
     let failure = json!({"code": "network", "message": "the line is dead", "retryable": true});
     let failed = |seq: u64, attempt: u32| {
-        record(seq, json!({"type": "model_failed", "command": 0, "attempt": attempt, "failure": failure}))
+        record(
+            seq,
+            json!({"type": "model_call_failed", "command": 0, "attempt": attempt, "failure": failure}),
+        )
     };
     check(
         false,
         false,
         &[
             started("native"),
-            model_asked(1, 0),
+            model_call_started(1, 0),
             failed(2, 0),
             failed(3, 1),
             failed(4, 2),
@@ -379,10 +394,10 @@ fn human_resumed_run_notes_that_the_answer_is_repeated() {
         false,
         &[
             started("native"),
-            model_asked(1, 0),
-            record(2, json!({"type": "model_failed", "command": 0, "attempt": 0, "failure": failure})),
+            model_call_started(1, 0),
+            record(2, json!({"type": "model_call_failed", "command": 0, "attempt": 0, "failure": failure})),
             record(3, json!({"type": "resumed"})),
-            model_asked(4, 1),
+            model_call_started(4, 1),
             answered(5, 1, whole),
             record(6, json!({"type": "resumed"})),
         ],
@@ -402,7 +417,7 @@ fn human_last_line_has_a_known_cost() {
         let log = Arc::new(Mutex::new(String::new()));
         let output = Output::to(Box::new(Marked("1|", log.clone())), Box::new(Marked("2|", log.clone())));
         let mut renderer = renderer(false);
-        let status = json!({"status": "finished", "cost": cost});
+        let status = json!({"status": "finished", "cost_micros": cost});
         for event in [started("native"), finished(1, status, "30")] {
             renderer.event(&event, &output);
         }
@@ -470,17 +485,17 @@ fn a_loop() -> Vec<Event> {
     let started_call = |seq, command: u32| {
         record(
             seq,
-            json!({"type": "tool_started", "call": {"command": command, "index": 0}, "attempt": 0, "effect": "read_only"}),
+            json!({"type": "tool_call_started", "call": {"command": command, "index": 0}, "attempt": 0, "effect": "read_only"}),
         )
     };
     let done = |seq, command: u32, text: &str| {
         let result = json!({"content": [{"type": "text", "text": text}]});
         record(
             seq,
-            json!({"type": "tool_finished", "call": {"command": command, "index": 0}, "result": result}),
+            json!({"type": "tool_call_finished", "call": {"command": command, "index": 0}, "result": result}),
         )
     };
-    let unfolded = PlanRecord::Unfolded {
+    let unfolded = PlanRecord::LoopExpanded {
         call: call(2),
         subtasks: vec![item("pages_1"), item("pages_2")],
         results: vec![vec!["pages_1".into()], vec!["pages_2".into()]],
@@ -488,8 +503,8 @@ fn a_loop() -> Vec<Event> {
     vec![
         started("native"),
         plan(1, PlanRecord::Settings(PlanSettings::default())),
-        body(2, RecordBody::Prompted { message, source: PromptSource::Prompt }),
-        plan(3, PlanRecord::Made { command: CommandId(0), task, warnings: vec![] }),
+        body(2, RecordBody::MessageAdded { message, source: PromptSource::Prompt }),
+        plan(3, PlanRecord::Planned { command: CommandId(0), task, warnings: vec![] }),
         started_call(4, 1),
         done(5, 1, "[\"a\", \"b\"]"),
         plan(6, unfolded),
@@ -497,7 +512,7 @@ fn a_loop() -> Vec<Event> {
         done(8, 3, "A"),
         started_call(9, 4),
         done(10, 4, "B"),
-        plan(11, PlanRecord::Joined { call: call(2) }),
+        plan(11, PlanRecord::LoopFinished { call: call(2) }),
     ]
 }
 

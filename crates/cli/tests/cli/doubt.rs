@@ -33,7 +33,7 @@ fn place(server: &MockServer) -> Place {
 async fn cut_off(place: &Place, line: &str, signal: Signal) -> String {
     let mut child = place.command(line, &["Pay Ann."]).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    while !lines.next_line().await.expect("a line").expect("it goes on").contains("tool_spawned") {}
+    while !lines.next_line().await.expect("a line").expect("it goes on").contains("process_started") {}
     let pid = i32::try_from(child.id().expect("it runs")).expect("a pid");
     kill_process(Pid::from_raw(pid).expect("a process id"), signal).expect("the signal is sent");
     let ended = child.wait_with_output().await.expect("it ends");

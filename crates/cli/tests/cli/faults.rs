@@ -134,7 +134,8 @@ pub(crate) fn told_as_done(server: &MockServer) -> BTreeMap<String, bool> {
 fn finished_calls(place: &Place) -> usize {
     let logs = std::fs::read_dir(place.data().join("runs")).unwrap().flatten().map(|entry| entry.path());
     let texts = logs.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
-    let is_done = |line: &&str| line.contains("\"type\":\"tool_finished\"") && line.contains("(no output)");
+    let is_done =
+        |line: &&str| line.contains("\"type\":\"tool_call_finished\"") && line.contains("(no output)");
     texts.map(|path| std::fs::read_to_string(path).unwrap().lines().filter(is_done).count()).sum()
 }
 

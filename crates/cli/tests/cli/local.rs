@@ -104,16 +104,16 @@ async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
         .await;
     let lines = ran.json();
     let of = |kind: &str| lines.iter().filter(|l| l["type"] == kind).cloned().collect::<Vec<Value>>();
-    assert!(!of("model_answered").is_empty(), "{ran:?}");
-    let engine = of("model_answered")[0]["message"]["engine"].as_str().unwrap_or_default().to_owned();
+    assert!(!of("model_call_finished").is_empty(), "{ran:?}");
+    let engine = of("model_call_finished")[0]["message"]["engine"].as_str().unwrap_or_default().to_owned();
     assert!(engine.starts_with("llama.cpp ") && engine.ends_with(", 1 thread"), "{ran:?}");
-    assert!(of("tool_refused").is_empty(), "{ran:?}");
-    let calls: Vec<Value> = of("model_answered")
+    assert!(of("tool_call_refused").is_empty(), "{ran:?}");
+    let calls: Vec<Value> = of("model_call_finished")
         .iter()
         .flat_map(|l| l["message"]["content"].as_array().cloned().unwrap_or_default())
         .filter(|content| content["type"] == "toolCall")
         .collect();
-    assert_eq!(calls.len(), of("tool_finished").len(), "{ran:?}");
+    assert_eq!(calls.len(), of("tool_call_finished").len(), "{ran:?}");
     assert!(matches!(ran.code, Some(0 | 4)), "{ran:?}");
 }
 

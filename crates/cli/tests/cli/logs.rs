@@ -47,8 +47,8 @@ async fn replay_needs_no_model_and_names_the_altered_record() {
         .map(|record| (**record).clone())
         .collect();
     let at =
-        records.iter().position(|r| matches!(r.body, RecordBody::ToolFinished { .. })).expect("a result");
-    if let RecordBody::ToolFinished { result, .. } = &mut records[at].body {
+        records.iter().position(|r| matches!(r.body, RecordBody::ToolCallFinished { .. })).expect("a result");
+    if let RecordBody::ToolCallFinished { result, .. } = &mut records[at].body {
         *result = ToolResult::success("31").into();
     }
     let mut copy = journal.open(&RunId::new("copy"), OpenMode::Create).await.expect("a new run");
@@ -59,7 +59,10 @@ async fn replay_needs_no_model_and_names_the_altered_record() {
     assert_eq!(differs.code, Some(1), "{differs:?}");
     let lines: Vec<_> = differs.out.lines().collect();
     assert_eq!(lines[0], format!("differs at record {}", at + 1));
-    assert!(lines[1].contains("expected  model_asked") && lines[2].contains("found     model_asked"));
+    assert!(
+        lines[1].contains("expected  model_call_started")
+            && lines[2].contains("found     model_call_started")
+    );
     assert_ne!(lines[1].split("request").last(), lines[2].split("request").last());
     let json = place.archon("replay --json", &["copy"]).await;
     assert_eq!((json.code, &json.json()[0]["record"]), (Some(1), &Value::from(at + 1)), "{json:?}");
@@ -95,13 +98,13 @@ async fn the_log_is_one_record_a_line() {
     let kinds: Vec<_> = lines.iter().map(|l| l["type"].as_str().expect("a type")).collect();
     let expected = [
         "run_started",
-        "prompted",
-        "model_asked",
-        "model_answered",
-        "tool_started",
-        "tool_finished",
-        "model_asked",
-        "model_answered",
+        "message_added",
+        "model_call_started",
+        "model_call_finished",
+        "tool_call_started",
+        "tool_call_finished",
+        "model_call_started",
+        "model_call_finished",
         "run_finished",
     ];
     assert_eq!(kinds, expected);

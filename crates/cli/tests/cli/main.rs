@@ -23,7 +23,6 @@ mod doubt;
 mod exits;
 #[cfg(target_os = "linux")]
 mod faults;
-mod forms;
 #[cfg(target_os = "linux")]
 mod frozen;
 #[cfg(target_os = "linux")]
@@ -49,6 +48,7 @@ mod screen;
 mod services;
 mod settings;
 mod setup;
+mod structured_output;
 mod tapes;
 mod teams;
 mod terminal;

@@ -300,7 +300,7 @@ async fn a_plan_that_is_rejected_is_never_begun() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     let events = place.archon("runs events", &[&run]).await;
     assert!(events.out.contains("the plan was not approved: too dear"), "{events:?}");
-    assert!(!events.out.contains("tool_started"), "{events:?}");
+    assert!(!events.out.contains("tool_call_started"), "{events:?}");
     place.archon("plan approve", &[&run]).await.check_refused(2, "asks nothing", "archon plan show");
 }
 
@@ -358,7 +358,7 @@ async fn plan_whose_step_failed_asks_a_person_and_goes_on_with_the_reply() {
     let ran = place.archon("plan --execute", &used).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let listed = place.archon("approvals list --json", &[]).await.json();
-    assert_eq!(listed[0]["kind"], "failed", "{listed:?}");
+    assert_eq!(listed[0]["kind"], "failed_step", "{listed:?}");
     assert!(
         listed[0]["action_summary"].as_str().expect("a text").starts_with("Step 'sum' failed: "),
         "{listed:?}"

@@ -31,7 +31,7 @@ async fn run_max_cost_of_a_model_that_the_settings_describe_is_counted_with_its_
     let ran = place.archon("run --max-cost 0.5 --json", &["hi"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     // 1000 tokens at 2 dollars and 100 at 10.50 for a million of them.
-    assert!(ran.out.contains("\"cost\":3050"), "{ran:?}");
+    assert!(ran.out.contains("\"cost_micros\":3050"), "{ran:?}");
     assert!(ran.out.contains("\"max_context_tokens\":54321"), "{ran:?}");
     set(&place, &format!("[models.{name:?}]\ninput = 2000000\noutput = 0\n"));
     let ran = place.archon("run --max-cost 0.5", &["1 + 1?"]).await;

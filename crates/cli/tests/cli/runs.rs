@@ -128,7 +128,7 @@ async fn a_killed_run_is_resumed_and_asks_the_model_again() {
     let resumed = place.archon("resume --json", &[run]).await;
     let kinds: Vec<_> = resumed.json().iter().map(|l| l["type"].clone()).collect();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(kinds.contains(&"resumed".into()) && kinds.contains(&"call_lost".into()), "{kinds:?}");
+    assert!(kinds.contains(&"resumed".into()) && kinds.contains(&"model_call_lost".into()), "{kinds:?}");
     assert_eq!(server.requests()[0].body, server.requests()[1].body);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_code::{CodeExecutor, Error};
+use archon_code::{CodeExecutor, CodeSetupError};
 use archon_types::{Effect, Json, Tool, ToolAnnotations, ToolResult, ToolSpec};
 use serde_json::json;
 
@@ -207,9 +207,9 @@ fn tools_that_cannot_be_functions_are_refused() {
     assert_eq!(with(&["a", "b"], &["a", "a", "b"]), Ok(()));
     let unknown = with(&["a", "b"], &["c"]).unwrap_err();
     assert_eq!(unknown.to_string(), "there is no tool 'c' in the toolbox; it has: a, b");
-    assert!(matches!(with(&["a.b", "a-b"], &["a.b", "a-b"]), Err(Error::SameFunction { .. })));
+    assert!(matches!(with(&["a.b", "a-b"], &["a.b", "a-b"]), Err(CodeSetupError::SameFunction { .. })));
     for word in ["class", "print", "let", "console"] {
-        assert!(matches!(with(&[word], &[word]), Err(Error::Reserved { .. })), "{word}");
+        assert!(matches!(with(&[word], &[word]), Err(CodeSetupError::Reserved { .. })), "{word}");
     }
 }
 

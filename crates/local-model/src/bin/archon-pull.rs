@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use archon_local_model::{
-    LocalModelError, Model, Prebuilt, Progress, PullOptions, find, prebuilt, pull, pull_engine,
+    LocalModelError, Model, Prebuilt, PullOptions, PullProgress, find, prebuilt, pull, pull_engine,
 };
 use serde_json::{Value, json};
 
@@ -78,19 +78,19 @@ impl Told {
         Self { name, licence, last: None }
     }
 
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: PullProgress) {
         match progress {
-            Progress::Fetched { bytes, of } => {
+            PullProgress::Fetched { bytes, of } => {
                 if of != Some(bytes) && self.last.is_some_and(|last| last.elapsed() < Self::EVERY) {
                     return;
                 }
                 self.last = Some(Instant::now());
                 say(&json!({"fetching": self.name, "bytes": bytes, "of": of}));
             }
-            Progress::Terms { path, .. } => {
+            PullProgress::Terms { path, .. } => {
                 say(&json!({"terms": self.name, "licence": self.licence, "kept": path}));
             }
-            Progress::Checking => say(&json!({"checking": self.name})),
+            PullProgress::Checking => say(&json!({"checking": self.name})),
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use archon_types::CancellationToken;
 use super::prompt_cache::PromptCache;
 use super::{Beginning, End, Evidence, Generation, Job, Loaded, Prompt, Step};
 use crate::copying::Copying;
-use crate::engine_options::EngineOptions;
+use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 use crate::llama::{Context, ContextOptions, Outcomes};
 use crate::matcher::Matcher;
@@ -20,7 +20,7 @@ use crate::vocabulary::Token;
 /// Runs the engine's thread.
 pub(super) fn run(
     model: &Loaded,
-    options: &EngineOptions,
+    options: &LocalEngineOptions,
     cache: Option<PromptCache>,
     queue: &mpsc::Receiver<Job>,
     ready: &mpsc::Sender<Result<(), LocalModelError>>,
@@ -75,7 +75,7 @@ struct AnswerProgress {
 }
 
 impl AnswerProgress {
-    fn left(&self) -> usize {
+    fn remaining_tokens(&self) -> usize {
         self.limit.saturating_sub(self.tokens)
     }
 }
@@ -125,7 +125,7 @@ impl Worker<'_> {
             if stop(job)() {
                 return Ok(End::Cancelled);
             }
-            if said.left() == 0 {
+            if said.remaining_tokens() == 0 {
                 let is_whole = job.matcher.as_ref().is_some_and(Matcher::may_end);
                 return Ok(if is_whole { End::Complete } else { End::Length });
             }
@@ -150,7 +150,7 @@ impl Worker<'_> {
                 self.say(&end, job, said)?;
                 return Ok(End::Complete);
             }
-            if tokens.len() > said.left() {
+            if tokens.len() > said.remaining_tokens() {
                 return Ok(End::Length);
             }
             if pass_on(&bytes, tokens.len(), job, said) {
@@ -174,7 +174,7 @@ impl Worker<'_> {
         if !after.advance(bytes) {
             return None;
         }
-        let left = said.left();
+        let left = said.remaining_tokens();
         let fits = left.checked_sub(tokens).is_some_and(|left| {
             // A token is at least one byte, so in most cases no end need be tokenized.
             after.shortest_end().is_some_and(|bytes| bytes <= left as u64) || self.end(&after, left).is_some()
@@ -197,11 +197,13 @@ impl Worker<'_> {
     ) -> Result<Option<End>, LocalModelError> {
         let Some(matcher) = &job.matcher else { return Ok(Some(End::Length)) };
         let mut closed = matcher.clone();
-        if closed.advance(b"\"") && (closed.may_end() || self.end(&closed, said.left() - 1).is_some()) {
+        if closed.advance(b"\"")
+            && (closed.may_end() || self.end(&closed, said.remaining_tokens() - 1).is_some())
+        {
             let is_over = self.say(b"\"", job, said)?;
             return Ok(is_over.then_some(End::Complete));
         }
-        let Some(end) = self.end(matcher, said.left()) else { return Ok(Some(End::Length)) };
+        let Some(end) = self.end(matcher, said.remaining_tokens()) else { return Ok(Some(End::Length)) };
         self.say(&end, job, said)?;
         Ok(Some(End::Complete))
     }

@@ -4,7 +4,7 @@
 use std::env::consts::{ARCH, OS};
 
 use super::functions::Functions;
-use crate::engine_options::EngineOptions;
+use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 
 /// A library that never exists.
@@ -12,7 +12,7 @@ pub(crate) enum Library {}
 
 impl Library {
     /// Returns the error that there is no engine for this platform.
-    pub(crate) fn open(_: &EngineOptions) -> Result<&'static Self, LocalModelError> {
+    pub(crate) fn open(_: &LocalEngineOptions) -> Result<&'static Self, LocalModelError> {
         Err(LocalModelError::EngineUnfit {
             why: format!("none is built for {OS} on {ARCH} with this C library"),
         })

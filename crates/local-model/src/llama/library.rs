@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::functions::Functions;
 use super::{silent, text};
-use crate::engine_options::EngineOptions;
+use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 use crate::prebuilt::{KERNEL_PREFIX, KERNEL_SUFFIX, Pinned, Prebuilt, hex, prebuilt};
 
@@ -53,7 +53,7 @@ impl Library {
     /// # Errors
     /// If a file is missing, altered or of another version, if a function is missing, or if the system or
     /// the processor cannot run it.
-    pub(crate) fn open(options: &EngineOptions) -> Result<&'static Self, LocalModelError> {
+    pub(crate) fn open(options: &LocalEngineOptions) -> Result<&'static Self, LocalModelError> {
         static OPENED: Mutex<Option<&'static Library>> = Mutex::new(None);
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let library = match *opened {

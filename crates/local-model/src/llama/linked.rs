@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::functions::Functions;
 use super::{silent, text};
-use crate::engine_options::EngineOptions;
+use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 
 /// The started llama.cpp.
@@ -16,7 +16,7 @@ pub(crate) struct Library {
 impl Library {
     /// Starts the library, once per process. Folder and kernel of the options are not used.
     #[allow(clippy::unnecessary_wraps, reason = "the prebuilt library can fail to open")]
-    pub(crate) fn open(_: &EngineOptions) -> Result<&'static Self, LocalModelError> {
+    pub(crate) fn open(_: &LocalEngineOptions) -> Result<&'static Self, LocalModelError> {
         static STARTED: OnceLock<Library> = OnceLock::new();
         Ok(STARTED.get_or_init(|| {
             let functions = Functions::linked();

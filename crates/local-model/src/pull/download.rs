@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use reqwest::{Client, Response, StatusCode, Url, header};
 use sha2::{Digest, Sha256};
 
-use super::{Progress, blocking, part_of};
+use super::{PullProgress, blocking, part_of};
 use crate::error::LocalModelError;
 use crate::prebuilt::hex;
 
@@ -30,7 +30,7 @@ pub(super) async fn download(
     url: Url,
     path: &Path,
     expected: &Expected,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(PullProgress),
 ) -> Result<(), LocalModelError> {
     let part = part_of(path);
     let host = url.host_str().unwrap_or("the server").to_owned();
@@ -65,7 +65,7 @@ pub(super) async fn download(
             hash.update(&bytes);
             size += bytes.len() as u64;
             if expected.of.is_some() {
-                progress(Progress::Fetched { bytes: expected.before + size, of: expected.of });
+                progress(PullProgress::Fetched { bytes: expected.before + size, of: expected.of });
             }
         }
         file.sync_all().map_err(|e| LocalModelError::write(&part, Some(&part), e))?;

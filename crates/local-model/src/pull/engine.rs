@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tar::Archive;
 
 use super::download::{self, Expected};
-use super::{Progress, PullOptions, blocking, client, lock, npm};
+use super::{PullOptions, PullProgress, blocking, client, lock, npm};
 use crate::error::LocalModelError;
 use crate::prebuilt::{LICENCE, Pinned, Prebuilt, hex};
 
@@ -29,7 +29,7 @@ pub async fn pull_engine(
     prebuilt: &'static Prebuilt,
     directory: &Path,
     options: &PullOptions,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(PullProgress),
 ) -> Result<PathBuf, LocalModelError> {
     let folder = engine_path(directory, prebuilt);
     let there = folder.clone();
@@ -51,7 +51,7 @@ pub async fn pull_engine(
     if !package.is_file() {
         download::download(&client(options)?, url, &package, &expected, &mut progress).await?;
     }
-    progress(Progress::Checking);
+    progress(PullProgress::Checking);
     let (unpacked, target) = (parts.join("unpacked"), folder.clone());
     blocking(move || {
         unpack(prebuilt, &package, &unpacked).inspect_err(|error| {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_mcp::{McpServers, MemoryPins, ServerState};
+use archon_mcp::{InMemoryPins, McpServers, ServerState};
 
 use crate::support::{call, options, options_with, server, tool, until, within};
 
@@ -20,7 +20,7 @@ fn twenty() -> Vec<(String, archon_mcp::McpServer)> {
 
 #[tokio::test]
 async fn five_of_twenty_servers_that_never_answer_delay_no_prompt() {
-    let pins = Arc::new(MemoryPins::default());
+    let pins = Arc::new(InMemoryPins::default());
     let servers = McpServers::start(twenty(), &options_with(pins.clone())).unwrap();
     for n in (0..20).filter(|n| n % 4 != 0) {
         until(&servers, &format!("s{n}"), |status| status.state == ServerState::Ready).await;

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_mcp::{McpOptions, McpServer, McpServers, MemoryPins, Pins, ServerState, ServerStatus, Timeouts};
+use archon_mcp::{
+    InMemoryPins, McpOptions, McpServer, McpServers, McpTimeouts, Pins, ServerState, ServerStatus,
+};
 use archon_testkit::SeededIds;
 use archon_types::{BoxFuture, Clock, Context, Json, Progress, Timestamp, Tool, ToolContext, ToolResult};
 
@@ -43,7 +45,7 @@ pub(crate) fn program() -> String {
 }
 
 pub(crate) fn server(behaviour: &str) -> McpServer {
-    let mut timeouts = Timeouts::default();
+    let mut timeouts = McpTimeouts::default();
     timeouts.close = Duration::from_millis(100);
     McpServer::stdio(program(), [behaviour]).with_timeouts(timeouts)
 }
@@ -57,7 +59,7 @@ pub(crate) fn within(mut server: McpServer, limit: Duration) -> McpServer {
 }
 
 pub(crate) fn options() -> McpOptions {
-    options_with(Arc::new(MemoryPins::default()))
+    options_with(Arc::new(InMemoryPins::default()))
 }
 
 pub(crate) fn options_with(pins: Arc<dyn Pins>) -> McpOptions {

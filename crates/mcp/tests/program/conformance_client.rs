@@ -10,7 +10,7 @@ use std::{
 };
 
 use archon_mcp::{
-    Login, McpOptions, McpServer, McpServers, MemoryPins, Phase, ServerState, SignIn, TokenStore,
+    InMemoryPins, Login, McpOptions, McpServer, McpServers, Phase, ServerState, SignIn, TokenStore,
 };
 use archon_testkit::SeededIds;
 use archon_types::{
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
         server = server.with_sign_in(sign_in(&scenario, &given));
     }
     let store: Arc<dyn CredentialStore> = Arc::new(Tokens::default());
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(MemoryPins::default()))
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()))
         .with_tokens(TokenStore::new(store, TenantId::from("suite")));
     for _ in 0..LOGINS {
         if called_all(&server, &options, &given).await? {

@@ -8,7 +8,7 @@ use std::{
 use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 
 use super::Learnt;
-use crate::fact::{Fact, object_of, rewritten, said_again, was_said_again};
+use crate::fact::{Fact, object_of, restated, rewritten, was_said_again};
 
 /// The facts of one key, and the names of those that differ from what is stored.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Timeline {
     pub(super) fn learn(&mut self, new: MemoryEntry, fact: &Fact, now: Timestamp) -> Learnt {
         let start = new.valid_from.unwrap_or(now);
         if let Some(at) = known(&self.entries, &new, start) {
-            if let Some(entry) = said_again(&self.entries[at], fact, start) {
+            if let Some(entry) = restated(&self.entries[at], fact, start) {
                 self.changed.insert(name(&entry));
                 self.entries[at] = entry;
             }

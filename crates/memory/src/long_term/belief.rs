@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::{Candidate, Collection, MemoryEntry, Timestamp, Trust};
 
-use crate::{fact::line_of, rank::Ranked, words::said_plainly};
+use crate::{fact::line_of, rank::Ranked, words::normalized_words};
 
 /// Hits with at least this share of the best hit's relevance count as similarly relevant.
 const NEARLY: f32 = 0.9;
@@ -21,19 +21,19 @@ pub(super) fn chosen(
     limit: usize,
 ) -> Vec<Ranked> {
     let mut hits = hits.to_vec();
-    most_believed_of_each_key(&mut hits, candidates);
-    let mut hits = most_believed_of_each_text(&hits, candidates);
+    most_trusted_of_each_key(&mut hits, candidates);
+    let mut hits = most_trusted_of_each_text(&hits, candidates);
     // A fact that replaced an equal text may now rank before the fact of its key that counts.
-    most_believed_of_each_key(&mut hits, candidates);
+    most_trusted_of_each_key(&mut hits, candidates);
     hits.retain(|hit| threshold.is_none_or(|least| hit.relevance >= least));
-    believed_first(&mut hits, candidates);
+    trusted_first(&mut hits, candidates);
     hits.truncate(limit);
     hits
 }
 
 /// Reorders the facts of one key and collection among their places: the fact that counts gets the first place
 /// and the greatest relevance, so that no fact is returned without the one that contradicts it.
-fn most_believed_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
+fn most_trusted_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
     for (place, hit) in hits.iter().enumerate() {
         if let Some(line) = line_of(&candidates[hit.item].entry) {
@@ -58,12 +58,12 @@ pub(super) fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
 
 /// Keeps one of the hits with the same text, at the place of the first: the one with the highest trust level.
 /// Otherwise a copy on some page would hide where the text is from.
-fn most_believed_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<Ranked> {
+fn most_trusted_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<Ranked> {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut kept: Vec<Ranked> = Vec::new();
     for hit in hits {
-        let place = *places.entry(said_plainly(&entry(hit).content)).or_insert(kept.len());
+        let place = *places.entry(normalized_words(&entry(hit).content)).or_insert(kept.len());
         let Some(first) = kept.get_mut(place) else {
             kept.push(*hit);
             continue;
@@ -78,7 +78,7 @@ fn most_believed_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<
 
 /// Among the hits that are nearly as relevant as the best, moves untrusted ones to the last places. Apart
 /// from that the order stays.
-fn believed_first(hits: &mut [Ranked], candidates: &[Candidate]) {
+fn trusted_first(hits: &mut [Ranked], candidates: &[Candidate]) {
     let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
     let places: Vec<usize> =
         (0..hits.len()).filter(|place| hits[*place].relevance >= best * NEARLY).collect();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use archon_types::{Candidate, MemoryEntry, Timestamp};
 
 use super::{Analyzer, Calibration, Question, Weights, lexical::Counts};
-use crate::words::said_plainly;
+use crate::words::normalized_words;
 
 /// A memory to rank. A store's [`Candidate`] becomes an item by `From`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +96,7 @@ impl Ranking {
     /// that differ in a `not` or a number. Trust levels are not considered here.
     pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
         let mut said = HashSet::new();
-        let first = self.hits.iter().filter(|hit| said.insert(said_plainly(items[hit.item].text)));
+        let first = self.hits.iter().filter(|hit| said.insert(normalized_words(items[hit.item].text)));
         first.take(limit).copied().collect()
     }
 }
@@ -148,7 +148,7 @@ impl Ranker {
                 item,
                 score: around[item]
                     + self.weights.session * sessions[item]
-                    + self.beside(question, &items[item]),
+                    + self.secondary_score(question, &items[item]),
                 relevance: self.calibration.relevance(coverage[item], items[item].cosine),
             })
             .collect();
@@ -217,7 +217,7 @@ impl Ranker {
     }
 
     /// Returns the sum of the other parts: time, speaker, question, recency, importance.
-    fn beside(&self, question: &Question, item: &Item<'_>) -> f32 {
+    fn secondary_score(&self, question: &Question, item: &Item<'_>) -> f32 {
         let closeness = question.times.iter().map(|time| time.closeness(item.at)).fold(0.0, f32::max);
         let named = item.speaker.is_some_and(|speaker| question.names(speaker));
         let asks = item.text.trim_end().ends_with(['?', '\u{ff1f}']);

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use archon_memory::{Compressor, Fact, InMemoryStore, Knowledge, Learnt, Memory, RuleExtractor};
 use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
 use archon_types::{
-    BoxFuture, Collection, Episodic, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryPage, MemorySearch, MemoryStore, Timestamp, TokenEstimate, Trust, Working,
+    BoxFuture, Collection, Episodic, Listing, MemoryCandidates, MemoryChange, MemoryEntry, MemoryError,
+    MemoryFilter, MemoryKind, MemoryPage, MemorySearch, MemoryStore, Timestamp, TokenEstimate, Trust,
+    Working,
 };
 use serde_json::{Map, json};
 
@@ -36,7 +37,10 @@ impl MemoryStore for Overtaken {
         })
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         self.inner.candidates(search)
     }
 
@@ -192,7 +196,7 @@ async fn concurrent_model_value_does_not_overwrite_a_persons_value() {
     });
     let values: Map<_, _> =
         [("owner".to_owned(), json!("Bob")), ("due".to_owned(), json!("May"))].into_iter().collect();
-    assert_eq!(second.task("t").update_believed(values, Trust::Model).await.unwrap(), 1);
+    assert_eq!(second.task("t").update_with_trust(values, Trust::Model).await.unwrap(), 1);
     let values = second.task("t").to_map().await.unwrap();
     assert_eq!((&values["owner"], &values["due"]), (&json!("Anna"), &json!("May")));
 }
@@ -236,7 +240,10 @@ async fn learn_that_always_conflicts_fails_without_a_change() {
             Box::pin(async { Err(MemoryError::Changed) })
         }
 
-        fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        fn candidates<'a>(
+            &'a self,
+            search: &'a MemorySearch,
+        ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
             self.0.candidates(search)
         }
 

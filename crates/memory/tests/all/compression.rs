@@ -161,8 +161,8 @@ async fn summary_of_untrusted_turns_is_marked_and_replaces_nothing() {
         let task = memory.task("s");
         task.set("place", json!("Bern")).await.unwrap();
         let known = |key: &str, value| serde_json::Map::from_iter([(key.to_owned(), value)]);
-        assert_eq!(task.update_believed(known("bank", json!("Anna's")), Trust::Model).await.unwrap(), 1);
-        assert_eq!(task.update_believed(known("place", json!("Rome")), Trust::Model).await.unwrap(), 0);
+        assert_eq!(task.update_with_trust(known("bank", json!("Anna's")), Trust::Model).await.unwrap(), 1);
+        assert_eq!(task.update_with_trust(known("place", json!("Rome")), Trust::Model).await.unwrap(), 0);
         let facts = json!({"bank": "evil", "place": "evil", "pin": null, "tea": "green"});
         let compressor = compressed(&memory, turn, facts).await;
         assert_eq!(serde_json::Value::Object(task.to_map().await.unwrap()), expected, "{turn:?}");

@@ -96,7 +96,7 @@ async fn team_clear_keeps_the_members_sessions_and_tasks() {
     let mut believed = Map::new();
     believed.insert("other".into(), json!("model"));
     alice.task("t").set("other", json!("alice")).await.unwrap();
-    assert_eq!(team.task("t").update_believed(believed, Trust::Model).await.unwrap(), 1);
+    assert_eq!(team.task("t").update_with_trust(believed, Trust::Model).await.unwrap(), 1);
     let before = everything(&alice).await;
     assert_eq!(before.len(), 3);
     team.conversation("main").clear().await.unwrap();

@@ -11,9 +11,9 @@ use std::{
 use archon_memory::{BudgetSplit, Embedded, HashEmbedder, Memory, MemoryOptions, Recall, RecallStep, Shown};
 use archon_testkit::{FnProvider, SeededIds};
 use archon_types::{
-    BoxFuture, Collection, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
-    MemoryError, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Recalled, TokenCounter, TokenEstimate,
-    Trust, Working,
+    BoxFuture, Collection, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
+    MemoryEntry, MemoryError, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Recalled, TokenCounter,
+    TokenEstimate, Trust, Working,
 };
 use proptest::{
     prelude::*,
@@ -335,7 +335,7 @@ impl MemoryStore for Broken {
         broken()
     }
 
-    fn candidates<'a>(&'a self, _: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(&'a self, _: &'a MemorySearch) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         broken()
     }
 

@@ -11,9 +11,9 @@ use std::{
 use archon_memory::{Fact, HashEmbedder, Imported, InMemoryStore, Limits, Memory, MemoryOptions};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
-    BoxFuture, Clock, Collection, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
-    MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp,
-    Trust, Working,
+    BoxFuture, Clock, Collection, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
+    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore,
+    Timestamp, Trust, Working,
 };
 use futures_util::FutureExt as _;
 use serde_json::{Map, json};
@@ -37,13 +37,13 @@ async fn evict_removes_the_least_recently_used_first() {
     weighty.importance = Some(1.0);
     weighty.timestamp = clock.now();
     memory.keep(vec![weighty]).await.unwrap();
-    memory.used([ids[0].as_str()]).await.unwrap();
+    memory.mark_used([ids[0].as_str()]).await.unwrap();
     let kept = memory.evict(&Limits::entries(3)).await.unwrap();
     assert_eq!((kept.evicted, kept.aged), (4, 0));
     let left = all_entries(&**memory.store(), MemoryFilter::all()).await;
     assert_eq!(contents(&left), ["note number 0", "note number 5", "a b c", "important and old"]);
     clock.advance(DAY * 40);
-    memory.used(["weighty"]).await.unwrap();
+    memory.mark_used(["weighty"]).await.unwrap();
     let kept = memory.evict(&Limits::default().no_older_than(DAY * 30)).await.unwrap();
     assert_eq!((kept.evicted, kept.aged), (0, 2));
     assert_eq!(memory.evict(&Limits::default()).await.unwrap().aged, 0);
@@ -520,7 +520,10 @@ impl MemoryStore for Picky {
         self.0.apply(changes)
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         self.0.candidates(search)
     }
 
@@ -550,7 +553,10 @@ impl MemoryStore for Gate {
         })
     }
 
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         self.inner.candidates(search)
     }
 

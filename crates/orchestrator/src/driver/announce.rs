@@ -7,23 +7,27 @@ use super::{AtWork, Run, Working, team};
 use crate::TeamMachine;
 
 impl Working<'_> {
-    pub(super) fn tell(&self, machine: &TeamMachine, record: &TeamRecord) {
+    pub(super) fn announce(&self, machine: &TeamMachine, record: &TeamRecord) {
         let run = &self.context.run;
         match record {
             TeamRecord::Delegated { call, member, chain, task } if self.parts.bus.is_some() => {
                 let content = machine.request(*call, chain, task, self.context.clock.now());
                 self.publish(self.name(), member.as_str(), MessageType::TaskRequest, content);
             }
-            TeamRecord::Undeliverable { reason, .. } => {
+            TeamRecord::DelegationFailed { reason, .. } => {
                 tracing::warn!(%run, reason, "work cannot be delegated")
             }
-            TeamRecord::TakenBack { call, member, reason } => {
+            TeamRecord::DelegationRevoked { call, member, reason } => {
                 tracing::warn!(%run, %member, reason, "work was taken back");
                 let content = serde_json::json!({ "task_id": run.of_call(*call), "reason": reason });
                 self.publish(self.name(), member.as_str(), MessageType::Notification, content);
             }
-            TeamRecord::Conflict { key, .. } => tracing::warn!(%run, key, "answers contradict each other"),
-            TeamRecord::Settled { how, .. } => tracing::info!(%run, how, "a contradiction was settled"),
+            TeamRecord::ConflictFound { key, .. } => {
+                tracing::warn!(%run, key, "answers contradict each other")
+            }
+            TeamRecord::ConflictResolved { resolution: how, .. } => {
+                tracing::info!(%run, how, "a contradiction was settled")
+            }
             _ => {}
         }
     }
@@ -33,7 +37,7 @@ impl Working<'_> {
     }
 
     /// Publishes the status of a delegation in the name of its member.
-    pub(super) fn tell_status(&self, machine: &TeamMachine, call: CallId, status: &str) {
+    pub(super) fn announce_status(&self, machine: &TeamMachine, call: CallId, status: &str) {
         let Some(hand) = machine.hand(call).filter(|_| self.parts.bus.is_some()) else { return };
         let task_id = self.context.run.of_call(call);
         let content =
@@ -57,15 +61,15 @@ impl Working<'_> {
     pub(super) async fn note_beats(&mut self, run: &mut Run, rest: Vec<RecordBody>) -> Recorded {
         let heard = |(call, hand): (&CallId, &AtWork)| {
             let known = run.machine.hand(*call).filter(|hand| hand.is_open())?;
-            let heard = hand.vital.last_seen();
-            (heard > known.heard).then_some(TeamRecord::Beat { call: *call, heard })
+            let heard = hand.heartbeat.last_seen();
+            (heard > known.heard).then_some(TeamRecord::Heartbeat { call: *call, last_seen: heard })
         };
         let mut beats: Vec<TeamRecord> = self.hands.iter().filter_map(heard).collect();
         beats.sort_by_key(TeamRecord::beat_of);
         let heard: Vec<CallId> = beats.iter().filter_map(TeamRecord::beat_of).collect();
         run.record(beats.into_iter().map(team).chain(rest).collect()).await?;
         for call in heard {
-            self.tell_status(&run.machine, call, "executing");
+            self.announce_status(&run.machine, call, "executing");
         }
         Ok(())
     }

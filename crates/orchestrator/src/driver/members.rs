@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use archon_run::Recorded;
 use archon_types::{
     ApprovalRequest, CallId, CancellationToken, Context, Effect, FailureKind, Heartbeat, JournalError,
-    Outcome, OutcomeStatus, RecordBody, TeamRecord, is_lost, questions_below,
+    Outcome, OutcomeStatus, RecordBody, TeamRecord, is_log_lost, questions_below,
 };
 use futures_util::{
     FutureExt,
@@ -14,8 +14,8 @@ use futures_util::{
 
 use super::{AtWork, Happened, Run, Working, team};
 use crate::{
-    desk::Seat,
-    vital::{Attended, Vital, VitalSink},
+    desk::TeamHandle,
+    heartbeat::{Attended, HeartbeatSink, HeartbeatState},
 };
 
 impl Working<'_> {
@@ -25,14 +25,14 @@ impl Working<'_> {
         let Some(hand) = run.machine.hand(call) else { return Ok(()) };
         let (member, is_open) = (hand.member.clone(), hand.is_open());
         let spent = outcome.spending();
-        let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
+        let settled = RecordBody::LeaseSettled { call, child_run: outcome.run.clone(), spent };
         if !is_open {
             if outcome.status == OutcomeStatus::Cancelled {
                 return run.record(vec![settled]).await;
             }
             tracing::warn!(run = %self.context.run, %member, %call, "a late answer was ignored");
             let answer = outcome.last_text().unwrap_or_default().chars().take(200).collect();
-            let late = team(TeamRecord::Late { call, member, answer });
+            let late = team(TeamRecord::LateAnswer { call, member, answer });
             return run.record(vec![settled, late]).await;
         }
         match outcome.status {
@@ -42,11 +42,12 @@ impl Working<'_> {
                 let journal = self.context.journal(&self.parts.journal).clone();
                 let said = outcome.to_question(call, member.as_str());
                 let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
-                let asked =
-                    asked.into_iter().map(|one| RecordBody::ToolAsked { call, request: Box::new(one) });
+                let asked = asked
+                    .into_iter()
+                    .map(|one| RecordBody::ApprovalRequested { call, request: Box::new(one) });
                 let settled = self.settled_so_far(&run.machine, call).await;
                 run.record(settled.into_iter().chain(asked).collect()).await?;
-                self.tell_status(&run.machine, call, "waiting");
+                self.announce_status(&run.machine, call, "waiting");
                 Ok(())
             }
             _ => {
@@ -55,7 +56,7 @@ impl Working<'_> {
                     let (message_type, content) = run.machine.response(call, &result);
                     self.publish(member.as_str(), self.name(), message_type, content);
                 }
-                run.record(vec![settled, RecordBody::ToolFinished { call, result: result.into() }]).await
+                run.record(vec![settled, RecordBody::ToolCallFinished { call, result: result.into() }]).await
             }
         }
     }
@@ -70,7 +71,7 @@ impl Working<'_> {
         let journal = self.context.journal(&self.parts.journal).clone();
         let is_begun = |call: &CallId| run.machine.hand(*call).is_some_and(|hand| hand.is_begun);
         for call in calls.iter().copied().filter(is_begun).collect::<Vec<_>>() {
-            if is_lost(&*journal, &self.context.run.of_call(call)).await? {
+            if is_log_lost(&*journal, &self.context.run.of_call(call)).await? {
                 calls.retain(|other| *other != call);
                 self.doubt(run, call).await?;
             }
@@ -87,12 +88,12 @@ impl Working<'_> {
         let mut request =
             ApprovalRequest::in_doubt(run.machine.doubt_id(call), &member, &task).of_lost_run(&child);
         request.agent_name = member;
-        self.derived(run, RecordBody::ToolAsked { call, request: Box::new(request) }).await
+        self.derived(run, RecordBody::ApprovalRequested { call, request: Box::new(request) }).await
     }
 
     pub(super) fn started(&self, call: CallId) -> RecordBody {
         let child_run = Some(self.context.run.of_call(call));
-        RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run }
+        RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::Idempotent, child_run }
     }
 
     /// Restarts the runs of these delegations.
@@ -109,16 +110,16 @@ impl Working<'_> {
     /// Starts the run of a delegation's member, or resumes the run if it has a log.
     pub(super) fn run_member(&mut self, run: &mut Run, call: CallId) {
         let Some(member) = run.machine.hand(call).map(|hand| hand.member.clone()) else { return };
-        let vital = Vital::new(self.context.clock.clone());
+        let heartbeat = HeartbeatState::new(self.context.clock.clone());
         let stop = run.stop().child_token();
-        let context = self.child_context(run, call, &vital, &stop);
+        let context = self.child_context(run, call, &heartbeat, &stop);
         let mut brief = run.machine.brief(call);
         let role =
             run.machine.job(call.command).and_then(|job| run.machine.role(job.role.as_deref()?)).cloned();
-        let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
+        let seat = TeamHandle { call, role, team: self.team.clone(), heartbeat: heartbeat.clone() };
         self.parts.desk.put(context.run.clone(), seat);
         let (let_go, is_let_go) = AbortHandle::new_pair();
-        self.hands.insert(call, AtWork { vital: vital.clone(), stop, let_go, waits_for: Vec::new() });
+        self.hands.insert(call, AtWork { heartbeat: heartbeat.clone(), stop, let_go, waits_for: Vec::new() });
         let child = context.run.clone();
         let Some(agent) = self.parts.agent(&member) else {
             let outcome =
@@ -126,20 +127,20 @@ impl Working<'_> {
             let gone = std::future::ready(Happened::Ended(call, Box::new(outcome)));
             return run.spawn(gone, move || Happened::LetGo(call));
         };
-        let form = run.machine.form().filter(|_| run.machine.is_synthesis(call));
-        let agent = match form.map(|form| agent.in_form(form)) {
+        let form = run.machine.output_format().filter(|_| run.machine.is_synthesis(call));
+        let agent = match form.map(|form| agent.with_output_format(form)) {
             Some(Some(agent)) => agent,
             _ => {
-                brief.push_str(&run.machine.form_in_words(call).unwrap_or_default());
+                brief.push_str(&run.machine.schema_text(call).unwrap_or_default());
                 agent
             }
         };
         let settings = run.machine.settings();
-        let has_timer = settings.heartbeat == Heartbeat::Timer && settings.beat_ms > 0;
+        let has_timer = settings.heartbeat == Heartbeat::Timer && settings.heartbeat_ms > 0;
         let work = Box::pin(async move { agent.run(&brief, &context).await });
-        let mut work = Attended::new(work, vital);
+        let mut work = Attended::new(work, heartbeat);
         if has_timer {
-            work = work.with_beats(Duration::from_millis(settings.beat_ms));
+            work = work.with_beats(Duration::from_millis(settings.heartbeat_ms));
         }
         let failed = Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked");
         let work = Abortable::new(work, is_let_go).map(move |done| {
@@ -151,13 +152,19 @@ impl Working<'_> {
         run.spawn(work, move || Happened::Ended(call, Box::new(failed)));
     }
 
-    fn child_context(&self, run: &Run, call: CallId, vital: &Vital, stop: &CancellationToken) -> Context {
+    fn child_context(
+        &self,
+        run: &Run,
+        call: CallId,
+        heartbeat: &HeartbeatState,
+        stop: &CancellationToken,
+    ) -> Context {
         let parent = &self.context;
         let max_depth = parent.limits(self.parts.options.limits.clone()).max_depth;
         let journal = parent.journal(&self.parts.journal).clone();
         let child = parent.of_call(call, run.machine.lease(call), max_depth, journal, stop.clone());
         let mut child = child.with_caller_log(run.reporter());
-        child.sink = Arc::new(VitalSink { vital: vital.clone(), inner: parent.sink.clone() });
+        child.sink = Arc::new(HeartbeatSink { heartbeat: heartbeat.clone(), inner: parent.sink.clone() });
         child
     }
 

@@ -1,4 +1,4 @@
-//! Serves the requests that members at work make through their [`Seat`](crate::Seat): read, write,
+//! Serves the requests that members at work make through their [`TeamHandle`](crate::TeamHandle): read, write,
 //! wait, ask.
 
 use archon_run::Recorded;
@@ -7,13 +7,13 @@ use tokio::sync::oneshot;
 
 use super::{Run, Working, team};
 use crate::{
-    JobState, Purpose, SeatError, TeamMachine,
+    JobState, Purpose, TeamHandleError, TeamMachine,
     desk::{DeskRequest, What},
     response::{LONGEST_KEY, is_key},
 };
 
 /// Receives the answer to a member's request.
-type Reply = oneshot::Sender<Result<String, SeatError>>;
+type Reply = oneshot::Sender<Result<String, TeamHandleError>>;
 
 /// A request to another member whose asker waits for the answer.
 pub(super) struct Ask {
@@ -49,7 +49,7 @@ impl Working<'_> {
             What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
             What::Write { key, reply, .. } if !is_key(&key) => {
                 let reason = format!("a key is one line of at most {LONGEST_KEY} characters");
-                let _ = reply.send(Err(SeatError::Refused { reason }));
+                let _ = reply.send(Err(TeamHandleError::Refused { reason }));
             }
             What::Write { key, value, expected, reply } => {
                 if let Err(stale) = run.machine.board().check(&key, expected) {
@@ -57,7 +57,12 @@ impl Working<'_> {
                     return Ok(());
                 }
                 let content = serde_json::json!({ "key": key, "value": value });
-                let shared = TeamRecord::Shared { by: call, key: key.clone(), value, expected };
+                let shared = TeamRecord::ValueShared {
+                    writer: call,
+                    key: key.clone(),
+                    value,
+                    expected_version: expected,
+                };
                 run.record(vec![team(shared)]).await?;
                 self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
                 let _ = reply.send(Ok(run.machine.board().version(&key)));
@@ -67,7 +72,12 @@ impl Working<'_> {
                     Some(command) => command,
                     None => {
                         let command = CommandId(run.machine.jobs().len() as u64 + 1);
-                        run.record(vec![team(TeamRecord::Requested { by: call, task, to })]).await?;
+                        run.record(vec![team(TeamRecord::DelegationRequested {
+                            requester: call,
+                            task,
+                            assignee: to,
+                        })])
+                        .await?;
                         command
                     }
                 };
@@ -83,7 +93,7 @@ impl Working<'_> {
             let job = machine.job(*command)?;
             match &job.state {
                 JobState::Done => Some(Ok(job.response.as_ref().map(|r| r.text()).unwrap_or_default())),
-                JobState::Failed { reason } => Some(Err(SeatError::Refused { reason: reason.clone() })),
+                JobState::Failed { reason } => Some(Err(TeamHandleError::Refused { reason: reason.clone() })),
                 _ => None,
             }
         };

@@ -6,7 +6,7 @@ use archon_run::Recorded;
 use archon_types::{BoxFuture, CallId, CommandId, RecordBody, TeamRecord};
 
 use super::{Run, Working, team};
-use crate::{Hand, TeamMachine};
+use crate::{Assignment, TeamMachine};
 
 /// A member's run that can do nothing until others have answered.
 struct Blocked {
@@ -69,13 +69,13 @@ impl Working<'_> {
     pub(super) async fn note_waiting(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let requests = self.hands.get(&call).map(|hand| hand.waits_for.clone()).unwrap_or_default();
         self.forget(call);
-        if !run.machine.hand(call).is_some_and(Hand::is_open) {
+        if !run.machine.hand(call).is_some_and(Assignment::is_open) {
             return Ok(());
         }
         let settled = self.settled_so_far(&run.machine, call).await;
-        let waits = team(TeamRecord::Waits { call, requests });
+        let waits = team(TeamRecord::MemberWaiting { call, requests });
         run.record(settled.into_iter().chain([waits]).collect()).await?;
-        self.tell_status(&run.machine, call, "waiting");
+        self.announce_status(&run.machine, call, "waiting");
         Ok(())
     }
 
@@ -90,8 +90,8 @@ impl Working<'_> {
         let journal = self.context.journal(&self.parts.journal).clone();
         Box::pin(async move {
             let agent = agent?;
-            let spent = agent.used(&child, &*journal).await?;
-            Some(RecordBody::Settled { call, child, spent })
+            let spent = agent.spending_of(&child, &*journal).await?;
+            Some(RecordBody::LeaseSettled { call, child_run: child, spent })
         })
     }
 

@@ -15,7 +15,7 @@ impl TeamMachine {
     /// Returns the reasons for a replan, and the lost steps; `None` if no step is lost.
     pub fn loss(&self) -> Option<(String, Vec<SubTaskId>)> {
         let lost: Vec<_> =
-            self.steps().filter_map(|(job, subtask)| Some((job, subtask, lost(job)?))).collect();
+            self.steps().filter_map(|(job, subtask)| Some((job, subtask, lost_reason(job)?))).collect();
         let reasons: Vec<String> = lost.iter().map(|(job, subtask, why)| reason(job, subtask, why)).collect();
         let targets = lost.iter().map(|(_, subtask, _)| subtask.id.clone()).collect();
         (!lost.is_empty()).then(|| (reasons.join("; "), targets))
@@ -37,7 +37,7 @@ impl TeamMachine {
                 None => diff.add.push(new),
                 Some(job) if within.contains(&new.id) => {
                     let is_same = job.subtask().is_some_and(|old| old.as_planned() == new);
-                    if lost(job).is_some() || !is_same {
+                    if lost_reason(job).is_some() || !is_same {
                         diff.replace.push(new);
                     }
                 }
@@ -65,7 +65,7 @@ impl TeamMachine {
     }
 
     pub(crate) fn has_lost(&self) -> bool {
-        self.jobs.iter().any(|job| lost(job).is_some())
+        self.jobs.iter().any(|job| lost_reason(job).is_some())
     }
 
     /// Ends a job whose tries all failed. A step of the plan becomes `Lost` if it may be replanned, otherwise
@@ -96,7 +96,8 @@ impl TeamMachine {
         self.given_up.push(reason);
         self.task.subtasks = self.changed(diff).subtasks;
         for id in diff.remove.iter().chain(diff.replace.iter().map(|new| &new.id)) {
-            let old = self.job_of(id).filter(|job| lost(job).is_some() || job.state == JobState::Waiting);
+            let old =
+                self.job_of(id).filter(|job| lost_reason(job).is_some() || job.state == JobState::Waiting);
             let old = old.map(|job| job.command);
             if let Some(job) = old.and_then(|command| self.job_mut(command)) {
                 job.state = JobState::Replaced;
@@ -133,7 +134,7 @@ impl TeamMachine {
     }
 
     fn give_up_lost(&mut self) {
-        let why = |job: &Job| Some((job.command, lost(job)?.to_owned()));
+        let why = |job: &Job| Some((job.command, lost_reason(job)?.to_owned()));
         for (command, reason) in self.jobs.iter().filter_map(why).collect::<Vec<_>>() {
             self.give_up(command, reason);
         }
@@ -141,7 +142,7 @@ impl TeamMachine {
 
     /// The lost steps and all that depend on them.
     fn within(&self) -> HashSet<&SubTaskId> {
-        let is_lost = |(job, subtask)| lost(job).map(|_| subtask);
+        let is_lost = |(job, subtask)| lost_reason(job).map(|_| subtask);
         let mut within: HashSet<_> =
             self.steps().filter_map(is_lost).map(|subtask: &SubTask| &subtask.id).collect();
         loop {
@@ -158,7 +159,7 @@ impl TeamMachine {
 }
 
 /// Returns the reason if a job is lost.
-fn lost(job: &Job) -> Option<&str> {
+fn lost_reason(job: &Job) -> Option<&str> {
     match &job.state {
         JobState::Lost { reason } => Some(reason),
         _ => None,

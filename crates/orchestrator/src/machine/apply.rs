@@ -1,12 +1,12 @@
 //! Applies records to the machine's state.
 
-use archon_run::Loan;
+use archon_run::GrantedLease;
 use archon_types::{
     AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Outcome, OutcomeStatus,
     QuestionKind, Record, RecordBody, SubTask, TeamRecord, Timestamp, ToolResult,
 };
 
-use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
+use super::{Assignment, AssignmentState, JobState, MemberState, Phase, Purpose, TeamMachine};
 use crate::response::{Response, ResponseStatus, is_key};
 
 impl TeamMachine {
@@ -24,19 +24,19 @@ impl TeamMachine {
 
     fn take_in(&mut self, record: &Record) {
         // The time between the end of a log and its resume does not count.
-        let is_idle = self.suspended || self.ended.is_some() || record.body.is_taking_up();
+        let is_idle = self.suspended || self.ended.is_some() || record.body.is_resumption();
         self.budget.see(record.at, is_idle);
         self.now = self.now.max(record.at);
         let at = self.now;
         match &record.body {
-            RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
+            RecordBody::MessageAdded { message, .. } if self.phase == Phase::Fresh => {
                 let goal = message.as_llm().map(archon_types::Message::text).unwrap_or_default();
                 (self.task.original_query, self.task.goal) = (goal.clone(), goal);
                 self.phase = Phase::Planning;
             }
             RecordBody::Team(team) => self.team_record(team, at),
-            RecordBody::ToolStarted { call, child_run: Some(_), .. } => self.begun(*call, at),
-            RecordBody::ChildBegun { call, .. } => {
+            RecordBody::ToolCallStarted { call, child_run: Some(_), .. } => self.begun(*call, at),
+            RecordBody::ChildRunCreated { call, .. } => {
                 if let Some(hand) = self.hand_mut(*call) {
                     hand.is_begun = true;
                 }
@@ -45,7 +45,7 @@ impl TeamMachine {
                 self.limit = self.ended_at(more);
                 self.budget.raise(more);
             }
-            RecordBody::Granted { call, lease, .. } => {
+            RecordBody::LeaseGranted { call, lease, .. } => {
                 let mut money = match self.hand_mut(*call) {
                     Some(hand) => std::mem::take(&mut hand.money),
                     None => return,
@@ -53,16 +53,16 @@ impl TeamMachine {
                 self.budget.ledger.grant(&mut money, *call, *lease);
                 self.put_money(*call, money);
             }
-            RecordBody::Settled { call, spent, .. } => {
+            RecordBody::LeaseSettled { call, spent, .. } => {
                 let Some(hand) = self.hand_mut(*call) else { return };
                 let mut money = std::mem::take(&mut hand.money);
                 self.budget.ledger.settle(&mut money, *spent);
                 self.put_money(*call, money);
             }
-            RecordBody::ToolFinished { call, result } => self.finished(*call, result),
-            RecordBody::ToolAsked { call, request } => self.on_tool_asked(*call, request),
-            RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer),
-            RecordBody::FormChecked { problems } => self.form_checked(problems),
+            RecordBody::ToolCallFinished { call, result } => self.finished(*call, result),
+            RecordBody::ApprovalRequested { call, request } => self.on_tool_asked(*call, request),
+            RecordBody::ApprovalAnswered { call, answer } => self.answered(*call, answer),
+            RecordBody::OutputChecked { problems } => self.output_checked(problems),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitReached(limit) => self.limit = Some(*limit),
             RecordBody::Suspended { .. } => self.suspended = true,
@@ -91,7 +91,7 @@ impl TeamMachine {
         self.put_money(call, money);
     }
 
-    fn put_money(&mut self, call: CallId, money: Loan) {
+    fn put_money(&mut self, call: CallId, money: GrantedLease) {
         if let Some(hand) = self.hand_mut(call) {
             hand.money = money;
         }
@@ -102,13 +102,11 @@ impl TeamMachine {
             TeamRecord::Formed { settings, roles, members, lead } if self.phase == Phase::Fresh => {
                 (self.settings, self.roles, self.lead) = (settings.clone(), roles.clone(), lead.clone());
                 for member in members {
-                    let state =
-                        MemberState { member: member.clone(), silent: false, load: 0, done: 0, failed: 0 };
-                    self.members.entry(member.id.clone()).or_insert(state);
+                    self.members.entry(member.id.clone()).or_insert_with(|| MemberState::new(member.clone()));
                 }
                 self.touched.all = true;
             }
-            TeamRecord::Given { plan, background, .. } if self.phase == Phase::Fresh => {
+            TeamRecord::Inputs { plan, background, .. } if self.phase == Phase::Fresh => {
                 self.fixed.clone_from(plan);
                 self.background.clone_from(background);
             }
@@ -123,33 +121,37 @@ impl TeamMachine {
                 self.budget.ledger.spend(*spent);
                 self.replanned(diff);
             }
-            TeamRecord::NotPlanned { problem, failure, spent }
+            TeamRecord::PlanningFailed { problem, failure, spent }
                 if self.phase == Phase::Planning || self.has_lost() =>
             {
                 self.budget.ledger.spend(*spent);
                 self.not_planned(problem, *failure);
             }
             TeamRecord::Delegated { call, member, .. } => self.delegated(*call, member, at),
-            TeamRecord::Undeliverable { command, reason } => self.undeliverable(*command, reason),
-            TeamRecord::Beat { call, heard } => {
+            TeamRecord::DelegationFailed { command, reason } => self.undeliverable(*command, reason),
+            TeamRecord::Heartbeat { call, last_seen } => {
                 if let Some(hand) = self.hand_mut(*call) {
-                    hand.heard = hand.heard.max(*heard).min(at);
+                    hand.heard = hand.heard.max(*last_seen).min(at);
                 }
             }
-            TeamRecord::TakenBack { call, reason, .. } => self.take_from(*call, reason),
-            TeamRecord::Late { member, .. } => {
+            TeamRecord::DelegationRevoked { call, reason, .. } => self.take_from(*call, reason),
+            TeamRecord::LateAnswer { member, .. } => {
                 self.late += 1;
                 // A member that answers is not silent any more.
-                if let Some(state) = self.member_mut(member) {
-                    state.silent = false;
-                }
+                self.member_mut(member).into_iter().for_each(|state| state.silent = false);
             }
-            TeamRecord::Requested { by, task, to } => self.requested(*by, task, to),
-            TeamRecord::Waits { call, requests } => self.waits(*call, requests),
-            TeamRecord::Shared { by, key, value, expected } => self.shared(*by, key, value, *expected, at),
-            TeamRecord::Conflict { conflict, .. } => self.open_conflict(*conflict),
-            TeamRecord::Settled { conflict, value, how } => self.settled(*conflict, value, how, at),
-            TeamRecord::Concluded { answer } if self.phase == Phase::Concluding => {
+            TeamRecord::DelegationRequested { requester, task, assignee } => {
+                self.requested(*requester, task, assignee)
+            }
+            TeamRecord::MemberWaiting { call, requests } => self.waits(*call, requests),
+            TeamRecord::ValueShared { writer, key, value, expected_version } => {
+                self.shared(*writer, key, value, *expected_version, at)
+            }
+            TeamRecord::ConflictFound { number, .. } => self.open_conflict(*number),
+            TeamRecord::ConflictResolved { number, value, resolution } => {
+                self.settled(*number, value, resolution, at)
+            }
+            TeamRecord::AnswerFinished { answer } if self.phase == Phase::Concluding => {
                 self.answer = Some(answer.clone());
             }
             _ => {}
@@ -177,7 +179,7 @@ impl TeamMachine {
         if job.is_over() || job.hands.len() != usize::try_from(call.index).unwrap_or(usize::MAX) {
             return;
         }
-        job.hands.push(Hand::new(member.clone(), at));
+        job.hands.push(Assignment::new(member.clone(), at));
         self.delegations += 1;
         if let Some(state) = self.member_mut(member) {
             state.load += 1;
@@ -186,9 +188,9 @@ impl TeamMachine {
 
     fn begun(&mut self, call: CallId, at: Timestamp) {
         if let Some(hand) = self.hand_mut(call)
-            && matches!(hand.state, HandState::Chosen | HandState::Waiting)
+            && matches!(hand.state, AssignmentState::Chosen | AssignmentState::Waiting)
         {
-            (hand.state, hand.since, hand.heard) = (HandState::Running, at, at);
+            (hand.state, hand.since, hand.heard) = (AssignmentState::Running, at, at);
             hand.waits_for.clear();
         }
     }
@@ -196,7 +198,7 @@ impl TeamMachine {
     fn finished(&mut self, call: CallId, result: &ToolResult) {
         let is_stopping = self.is_stopping();
         let response = self.read_response(call, result);
-        let place = self.job(call.command).map(|job| job.count(&[HandState::Answered]));
+        let place = self.job(call.command).map(|job| job.count(&[AssignmentState::Answered]));
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         if is_stopping && result.status == archon_types::ToolResultStatus::Cancelled {
             // The delegation stays open for a resume of the run.
@@ -208,8 +210,8 @@ impl TeamMachine {
             text.chars().take(LONGEST).collect::<String>()
         };
         match &response {
-            Some(_) => (hand.state, hand.place) = (HandState::Answered, place),
-            None => (hand.state, hand.problem) = (HandState::Failed, Some(problem())),
+            Some(_) => (hand.state, hand.place) = (AssignmentState::Answered, place),
+            None => (hand.state, hand.problem) = (AssignmentState::Failed, Some(problem())),
         }
         hand.response.clone_from(&response);
         let member = hand.member.clone();
@@ -224,7 +226,7 @@ impl TeamMachine {
         let is_over = self.job(call.command).is_none_or(|job| job.is_over() || self.is_orphan(job));
         self.release_rest(call);
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
-        (hand.state, hand.problem) = (HandState::Taken, Some(reason.to_owned()));
+        (hand.state, hand.problem) = (AssignmentState::Taken, Some(reason.to_owned()));
         let member = hand.member.clone();
         if is_over {
             // Work that is not needed any more does not count as a failure.
@@ -248,7 +250,7 @@ impl TeamMachine {
         if !is_good {
             self.failures += 1;
         }
-        if self.hand(call).is_some_and(|hand| hand.state != HandState::Taken)
+        if self.hand(call).is_some_and(|hand| hand.state != AssignmentState::Taken)
             && let Some(hand) = self.hand_mut(call)
         {
             let mut money = std::mem::take(&mut hand.money);
@@ -280,9 +282,9 @@ impl TeamMachine {
             // A question that is set aside does not expire.
             job.asked = true;
             job.expires = request.expires_at.filter(|_| request.paused_at.is_none());
-        } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
-            hand.state = HandState::Asked;
-            hand.is_doubted = request.kind == QuestionKind::InDoubt && request.path.is_empty();
+        } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Running) {
+            hand.state = AssignmentState::Asked;
+            hand.is_doubted = request.kind == QuestionKind::InDoubt && request.call_path.is_empty();
             self.hold_rest(call);
         }
     }
@@ -323,13 +325,15 @@ impl TeamMachine {
             _ => {}
         }
         // Times start anew, since no work was done while the question waited.
-        self.hear_all(now);
+        self.restart_heartbeats(now);
     }
 
     /// Continues a member that waited for a person, or fails it after a no.
     fn answered_member(&mut self, call: CallId, answer: &Answer) {
         let now = self.now;
-        let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Asked) else { return };
+        let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Asked) else {
+            return;
+        };
         if std::mem::take(&mut hand.is_doubted) {
             return self.answered_doubt(call, answer);
         }
@@ -338,7 +342,7 @@ impl TeamMachine {
             self.release_rest(call);
             return self.finished(call, &result);
         }
-        (hand.state, hand.since, hand.heard) = (HandState::Running, now, now);
+        (hand.state, hand.since, hand.heard) = (AssignmentState::Running, now, now);
     }
 
     /// Applies a person's answer about a delegation in doubt. After a no no other member does the work.
@@ -348,7 +352,8 @@ impl TeamMachine {
             answer if answer.is_consent() => {
                 let now = self.now;
                 let Some(hand) = self.hand_mut(call) else { return };
-                (hand.state, hand.since, hand.heard, hand.is_begun) = (HandState::Running, now, now, false);
+                (hand.state, hand.since, hand.heard, hand.is_begun) =
+                    (AssignmentState::Running, now, now, false);
             }
             _ => {
                 self.finished(call, &ToolResult::error(UNKNOWN));
@@ -373,8 +378,8 @@ impl TeamMachine {
     }
 
     fn waits(&mut self, call: CallId, requests: &[CommandId]) {
-        if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
-            (hand.state, hand.waits_for) = (HandState::Waiting, requests.to_vec());
+        if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Running) {
+            (hand.state, hand.waits_for) = (AssignmentState::Waiting, requests.to_vec());
             self.hold_rest(call);
         }
     }
@@ -415,17 +420,17 @@ impl TeamMachine {
         self.cancelled = false;
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands) {
-            let is_asked = hand.state == HandState::Asked && !hand.is_doubted;
-            if is_asked || hand.state == HandState::Waiting {
-                hand.state = HandState::Running;
+            let is_asked = hand.state == AssignmentState::Asked && !hand.is_doubted;
+            if is_asked || hand.state == AssignmentState::Waiting {
+                hand.state = AssignmentState::Running;
                 hand.waits_for.clear();
             }
         }
-        self.hear_all(at);
+        self.restart_heartbeats(at);
     }
 
     /// Restarts the times of all open delegations, since no work was done meanwhile.
-    fn hear_all(&mut self, at: Timestamp) {
+    fn restart_heartbeats(&mut self, at: Timestamp) {
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands).filter(|hand| hand.is_open()) {
             (hand.since, hand.heard) = (at, at);
@@ -436,14 +441,16 @@ impl TeamMachine {
 /// Returns whether a record only says that something begins or is alive, so that no job can move on.
 fn is_mere_beginning(body: &RecordBody) -> bool {
     match body {
-        RecordBody::Granted { .. }
-        | RecordBody::Settled { .. }
-        | RecordBody::ToolStarted { .. }
-        | RecordBody::ChildBegun { .. } => true,
+        RecordBody::LeaseGranted { .. }
+        | RecordBody::LeaseSettled { .. }
+        | RecordBody::ToolCallStarted { .. }
+        | RecordBody::ChildRunCreated { .. } => true,
         RecordBody::Team(team) => {
             matches!(
                 **team,
-                TeamRecord::Delegated { .. } | TeamRecord::Beat { .. } | TeamRecord::Waits { .. }
+                TeamRecord::Delegated { .. }
+                    | TeamRecord::Heartbeat { .. }
+                    | TeamRecord::MemberWaiting { .. }
             )
         }
         _ => false,

@@ -1,6 +1,6 @@
 //! Builds the task text of a delegation: the role, the work, and the context.
 
-use archon_types::{CallId, FormProblem, json_in};
+use archon_types::{CallId, SchemaProblem, json_in};
 
 use super::{Job, JobState, Purpose, TeamMachine};
 use crate::response::text_of;
@@ -162,7 +162,7 @@ impl TeamMachine {
         }
     }
 
-    fn synthesis(&self, notes: Option<&str>, misfits: &[FormProblem], brief: &mut Brief) {
+    fn synthesis(&self, notes: Option<&str>, misfits: &[SchemaProblem], brief: &mut Brief) {
         brief.line(format!("The goal of the team: {}", self.task.goal));
         brief.line("Put the answer together from every contribution.");
         self.background_of_goal(brief);
@@ -182,7 +182,7 @@ impl TeamMachine {
             brief.data("review", "notes", notes);
         }
         if !misfits.is_empty() {
-            brief.line("Your last answer is not of the form that it must have:");
+            brief.line("Your last answer does not match the JSON schema that it must have:");
             let lines: Vec<String> = misfits.iter().map(|problem| format!("- {problem}")).collect();
             brief.data("misfit", "form", &lines.join("\n"));
             brief.line("Answer again: the whole JSON, and nothing else.");
@@ -206,7 +206,7 @@ impl TeamMachine {
             _ => None,
         });
         let draft = last.map_or_else(|| self.results(), |response| text_of(&response.result));
-        match self.form {
+        match self.output {
             Some(_) => json_in(&draft).into_owned(),
             None => draft,
         }
@@ -217,7 +217,7 @@ impl TeamMachine {
     fn results(&self) -> String {
         let mut contributors = self.contributors();
         match (contributors.next(), contributors.next()) {
-            (Some((_, only)), None) if self.form.is_some() => only,
+            (Some((_, only)), None) if self.output.is_some() => only,
             _ => self.contributions(),
         }
     }

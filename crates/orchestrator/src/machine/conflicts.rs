@@ -3,7 +3,7 @@
 use archon_types::{CallId, Claim, CommandId, ConflictStrategy, Json, TeamRecord, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Hand, HandState, Job, JobState, Purpose, TeamMachine};
+use super::{Assignment, AssignmentState, Job, JobState, Purpose, TeamMachine};
 use crate::{
     claims::{contradict, groups},
     response::{Response, text_of},
@@ -111,12 +111,16 @@ impl TeamMachine {
     /// Returns the next record about a conflict.
     pub(super) fn next_about_conflicts(&self) -> Option<TeamRecord> {
         (0..).zip(&self.conflicts).find_map(|(conflict, of)| match &of.stage {
-            Stage::Found => {
-                Some(TeamRecord::Conflict { conflict, key: of.key.clone(), claims: of.claims.clone() })
-            }
-            Stage::Decided { value, how } => {
-                Some(TeamRecord::Settled { conflict, value: value.clone(), how: how.clone() })
-            }
+            Stage::Found => Some(TeamRecord::ConflictFound {
+                number: conflict,
+                key: of.key.clone(),
+                claims: of.claims.clone(),
+            }),
+            Stage::Decided { value, how } => Some(TeamRecord::ConflictResolved {
+                number: conflict,
+                value: value.clone(),
+                resolution: how.clone(),
+            }),
             _ => None,
         })
     }
@@ -331,9 +335,9 @@ impl Conflict {
 /// The answers to a job as claims, in the order in which they came.
 fn claims_of(job: &Job) -> Vec<Claim> {
     let mut hands: Vec<_> =
-        (0..).zip(&job.hands).filter(|(_, hand)| hand.state == HandState::Answered).collect();
+        (0..).zip(&job.hands).filter(|(_, hand)| hand.state == AssignmentState::Answered).collect();
     hands.sort_by_key(|(_, hand)| hand.place);
-    let claim = |(index, hand): (u32, &Hand)| {
+    let claim = |(index, hand): (u32, &Assignment)| {
         let response = hand.response.as_ref()?;
         let call = CallId::new(job.command, index);
         let claim = Claim::new(hand.member.clone(), call, response.result.clone());

@@ -8,9 +8,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use archon_types::{AgentId, CallId, CommandId, Timestamp};
+use archon_types::{AgentId, CallId, CommandId, Member, Timestamp};
 
-use super::{HandState, Job, MemberState, Purpose, TeamMachine};
+use super::{AssignmentState, Job, MemberState, Purpose, TeamMachine};
 
 /// Requirements of a job: a role, and a tool.
 pub(super) type Kind = (Option<String>, Option<String>);
@@ -229,14 +229,14 @@ impl Entry {
         let is_question = job.is_question() && !job.is_over();
         let is_needed = !job.is_over() && !machine.is_orphan(job);
         Self {
-            chosen: in_state(HandState::Chosen).map(|(call, _)| call).collect(),
-            look: in_state(HandState::Running).map(|(_, hand)| machine.look_at(hand)).min(),
+            chosen: in_state(AssignmentState::Chosen).map(|(call, _)| call).collect(),
+            look: in_state(AssignmentState::Running).map(|(_, hand)| machine.look_at(hand)).min(),
             is_unneeded: !is_needed && job.under_way() > 0,
             is_question,
             is_open: !job.is_over(),
-            waiting: in_state(HandState::Waiting).map(|(call, _)| call).collect(),
-            asked: job.count(&[HandState::Asked]) + usize::from(is_question && job.asked),
-            running: job.count(&[HandState::Running]),
+            waiting: in_state(AssignmentState::Waiting).map(|(call, _)| call).collect(),
+            asked: job.count(&[AssignmentState::Asked]) + usize::from(is_question && job.asked),
+            running: job.count(&[AssignmentState::Running]),
             under_way: if is_extra { 0 } else { job.under_way() },
             wants: match machine.wants_hands(job) {
                 false => Wants::Nothing,
@@ -281,6 +281,11 @@ impl Pool {
 }
 
 impl MemberState {
+    /// Creates the state of a member without work.
+    pub(super) fn new(member: Member) -> Self {
+        Self { member, silent: false, load: 0, done: 0, failed: 0 }
+    }
+
     /// Returns whether the member is not silent and has room for a task.
     pub(super) fn is_idle(&self) -> bool {
         !self.silent && self.load < self.member.max_tasks.max(1)

@@ -1,7 +1,7 @@
 //! Jobs of a team, and their delegations.
 
-use archon_run::Loan;
-use archon_types::{AgentId, CallId, CommandId, FormProblem, SubTask, Timestamp};
+use archon_run::GrantedLease;
+use archon_types::{AgentId, CallId, CommandId, SchemaProblem, SubTask, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::response::Response;
@@ -29,7 +29,7 @@ pub struct Job {
     /// Number of members that are to do it.
     pub wanted: u32,
     /// Its delegations, past and present.
-    pub hands: Vec<Hand>,
+    pub hands: Vec<Assignment>,
     /// The response, once it is done.
     pub response: Option<Response>,
     /// The lead does it, because no member can.
@@ -95,7 +95,7 @@ pub enum Purpose {
         notes: Option<String>,
         /// The places where the last answer did not fit the schema.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        misfits: Vec<FormProblem>,
+        misfits: Vec<SchemaProblem>,
     },
     /// The reviewer checks the answer.
     Review {
@@ -146,11 +146,11 @@ pub enum JobState {
 /// One delegation of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Hand {
+pub struct Assignment {
     /// The member.
     pub member: AgentId,
     /// Its state.
-    pub state: HandState,
+    pub state: AssignmentState,
     /// The time since which the work counts: its delegation, or the last resume or answer.
     pub since: Timestamp,
     /// Time of the last sign of life.
@@ -171,14 +171,14 @@ pub struct Hand {
     /// The requests that it waits for, if it waits for nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) waits_for: Vec<CommandId>,
-    pub(super) money: Loan,
+    pub(super) money: GrantedLease,
 }
 
 /// State of a delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum HandState {
+pub enum AssignmentState {
     /// It was chosen, and has not begun.
     Chosen,
     /// It is at work.
@@ -240,17 +240,22 @@ impl Job {
         matches!(self.purpose, Purpose::AskHuman { .. } | Purpose::Escalate { .. })
     }
 
-    pub(super) fn count(&self, states: &[HandState]) -> usize {
+    pub(super) fn count(&self, states: &[AssignmentState]) -> usize {
         self.hands.iter().filter(|hand| states.contains(&hand.state)).count()
     }
 
     pub(super) fn under_way(&self) -> usize {
-        self.count(&[HandState::Chosen, HandState::Running, HandState::Asked, HandState::Waiting])
+        self.count(&[
+            AssignmentState::Chosen,
+            AssignmentState::Running,
+            AssignmentState::Asked,
+            AssignmentState::Waiting,
+        ])
     }
 
     /// Number of delegations that failed or were taken back.
     pub(super) fn failures(&self) -> usize {
-        self.count(&[HandState::Failed, HandState::Taken])
+        self.count(&[AssignmentState::Failed, AssignmentState::Taken])
     }
 
     /// The reason why the last delegation failed.
@@ -263,11 +268,11 @@ impl Job {
     }
 }
 
-impl Hand {
+impl Assignment {
     pub(super) fn new(member: AgentId, at: Timestamp) -> Self {
         Self {
             member,
-            state: HandState::Chosen,
+            state: AssignmentState::Chosen,
             since: at,
             heard: at,
             response: None,
@@ -276,18 +281,18 @@ impl Hand {
             is_begun: false,
             is_doubted: false,
             waits_for: Vec::new(),
-            money: Loan::default(),
+            money: GrantedLease::default(),
         }
     }
 
     /// Returns whether the delegation has not ended.
     pub fn is_open(&self) -> bool {
-        use HandState::{Asked, Chosen, Running, Waiting};
+        use AssignmentState::{Asked, Chosen, Running, Waiting};
         matches!(self.state, Chosen | Running | Asked | Waiting)
     }
 
     /// Returns true if its run has begun and waits for a person or for other members.
     pub(crate) fn rests(&self) -> bool {
-        matches!(self.state, HandState::Asked | HandState::Waiting)
+        matches!(self.state, AssignmentState::Asked | AssignmentState::Waiting)
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use archon_types::{AgentId, CommandId, TeamRecord};
 
 use super::{
-    HandState, Job, JobState, MemberState, Purpose, TeamMachine,
+    AssignmentState, Job, JobState, MemberState, Purpose, TeamMachine,
     index::{Kind, Rank},
 };
 
@@ -46,15 +46,17 @@ impl TeamMachine {
             after = job.command;
             if self.delegations >= self.settings.max_delegations {
                 let reason = format!("the run has had its {} delegations", self.settings.max_delegations);
-                return Some(TeamRecord::Undeliverable { command: job.command, reason });
+                return Some(TeamRecord::DelegationFailed { command: job.command, reason });
             }
             match kind.map_or_else(|| self.match_job(job), |kind| self.match_plain(kind, job)) {
                 Match::Member(member) => {
                     let (call, chain) = (job.call(job.hands.len()), job.chain.clone());
                     return Some(TeamRecord::Delegated { call, member, chain, task: self.title(job) });
                 }
-                Match::Nobody { reason } if job.under_way() + job.count(&[HandState::Answered]) == 0 => {
-                    return Some(TeamRecord::Undeliverable { command: job.command, reason });
+                Match::Nobody { reason }
+                    if job.under_way() + job.count(&[AssignmentState::Answered]) == 0 =>
+                {
+                    return Some(TeamRecord::DelegationFailed { command: job.command, reason });
                 }
                 _ => {}
             }
@@ -97,7 +99,7 @@ impl TeamMachine {
     /// Returns whether only its requirements decide which member gets the job.
     pub(super) fn is_plain(&self, job: &Job) -> bool {
         let anybody = job.to.is_none() && job.preferred.is_none() && job.not.is_empty() && !job.by_lead;
-        anybody && job.hands.is_empty() && job.chain.is_empty() && self.settings.max_chain > 0
+        anybody && job.hands.is_empty() && job.chain.is_empty() && self.settings.max_delegation_depth > 0
     }
 
     /// Compares the fast match with the full one and returns a difference. For tests.
@@ -110,12 +112,12 @@ impl TeamMachine {
     }
 
     pub(super) fn wants_hands(&self, job: &Job) -> bool {
-        let has = job.under_way() + job.count(&[HandState::Answered]);
+        let has = job.under_way() + job.count(&[AssignmentState::Answered]);
         job.state == JobState::Open
             && !job.is_question()
             && !self.is_orphan(job)
             && has < job.wanted as usize
-            && job.failures() < self.settings.max_tries.max(1) as usize
+            && job.failures() < self.settings.max_attempts.max(1) as usize
     }
 
     /// Returns the member that would get this job now.
@@ -190,14 +192,15 @@ impl TeamMachine {
         if let Some(again) = able.first().filter(|_| able.iter().all(|m| job.chain.contains(&m.member.id))) {
             return Some(format!("delegation loop refused: {}", through(&again.member.id)));
         }
-        let first = able.first().filter(|_| job.chain.len() >= self.settings.max_chain as usize)?;
-        let max = self.settings.max_chain;
+        let first =
+            able.first().filter(|_| job.chain.len() >= self.settings.max_delegation_depth as usize)?;
+        let max = self.settings.max_delegation_depth;
         Some(format!("delegation refused, longer than {max}: {}", through(&first.member.id)))
     }
 }
 
-fn has_it(state: HandState) -> bool {
-    !matches!(state, HandState::Failed | HandState::Taken)
+fn has_it(state: AssignmentState) -> bool {
+    !matches!(state, AssignmentState::Failed | AssignmentState::Taken)
 }
 
 fn no_one_for(job: &Job) -> String {

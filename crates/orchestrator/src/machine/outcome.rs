@@ -8,9 +8,9 @@ use crate::response::text_of;
 impl TeamMachine {
     pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
         let mut outcome = Outcome::new(self.run.clone(), status);
-        outcome.delegated = self.charged();
+        outcome.child_spending = self.charged();
         outcome.set_answer(self.answer.clone().unwrap_or_else(|| self.contributions()));
-        if matches!(status, OutcomeStatus::Limit(_)) && self.form.is_some() {
+        if matches!(status, OutcomeStatus::Limit(_)) && self.output.is_some() {
             outcome.error = Some("there is no answer yet that fits the schema".to_owned());
         }
         outcome

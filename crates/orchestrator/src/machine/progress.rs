@@ -1,8 +1,8 @@
 //! Moves jobs on after each record: opens and evaluates them, and concludes when the answer can be combined.
 
-use archon_types::{CommandId, FailureKind, FormProblem, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
+use archon_types::{CommandId, FailureKind, Json, OnFailure, SchemaProblem, SubTask, SubTaskId, TeamPattern};
 
-use super::{HandState, Job, JobState, Match, Phase, Purpose, TeamMachine};
+use super::{AssignmentState, Job, JobState, Match, Phase, Purpose, TeamMachine};
 
 /// State of the subtasks that another one depends on.
 enum Needs {
@@ -150,9 +150,9 @@ impl TeamMachine {
 
     fn evaluate(&mut self, command: CommandId) {
         let Some(job) = self.job(command) else { return };
-        let answered = job.count(&[HandState::Answered]);
+        let answered = job.count(&[AssignmentState::Answered]);
         let under_way = job.under_way();
-        let is_tried = job.failures() >= self.settings.max_tries.max(1) as usize;
+        let is_tried = job.failures() >= self.settings.max_attempts.max(1) as usize;
         if self.is_orphan(job) && under_way == 0 {
             return self.fail(command, "whoever asked for it does not need it any more".to_owned());
         }
@@ -179,7 +179,7 @@ impl TeamMachine {
             }
         }
         let Some(job) = self.job(command) else { return };
-        let first = job.hands.iter().find(|hand| hand.state == HandState::Answered);
+        let first = job.hands.iter().find(|hand| hand.state == AssignmentState::Answered);
         let Some((member, response)) =
             first.and_then(|hand| Some((hand.member.clone(), hand.response.clone()?)))
         else {
@@ -236,13 +236,13 @@ impl TeamMachine {
                 self.phase = Phase::Broken { kind: FailureKind::Subtasks, error: self.stuck() };
             } else if self.lead.is_some() {
                 self.synthesize(0, None, Vec::new());
-            } else if self.form.is_none() {
+            } else if self.output.is_none() {
                 self.review(0);
             }
             return;
         }
         // The reviewer sees only answers that fit the schema.
-        if self.form.is_some() && !self.fits {
+        if self.output.is_some() && !self.fits {
             return;
         }
         // Members may have made requests meanwhile; their jobs come later in the list and do not matter here.
@@ -255,14 +255,14 @@ impl TeamMachine {
             Some(Job { purpose: Purpose::Review { round }, response, .. }) => {
                 self.reviewed(round, response.as_ref());
             }
-            None if self.form.is_some() => {
+            None if self.output.is_some() => {
                 self.review(0);
             }
             _ => {}
         }
     }
 
-    pub(super) fn synthesize(&mut self, round: u32, notes: Option<String>, misfits: Vec<FormProblem>) {
+    pub(super) fn synthesize(&mut self, round: u32, notes: Option<String>, misfits: Vec<SchemaProblem>) {
         self.fits = false;
         self.add_job(Purpose::Synthesize { round, notes, misfits }, |job| job.by_lead = true);
     }
@@ -291,7 +291,7 @@ impl TeamMachine {
             Some(notes) if self.lead.is_some() && round < self.settings.max_revisions => {
                 self.synthesize(round + 1, Some(notes), Vec::new());
             }
-            Some(notes) if self.form.is_none() => {
+            Some(notes) if self.output.is_none() => {
                 self.answer = Some(format!("{}\n\n[The reviewer objects: {notes}]", self.draft()))
             }
             // A structured output cannot hold an objection; it is in the log only.

@@ -12,7 +12,7 @@ impl TeamMachine {
     pub(crate) fn request(&self, call: CallId, chain: &[AgentId], task: &str, at: Timestamp) -> Json {
         let job = self.job(call.command);
         let subtask = job.and_then(|job| self.subtask_of(job));
-        let due = (at + Duration::from_millis(self.settings.task_ms)).min(self.deadline());
+        let due = (at + Duration::from_millis(self.settings.task_timeout_ms)).min(self.deadline());
         let is_request = job.is_some_and(|job| matches!(job.purpose, Purpose::Request { .. }));
         let mut content = json!({
             "task_id": self.run.of_call(call),
@@ -73,7 +73,7 @@ impl TeamMachine {
     /// Reads the answer of a finished delegation; `None` if its run failed.
     pub(super) fn read_response(&self, call: CallId, result: &ToolResult) -> Option<Response> {
         // A structured output may have a field `result` of its own, so it is not read as a `Response`.
-        let is_formed = self.form.is_some() && self.is_synthesis(call);
+        let is_formed = self.output.is_some() && self.is_synthesis(call);
         (!result.is_error()).then(|| match is_formed {
             true => Response::text_only(result.text()),
             false => Response::read(&result.text()),

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use archon_orchestrator::Desk;
+use archon_orchestrator::TeamDesk;
 use archon_testkit::{FnAgent, answer, drive};
 use archon_types::{Answer, CallId, CommandId, ConflictStrategy, FailureKind, Outcome, OutcomeStatus};
 use serde_json::json;
@@ -31,7 +31,7 @@ fn says_in_turn(says: &'static [&'static str]) -> (Arc<FnAgent>, Arc<AtomicU32>)
 #[test]
 fn team_reviewer_can_ask_another_member() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let reviewer = {
         let desk = desk.clone();
         FnAgent::new(move |task, context| {
@@ -125,7 +125,7 @@ fn team_names_given_by_members_are_quoted_as_data() {
         .team_records()
         .into_iter()
         .filter_map(|record| match record {
-            archon_types::TeamRecord::Conflict { key, .. } => Some(key),
+            archon_types::TeamRecord::ConflictFound { key, .. } => Some(key),
             _ => None,
         })
         .collect();
@@ -159,5 +159,5 @@ fn team_budget_counts_spending_and_leases_of_running_members() {
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     // Ten that one has used, and all that the other was lent: nobody knows what it did.
     let lent = world.check_log().lease(CallId::new(CommandId(2), 0)).tokens;
-    assert_eq!((lent, outcome.delegated.tokens), (2_000, 2_010));
+    assert_eq!((lent, outcome.child_spending.tokens), (2_000, 2_010));
 }

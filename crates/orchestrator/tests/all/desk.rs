@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use archon_orchestrator::{Desk, Response, SeatError};
+use archon_orchestrator::{Response, TeamDesk, TeamHandleError};
 use archon_testkit::{FnAgent, answer, drive};
 use archon_types::{Context, Json, MessageType, OutcomeStatus, ToolContext};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::support::{World, member, step};
 #[test]
 fn desk_share_with_a_stale_version_is_refused() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let agent = {
         let (desk, seen) = (desk.clone(), seen.clone());
@@ -52,7 +52,7 @@ fn desk_share_with_a_stale_version_is_refused() {
 #[test]
 fn desk_role_may_send_and_delegate_only_as_allowed() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let agent = {
         let desk = desk.clone();
         FnAgent::new(move |_, context| {
@@ -62,7 +62,7 @@ fn desk_role_may_send_and_delegate_only_as_allowed() {
                 let said = seat.write("rain", json!(1), None).await.unwrap_err();
                 assert_eq!(said.to_string(), "the role worker may not send information_share");
                 let asked = seat.ask("boss", "Help").await.unwrap_err();
-                assert_eq!(asked, SeatError::NoPeer { role: "worker".into(), to: "boss".into() });
+                assert_eq!(asked, TeamHandleError::NoPeer { role: "worker".into(), to: "boss".into() });
                 answer(&context, "ok")
             }
         })
@@ -78,7 +78,7 @@ fn desk_role_may_send_and_delegate_only_as_allowed() {
 }
 
 /// Calls a tool of the desk as the loop of a member would.
-async fn used(desk: &Desk, context: &Context, name: &str, arguments: Json) -> Result<String, String> {
+async fn used(desk: &TeamDesk, context: &Context, name: &str, arguments: Json) -> Result<String, String> {
     let tool = desk.tools().into_iter().find(|tool| tool.spec().name == name).unwrap();
     let context = ToolContext::new(context.clone(), "c".into(), name);
     let result = tool.call(arguments, &context).await;
@@ -88,7 +88,7 @@ async fn used(desk: &Desk, context: &Context, name: &str, arguments: Json) -> Re
 // spec: MA-18
 #[test]
 fn the_description_of_share_shows_an_answer_whose_claims_are_read() {
-    let tools = Desk::new().tools();
+    let tools = TeamDesk::new().tools();
     let share = tools.iter().find(|tool| tool.spec().name == "share").unwrap();
     let description = &share.spec().description;
     let answer = Response::read(&description[description.find('{').unwrap()..]);
@@ -99,7 +99,7 @@ fn the_description_of_share_shows_an_answer_whose_claims_are_read() {
 #[test]
 fn desk_tools_let_a_member_wait_five_minutes_for_another_and_no_longer() {
     let waits = |name: &str| {
-        let tool = Desk::new().tools().into_iter().find(|tool| tool.spec().name == name).unwrap();
+        let tool = TeamDesk::new().tools().into_iter().find(|tool| tool.spec().name == name).unwrap();
         tool.spec().annotations.timeout_ms
     };
     assert_eq!(["ask_member", "share", "read_shared"].map(waits), [Some(300_000), None, None]);
@@ -109,7 +109,7 @@ fn desk_tools_let_a_member_wait_five_minutes_for_another_and_no_longer() {
 #[test]
 fn a_members_model_shares_reads_and_asks_with_tools() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let agent = {
         let (desk, seen) = (desk.clone(), seen.clone());

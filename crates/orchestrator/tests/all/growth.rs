@@ -39,7 +39,7 @@ impl Starting {
         let roles = ["red", "green", "blue"].map(|role| Role::new(role, "")).to_vec();
         starting.team(TeamRecord::Formed { settings, roles, members, lead: None });
         let message = Message::user("Go", Timestamp::from_millis(0)).into();
-        starting.apply(RecordBody::Prompted { message, source: PromptSource::Prompt });
+        starting.apply(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
         let task = Box::new(Task::new("t", "Go").with_subtasks(steps));
         starting.team(TeamRecord::Planned { task, spent: Default::default() });
         starting
@@ -73,9 +73,9 @@ impl Starting {
 
     fn begin(&mut self, call: CallId) {
         let (lease, child) = (self.machine.lease(call), RunId::new(format!("r.{call}")));
-        self.apply(RecordBody::Granted { call, child: child.clone(), lease });
+        self.apply(RecordBody::LeaseGranted { call, child_run: child.clone(), lease });
         let (attempt, effect) = (0, Effect::Idempotent);
-        self.apply(RecordBody::ToolStarted { call, attempt, effect, child_run: Some(child) });
+        self.apply(RecordBody::ToolCallStarted { call, attempt, effect, child_run: Some(child) });
         assert!(!self.machine.brief(call).is_empty());
     }
 }
@@ -174,7 +174,7 @@ fn heartbeat_member_that_was_not_scheduled_is_not_silent() {
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     // Giving out the work took 40 s, and silence is 15 s: whoever had no turn was not silent meanwhile.
     let taken = |record| match record {
-        TeamRecord::TakenBack { member, .. } => Some(member.as_str().to_owned()),
+        TeamRecord::DelegationRevoked { member, .. } => Some(member.as_str().to_owned()),
         _ => None,
     };
     let taken: Vec<String> = world.team_records().into_iter().filter_map(taken).collect();

@@ -3,13 +3,13 @@
 
 mod concluding;
 mod desk;
-mod forms;
 mod growth;
 mod messages;
 mod questions;
 mod random;
 mod replans;
 mod scenarios;
+mod structured_output;
 mod support;
 mod teams;
 mod waiting;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{Desk, HandState, Job, JobState, Team, TeamOptions, fold};
+use archon_orchestrator::{AssignmentState, Job, JobState, Team, TeamDesk, TeamOptions, fold};
 use archon_testkit::{FnAgent, RecordingBus, answer};
 use archon_types::{
     BusMessage, FailureKind, Json, MessageType, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
@@ -40,7 +40,7 @@ fn bus_messages(
         [MessageType::TaskRequest, MessageType::TaskResponse, MessageType::StatusUpdate, MessageType::Error];
     let mut options = TeamOptions::default();
     options.roles = ["red", "blue"].map(|role| Role::new(role, "")).to_vec();
-    (options.settings.max_tries, options.settings.max_replans) = (1, 0);
+    (options.settings.max_attempts, options.settings.max_replans) = (1, 0);
     let team = Team::new(Knowing(plan), Arc::new(world.journal.clone()), options);
     world.start(&add(team).with_bus(Arc::new(bus.clone())), "A trip");
     let pairs_with_task = |message: &BusMessage| {
@@ -122,7 +122,7 @@ fn team_response_without_a_result_has_status_failed() {
 #[test]
 fn team_help_request_is_urgent_and_lists_its_delegation_chain() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let at = desk.clone();
     let asking = FnAgent::new(move |_, context| {
         let desk = at.clone();
@@ -183,13 +183,14 @@ fn team_worker_sends_acknowledgement_progress_and_final_message() {
     assert_eq!(of_b.last().unwrap(), "error failed \"run_1.2-0\"");
     let error = said.iter().find(|(_, kind, _)| *kind == MessageType::Error).unwrap();
     assert!(error.2["error"].as_str().unwrap().contains("no ink"), "{error:?}");
-    let taken = |record: &TeamRecord| matches!(record, TeamRecord::TakenBack { .. });
+    let taken = |record: &TeamRecord| matches!(record, TeamRecord::DelegationRevoked { .. });
     assert!(!world.team_records().iter().any(taken), "nobody who is at work is silent");
 }
 
 /// How far a delegated task is.
 fn status(job: &Job) -> &'static str {
-    let is_running = |state: HandState| matches!(state, HandState::Running | HandState::Asked);
+    let is_running =
+        |state: AssignmentState| matches!(state, AssignmentState::Running | AssignmentState::Asked);
     match &job.state {
         JobState::Done => "completed",
         JobState::Failed { .. } => "failed",
@@ -215,7 +216,7 @@ fn statuses(world: &World) -> Vec<String> {
 #[test]
 fn team_delegation_states_are_in_the_log() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let at = desk.clone();
     let asking = FnAgent::new(move |_, context| {
         let desk = at.clone();
@@ -229,7 +230,7 @@ fn team_delegation_states_are_in_the_log() {
     });
     let plan = vec![step("find", "Find it", "finder", &[]), step("print", "Print it", "printer", &["find"])];
     let team = world
-        .team(plan, &["finder", "printer", "expert"], |options| options.settings.max_tries = 1)
+        .team(plan, &["finder", "printer", "expert"], |options| options.settings.max_attempts = 1)
         .with_member(member("ann", "finder"), asking)
         .with_member(member("bob", "expert"), FnAgent::saying("1969"))
         .with_member(member("cleo", "printer"), broken)
@@ -277,12 +278,12 @@ fn a_member_whose_run_never_ends_loses_its_task_at_the_deadline_of_the_task() {
     let world = World::new();
     let plan = vec![step("a", "Do it", "worker", &[])];
     let team = world
-        .team(plan, &["worker"], |options| options.settings.task_ms = 60_000)
+        .team(plan, &["worker"], |options| options.settings.task_timeout_ms = 60_000)
         .with_member(member("ann", "worker"), FnAgent::hanging())
         .with_member(member("bob", "worker"), FnAgent::saying("done"));
     assert_eq!(world.start(&team, "Do it").last_text(), Some("[a] done"));
     let taken = world.team_records().into_iter().find_map(|record| match record {
-        TeamRecord::TakenBack { member, reason, .. } => Some((member, reason)),
+        TeamRecord::DelegationRevoked { member, reason, .. } => Some((member, reason)),
         _ => None,
     });
     assert_eq!(taken, Some(("ann".into(), "not done after 60 s".to_owned())));

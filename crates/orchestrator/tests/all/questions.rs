@@ -69,7 +69,7 @@ fn team_resume_applies_an_answer_from_the_inbox() {
     let team = quarrel(&world, &journal);
     assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
     let asked = open(&world).remove(0);
-    assert!(asked.request.path.is_empty(), "the team itself asks");
+    assert!(asked.request.call_path.is_empty(), "the team itself asks");
     assert_eq!(asked.request.agent_name, "team");
     // An answer to something else changes nothing, and does not stay.
     let mut other = asked.request.clone();
@@ -134,7 +134,7 @@ fn team_question_without_an_answer_expires_and_the_run_goes_on() {
         "{outcome:?}"
     );
     let expired =
-        |body: &RecordBody| matches!(body, RecordBody::ToolAnswered { answer: Answer::Expired, .. });
+        |body: &RecordBody| matches!(body, RecordBody::ApprovalAnswered { answer: Answer::Expired, .. });
     assert!(world.journal.log("run_1").iter().any(|record| expired(&record.body)));
 
     let world = World::new();
@@ -162,8 +162,8 @@ fn a_question_expires_also_while_others_work() {
     let team = world
         .team_in(&journal, plan, &["failing", "busy"], |options| {
             options.settings.error_budget = Some(1);
-            options.settings.answer_within_ms = 60_000;
-            options.settings.beat_ms = 0;
+            options.settings.question_timeout_ms = 60_000;
+            options.settings.heartbeat_ms = 0;
         })
         .with_member(member("ann", "failing"), cannot)
         .with_member(member("bob", "busy"), busy);

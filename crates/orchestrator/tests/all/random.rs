@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use archon_orchestrator::{Desk, JobState, Next, Team, TeamOptions, fold};
+use archon_orchestrator::{JobState, Next, Team, TeamDesk, TeamOptions, fold};
 use archon_testkit::{Chance, FnAgent, answer, cases, drive, first_seed, poll_until_idle};
 use archon_types::{
     AgentId, Answer, CallId, ConflictStrategy, FailureKind, Heartbeat, Outcome, OutcomeStatus, Record,
@@ -16,7 +16,7 @@ use crate::support::{Fixed, World, member, pause, step};
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 
 /// An agent that does something else each time, as its seed says.
-fn unreliable(seed: u64, desk: Desk) -> Arc<FnAgent> {
+fn unreliable(seed: u64, desk: TeamDesk) -> Arc<FnAgent> {
     FnAgent::new(move |task, context| {
         let desk = desk.clone();
         let of_run: u64 =
@@ -68,7 +68,7 @@ fn unreliable(seed: u64, desk: Desk) -> Arc<FnAgent> {
     })
 }
 
-fn random_team(chance: &mut Chance, world: &World, desk: &Desk) -> Team {
+fn random_team(chance: &mut Chance, world: &World, desk: &TeamDesk) -> Team {
     let mut plan: Vec<SubTask> = Vec::new();
     for n in 0..chance.below(7) {
         let after: Vec<String> = (0..n).filter(|_| chance.percent(30)).map(|m| format!("s{m}")).collect();
@@ -80,10 +80,10 @@ fn random_team(chance: &mut Chance, world: &World, desk: &Desk) -> Team {
     options.limits.max_duration_ms = 3_600_000;
     let settings = &mut options.settings;
     settings.max_concurrent = 1 + chance.below(6) as u32;
-    settings.max_chain = 1 + chance.below(4) as u32;
-    settings.max_tries = 1 + chance.below(3) as u32;
+    settings.max_delegation_depth = 1 + chance.below(4) as u32;
+    settings.max_attempts = 1 + chance.below(3) as u32;
     settings.max_delegations = 60;
-    settings.task_ms = 60_000;
+    settings.task_timeout_ms = 60_000;
     settings.redundancy = 1 + chance.below(2) as u32;
     settings.pattern = match chance.below(3) {
         0 => TeamPattern::Hierarchical,
@@ -155,7 +155,7 @@ fn team_random_members_every_task_ends() {
         let seed = seed + first_seed();
         let mut chance = Chance(seed);
         let world = World::new();
-        let desk = Desk::new();
+        let desk = TeamDesk::new();
         let team = random_team(&mut chance, &world, &desk);
         if chance.percent(10) {
             cancels += u32::from(cancelled(&team, &world, &mut chance, seed));
@@ -174,20 +174,22 @@ fn team_random_members_every_task_ends() {
                 assert!(chain.iter().chain([member]).all(|id| seen.insert(id)), "seed {seed}: {record:?}");
                 assert!(chain.len() <= 4, "seed {seed}: {record:?}");
             }
-            taken += u32::from(matches!(record, TeamRecord::TakenBack { .. }));
+            taken += u32::from(matches!(record, TeamRecord::DelegationRevoked { .. }));
         }
         // A late answer is in the log, and in no result.
         let mut over: HashSet<CallId> = HashSet::new();
         for record in &log {
             match &record.body {
                 RecordBody::Team(team) => match &**team {
-                    TeamRecord::TakenBack { call, .. } => {
+                    TeamRecord::DelegationRevoked { call, .. } => {
                         assert!(over.insert(*call), "seed {seed}: taken twice")
                     }
-                    TeamRecord::Late { call, .. } => assert!(over.contains(call), "seed {seed}: not late"),
+                    TeamRecord::LateAnswer { call, .. } => {
+                        assert!(over.contains(call), "seed {seed}: not late")
+                    }
                     _ => {}
                 },
-                RecordBody::ToolFinished { call, .. } => {
+                RecordBody::ToolCallFinished { call, .. } => {
                     assert!(over.insert(*call), "seed {seed}: {call} ended twice")
                 }
                 _ => {}
@@ -237,7 +239,7 @@ fn cancelled(team: &Team, world: &World, chance: &mut Chance, seed: u64) -> bool
     assert!(is_right, "seed {seed}: {outcome:?}");
     let log = world.journal.log("run_1");
     assert_eq!(fold(&world.context.run, &log).unwrap().ended(), Some(&outcome), "seed {seed}");
-    let begins = |record: &&Arc<Record>| matches!(record.body, RecordBody::ToolStarted { .. });
+    let begins = |record: &&Arc<Record>| matches!(record.body, RecordBody::ToolCallStarted { .. });
     assert_eq!(log[before..].iter().find(begins), None, "seed {seed}: something began after the cancel");
     true
 }

@@ -70,7 +70,7 @@ fn cannot() -> Arc<FnAgent> {
 fn team(world: &World, planner: &Scripted, change: impl FnOnce(&mut TeamOptions)) -> Team {
     let mut options = TeamOptions::default();
     options.roles = ["good", "bad"].map(|role| Role::new(role, "")).to_vec();
-    options.settings.max_tries = 2;
+    options.settings.max_attempts = 2;
     change(&mut options);
     Team::new(planner.clone(), Arc::new(world.journal.clone()), options)
         .with_member(
@@ -128,7 +128,7 @@ fn team_failed_step_causes_a_replan_that_keeps_finished_results() {
     let machine = world.check_log();
     let ids: Vec<&str> = machine.task().subtasks.iter().map(|s| s.id.as_str()).collect();
     assert_eq!(ids, ["find", "sing", "write", "camp"]);
-    assert_eq!(outcome.delegated.tokens, 60 + 2 * 5, "the planner is paid for both plans");
+    assert_eq!(outcome.child_spending.tokens, 60 + 2 * 5, "the planner is paid for both plans");
     let replaced = machine.jobs().iter().filter(|job| job.state == JobState::Replaced);
     assert_eq!(replaced.count(), 2);
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{Desk, SeatError, TeamOptions};
+use archon_orchestrator::{TeamDesk, TeamHandleError, TeamOptions};
 use archon_testkit::{FnAgent, RecordingBus, answer, drive, poll_until_idle};
 use archon_types::{
     AgentId, BoxFuture, Bus, BusError, BusMessage, Clock, ConflictStrategy, Heartbeat, Json, MessageType,
@@ -45,7 +45,7 @@ fn a_calculation_and_a_search_go_to_two_members_and_the_lead_puts_them_together(
             && outcome.last_text().unwrap_or_default().contains("Paris"),
         "{outcome:?}"
     );
-    assert_eq!(outcome.delegated.tokens, 30);
+    assert_eq!(outcome.child_spending.tokens, 30);
 }
 
 // spec: A-16, MA-13, OB-03
@@ -183,7 +183,7 @@ fn team_member_asks_another_while_other_tasks_run() {
         step("climate", "Climate of Seattle", "researcher", &[]),
         step("write", "One paragraph", "writer", &["rain", "climate"]),
     ];
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let writer = {
         let desk = desk.clone();
         FnAgent::new(move |_, context| {
@@ -233,7 +233,7 @@ fn team_steps_wait_for_dependencies_and_members_for_shared_values() {
         step("chart", "Draw", "artist", &["weather_data", "analysis"]),
         step("title", "Find a title", "editor", &[]),
     ];
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let order = Arc::new(Mutex::new(Vec::new()));
     let worker = |name: &'static str, ms| {
         let order = order.clone();
@@ -327,9 +327,9 @@ fn team_conflict_is_recorded_resolved_and_dependent_work_repeated() {
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     let said = world.team_records();
     assert!(said.iter().any(
-        |r| matches!(r, TeamRecord::Conflict { key, claims, .. } if key == "trend" && claims.len() == 2)
+        |r| matches!(r, TeamRecord::ConflictFound { key, claims, .. } if key == "trend" && claims.len() == 2)
     ));
-    assert!(said.iter().any(|r| matches!(r, TeamRecord::Settled { value, how, .. } if *value == json!("30%") && how == "lead decided")));
+    assert!(said.iter().any(|r| matches!(r, TeamRecord::ConflictResolved { value, resolution: how, .. } if *value == json!("30%") && how == "lead decided")));
     let machine = world.check_log();
     assert_eq!(machine.board().get("trend").unwrap().value, json!("30%"));
     // What was worked out again stands where the wrong result stood.
@@ -343,7 +343,7 @@ fn team_conflict_is_recorded_resolved_and_dependent_work_repeated() {
 #[test]
 fn a_delegation_loop_is_refused_with_its_chain_and_the_task_still_ends() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let refused = Arc::new(Mutex::new(None));
     let asking = |other: &'static str| {
         let (desk, refused) = (desk.clone(), refused.clone());
@@ -351,7 +351,7 @@ fn a_delegation_loop_is_refused_with_its_chain_and_the_task_still_ends() {
             let (desk, refused) = (desk.clone(), refused.clone());
             async move {
                 let asked = desk.seat(&context.run).unwrap().ask(other, "Do it for me").await;
-                if let Err(SeatError::Refused { reason }) = &asked {
+                if let Err(TeamHandleError::Refused { reason }) = &asked {
                     *refused.lock().unwrap() = Some(reason.clone());
                 }
                 answer(&context, &asked.unwrap_or_else(|error| format!("did it myself: {error}")))
@@ -367,7 +367,7 @@ fn a_delegation_loop_is_refused_with_its_chain_and_the_task_still_ends() {
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(refused.lock().unwrap().as_deref(), Some("delegation loop refused: ann → bob → ann"));
     assert!(world.team_records().iter().any(
-        |r| matches!(r, TeamRecord::Undeliverable { reason, .. } if reason.contains("ann → bob → ann"))
+        |r| matches!(r, TeamRecord::DelegationFailed { reason, .. } if reason.contains("ann → bob → ann"))
     ));
 }
 
@@ -375,7 +375,7 @@ fn a_delegation_loop_is_refused_with_its_chain_and_the_task_still_ends() {
 #[test]
 fn team_lead_does_the_task_of_a_refused_delegation_loop() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let asking = |other: &'static str| {
         let desk = desk.clone();
         FnAgent::new(move |_, context| {
@@ -409,7 +409,7 @@ fn by_events(options: &mut TeamOptions) {
 #[test]
 fn team_dead_member_is_replaced_and_the_new_one_sees_shared_values() {
     let world = World::new();
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let dying = {
         let desk = desk.clone();
         FnAgent::new(move |_, context| {
@@ -436,7 +436,7 @@ fn team_dead_member_is_replaced_and_the_new_one_sees_shared_values() {
         (OutcomeStatus::Finished, "[a] all done")
     );
     let taken = world.team_records().into_iter().find_map(|r| match r {
-        TeamRecord::TakenBack { member, reason, .. } => Some((member, reason)),
+        TeamRecord::DelegationRevoked { member, reason, .. } => Some((member, reason)),
         _ => None,
     });
     assert_eq!(taken, Some(("ann".into(), "silent for 15 s".to_owned())));
@@ -473,7 +473,7 @@ fn a_late_answer_is_ignored_and_written_down() {
         .with_member(member("bob", "worker"), slow);
     let outcome = world.start(&team, "Do it");
     assert_eq!(outcome.last_text(), Some("[a] in time"));
-    assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::Late { member, answer, .. } if member.as_str() == "ann" && answer == "too late")));
+    assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::LateAnswer { member, answer, .. } if member.as_str() == "ann" && answer == "too late")));
     let machine = world.check_log();
     assert_eq!(machine.late(), 1);
     assert_eq!(
@@ -481,5 +481,5 @@ fn a_late_answer_is_ignored_and_written_down() {
         Json::from("in time")
     );
     // What the late one used was used all the same.
-    assert_eq!(outcome.delegated.tokens, 20);
+    assert_eq!(outcome.child_spending.tokens, 20);
 }

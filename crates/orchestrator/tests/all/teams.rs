@@ -77,7 +77,7 @@ fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order()
         let outcome = world.start(&committee(&world, says, ConflictStrategy::First, 3), "How many?");
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{says:?}: {:?}", outcome.error);
         let settled = |record| match record {
-            TeamRecord::Settled { value, how, .. } => Some((value, how)),
+            TeamRecord::ConflictResolved { value, resolution: how, .. } => Some((value, how)),
             _ => None,
         };
         let settled: Vec<_> = world.team_records().into_iter().filter_map(settled).collect();
@@ -87,11 +87,13 @@ fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order()
     let says = [r#"{"result": {"n": 104}}"#, r#"{"result": {"n": 100}}"#, r#"{"result": {"n": 108}}"#];
     let world = World::new();
     world.start(&committee(&world, says, ConflictStrategy::First, 3), "How many?");
-    let conflicts = world.team_records().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
+    let conflicts =
+        world.team_records().iter().filter(|r| matches!(r, TeamRecord::ConflictFound { .. })).count();
     assert_eq!(conflicts, 1, "two of them are far from each other");
     let world = World::new();
     world.start(&committee(&world, ["104", "100", "105"], ConflictStrategy::First, 3), "How many?");
-    let conflicts = world.team_records().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
+    let conflicts =
+        world.team_records().iter().filter(|r| matches!(r, TeamRecord::ConflictFound { .. })).count();
     assert_eq!(conflicts, 0, "each agrees with each");
 }
 
@@ -113,7 +115,7 @@ fn team_conflict_strategy_first_takes_the_earliest_answer() {
     assert!(outcome.last_text().unwrap_or_default().starts_with("[a] blue\n"), "{outcome:?}");
     assert!(outcome.last_text().unwrap_or_default().contains("m2 said it first"), "{outcome:?}");
     let claims = world.team_records().into_iter().find_map(|record| match record {
-        TeamRecord::Conflict { claims, .. } => Some(claims),
+        TeamRecord::ConflictFound { claims, .. } => Some(claims),
         _ => None,
     });
     let by: Vec<_> = claims.unwrap().into_iter().map(|claim| (claim.by, claim.call.index)).collect();
@@ -180,7 +182,7 @@ fn team_unresolved_conflict_is_asked_of_a_person() {
     let team = committee(&world, ["red", "green", "blue"], ConflictStrategy::Majority, 3);
     assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
     let asked = world.journal.log("run_1").iter().find_map(|record| match &record.body {
-        RecordBody::ToolAsked { call, request } => Some((*call, request.action_summary.clone())),
+        RecordBody::ApprovalRequested { call, request } => Some((*call, request.action_summary.clone())),
         _ => None,
     });
     let (call, summary) = asked.unwrap();
@@ -428,7 +430,7 @@ fn team_without_a_member_for_a_role_fails_the_task_with_the_reason() {
         outcome.error.unwrap(),
         "2 of 3 subtasks failed: b (there is no member with the role artist); c (it needs b, which failed)"
     );
-    assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::Undeliverable { .. })));
+    assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::DelegationFailed { .. })));
 }
 
 // spec: PL-06
@@ -526,7 +528,7 @@ fn team_total_spending_stays_within_the_budget_plus_open_calls() {
     }
     let outcome = world.start(&team, "Do it");
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 1_000 }));
-    assert!(outcome.delegated.tokens <= 1_000 + 4 * 5, "{:?}", outcome.delegated);
+    assert!(outcome.child_spending.tokens <= 1_000 + 4 * 5, "{:?}", outcome.child_spending);
     assert_eq!(leases.lock().unwrap()[..4], [200, 200, 200, 200]);
 }
 
@@ -619,7 +621,7 @@ fn team_killed_at_any_record_resumes_without_repeating_work() {
             let log = world.journal.log("run_1");
             outcome = match log.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_))) {
                 true => world.check_log().ended().cloned(),
-                false if log.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. })) => {
+                false if log.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. })) => {
                     Some(drive(&world.clock, team.resume(&world.context)).unwrap())
                 }
                 false => return (Outcome::failed("run_1".into(), FailureKind::Other, "not begun"), 0, 4),
@@ -646,7 +648,7 @@ fn team_killed_at_any_record_resumes_without_repeating_work() {
                 (outcome.status, outcome.last_text().unwrap_or_default(), runs),
                 (OutcomeStatus::Finished, "all", 4)
             );
-            assert_eq!(outcome.delegated, whole.delegated);
+            assert_eq!(outcome.child_spending, whole.child_spending);
         }
     }
     assert!(resumed > 20, "{resumed}");
@@ -667,10 +669,13 @@ fn a_team_is_an_agent_and_a_member_may_be_a_team() {
         (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "[a] [x] from below")
     );
-    assert_eq!(outcome.delegated.tokens, 10);
+    assert_eq!(outcome.child_spending.tokens, 10);
     assert!(!world.journal.log("run_1.1-0").is_empty(), "the inner run is kept beside the outer one");
     let settings = TeamSettings::default();
-    assert_eq!((settings.beat_ms, settings.missed_beats, settings.max_chain), (5_000, 3, 5));
+    assert_eq!(
+        (settings.heartbeat_ms, settings.missed_heartbeats, settings.max_delegation_depth),
+        (5_000, 3, 5)
+    );
 }
 
 /// A planner whose questions cost something, and that has a plan or none.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{Desk, HandState, SeatError, Team};
+use archon_orchestrator::{AssignmentState, Team, TeamDesk, TeamHandleError};
 use archon_run::RunLog;
 use archon_testkit::{FnAgent, InboxJournal, MortalJournal, answer, drive, poll_until_idle};
 use archon_types::{
@@ -24,7 +24,7 @@ struct Seen {
     /// The runs that ended, as the journals of real members would know them.
     ended: Arc<Mutex<BTreeSet<RunId>>>,
     /// What those were told who asked.
-    told: Arc<Mutex<Vec<Result<String, SeatError>>>>,
+    told: Arc<Mutex<Vec<Result<String, TeamHandleError>>>>,
 }
 
 impl Seen {
@@ -43,7 +43,7 @@ impl Seen {
     }
 
     /// A writer who asks somebody, and says what it was told.
-    fn asking(&self, desk: &Desk, to: &'static str) -> Arc<FnAgent> {
+    fn asking(&self, desk: &TeamDesk, to: &'static str) -> Arc<FnAgent> {
         let (desk, seen) = (desk.clone(), self.clone());
         FnAgent::new(move |_, context| {
             let (desk, seen) = (desk.clone(), seen.clone());
@@ -65,7 +65,7 @@ impl Seen {
 /// A team in a process of its own: writers ask an office, whose two members contradict each other after some time, so that
 /// the office asks a person.
 fn team(world: &World, journal: &InboxJournal, seen: &Seen, plan: Vec<SubTask>, after_ms: u64) -> Team {
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let inner = vec![step("a", "Which?", "worker", &[])];
     let office = world.team_in(journal, inner, &["worker"], |options| {
         options.settings.pattern = TeamPattern::Committee { size: 2 };
@@ -77,7 +77,7 @@ fn team(world: &World, journal: &InboxJournal, seen: &Seen, plan: Vec<SubTask>, 
     world
         .team_in(journal, plan, &["writer", "office", "busy"], |options| {
             options.limits.max_depth = 2;
-            options.settings.task_ms = 60_000;
+            options.settings.task_timeout_ms = 60_000;
         })
         .with_member(member("ann", "writer"), seen.asking(&desk, "office"))
         .with_member(member("office", "office"), Arc::new(office))
@@ -176,7 +176,7 @@ fn team_waiting_for_a_person_does_not_use_the_members_time_limit() {
     post(&journal, &open(&world)[0], "in-1", "violet");
     let outcome = resume(&world, &team(&world, &journal, &seen, plan(), 30_000));
     assert!(outcome.last_text().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
-    let taken = |record: &TeamRecord| matches!(record, TeamRecord::TakenBack { .. });
+    let taken = |record: &TeamRecord| matches!(record, TeamRecord::DelegationRevoked { .. });
     assert!(!world.team_records().iter().any(taken), "{:?}", world.team_records());
     assert_eq!(seen.results().len(), 1);
 }
@@ -189,7 +189,8 @@ fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
         let (world, seen) = (World::new(), Seen::default());
         let journal = InboxJournal::over(&world.journal);
         let team = || team(&world, &journal, &seen, one_step(), 0);
-        let is_there = |run: &str| count(&world, run, |body| matches!(body, RecordBody::Prompted { .. })) > 0;
+        let is_there =
+            |run: &str| count(&world, run, |body| matches!(body, RecordBody::MessageAdded { .. })) > 0;
         if let Some((appends, is_written)) = die {
             world.journal.die_after(appends, is_written);
         }
@@ -223,10 +224,10 @@ fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
             }
         };
         world.check_log();
-        let asked = |body: &RecordBody| matches!(body, RecordBody::ToolAsked { .. });
+        let asked = |body: &RecordBody| matches!(body, RecordBody::ApprovalRequested { .. });
         assert_eq!(count(&world, "run_1.2-0", asked), 1, "{die:?}");
         assert_eq!(world.delegations().len(), 2, "{die:?}: {:?}", world.delegations());
-        let requested = |record: &&TeamRecord| matches!(record, TeamRecord::Requested { .. });
+        let requested = |record: &&TeamRecord| matches!(record, TeamRecord::DelegationRequested { .. });
         assert_eq!(world.team_records().iter().filter(requested).count(), 1, "{die:?}");
         assert_eq!(seen.ended.lock().unwrap().len(), 3, "{die:?}: {:?}", seen.ended);
         let told = seen.results();
@@ -244,8 +245,8 @@ fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
         for is_written in [false, true] {
             let (outcome, at) = run(Some((appends, is_written)));
             assert_eq!(
-                (outcome.last_text(), &outcome.delegated),
-                (whole.last_text(), &whole.delegated),
+                (outcome.last_text(), &outcome.child_spending),
+                (whole.last_text(), &whole.child_spending),
                 "{appends}"
             );
             deaths += at;
@@ -259,7 +260,7 @@ fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
 }
 
 /// An agent without a log that asks a person once, and shares something when it goes on.
-fn asks_then_shares(desk: &Desk) -> Arc<FnAgent> {
+fn asks_then_shares(desk: &TeamDesk) -> Arc<FnAgent> {
     let (desk, asked) = (desk.clone(), Arc::new(Mutex::new(false)));
     FnAgent::new(move |_, context| {
         let (desk, is_first) = (desk.clone(), !std::mem::replace(&mut *asked.lock().unwrap(), true));
@@ -276,7 +277,7 @@ fn asks_then_shares(desk: &Desk) -> Arc<FnAgent> {
 // spec: MA-15, MA-17, AP-05
 #[test]
 fn team_member_waiting_for_a_value_or_a_busy_member_suspends_with_the_team() {
-    let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+    let (world, seen, desk) = (World::new(), Seen::default(), TeamDesk::new());
     let reader = {
         let desk = desk.clone();
         FnAgent::new(move |_, context| {
@@ -308,7 +309,7 @@ fn team_member_waiting_for_a_value_or_a_busy_member_suspends_with_the_team() {
 }
 
 /// A member whose loop runs `ask_member` beside something else that takes 31 s. The team looks every 15 s.
-fn asks_and_works(desk: &Desk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
+fn asks_and_works(desk: &TeamDesk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
     let (desk, done) = (desk.clone(), done.clone());
     FnAgent::new(move |_, mut context| {
         let (desk, done) = (desk.clone(), done.clone());
@@ -332,7 +333,7 @@ fn asks_and_works(desk: &Desk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
 // spec: MA-15
 #[test]
 fn ask_member_beside_other_work_of_its_run_rests_when_that_is_done() {
-    let (world, desk, done) = (World::new(), Desk::new(), Arc::new(Mutex::new(0)));
+    let (world, desk, done) = (World::new(), TeamDesk::new(), Arc::new(Mutex::new(0)));
     let team = world
         .team(one_step(), &["writer", "helper"], |_| {})
         .with_member(member("ann", "writer"), asks_and_works(&desk, &done))
@@ -379,7 +380,7 @@ fn team_member_waiting_for_a_call_in_doubt_continues_after_the_answer() {
     for (said, expected) in
         [(Answer::Approve, "done again"), (Answer::Reply { text: "It was.".into() }, "It was.")]
     {
-        let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+        let (world, seen, desk) = (World::new(), Seen::default(), TeamDesk::new());
         let journal = InboxJournal::over(&world.journal);
         let plan =
             vec![step("w", "1", "writer", &[]), step("v", "2", "writer", &[]), step("b", "3", "busy", &[])];
@@ -397,7 +398,7 @@ fn team_member_waiting_for_a_call_in_doubt_continues_after_the_answer() {
         assert!(poll_until_idle(&mut run).is_none());
         let machine = world.check_log();
         let states: Vec<_> = machine.jobs().iter().map(|job| job.hands[0].state).collect();
-        use HandState::{Asked, Running, Waiting};
+        use AssignmentState::{Asked, Running, Waiting};
         assert_eq!(states, [Waiting, Waiting, Running, Asked, Asked]);
         let asked = open(&world);
         assert_eq!(asked.len(), 2, "{asked:?}");
@@ -430,21 +431,21 @@ impl Agent for Logged {
         self.0.run(task, context)
     }
 
-    fn used<'a>(&'a self, _: &'a RunId, _: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+    fn spending_of<'a>(&'a self, _: &'a RunId, _: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
         Box::pin(std::future::ready(Some(Spending::new(7, 0))))
     }
 }
 
 /// Returns true for the record of seven tokens.
 fn is_settled(body: &RecordBody) -> bool {
-    matches!(body, RecordBody::Settled { spent, .. } if *spent == Spending::new(7, 0))
+    matches!(body, RecordBody::LeaseSettled { spent, .. } if *spent == Spending::new(7, 0))
 }
 
 // spec: MA-15, MA-23
 #[test]
 fn team_waiting_members_spending_is_counted_once() {
     for redundancy in [1, 2] {
-        let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+        let (world, seen, desk) = (World::new(), Seen::default(), TeamDesk::new());
         let team = world
             .team(one_step(), &["writer", "helper"], |options| options.settings.redundancy = redundancy)
             .with_member(member("ann", "writer"), Arc::new(Logged(seen.asking(&desk, "helper"))))
@@ -471,7 +472,7 @@ fn team_waiting_members_spending_is_counted_once() {
         };
         world.check_log();
         assert_eq!(
-            (outcome.status, outcome.delegated.tokens),
+            (outcome.status, outcome.child_spending.tokens),
             (OutcomeStatus::Finished, expected),
             "{outcome:?}"
         );
@@ -481,9 +482,9 @@ fn team_waiting_members_spending_is_counted_once() {
 // spec: MA-15
 #[test]
 fn team_denied_question_of_a_helper_is_reported_to_its_asker() {
-    let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+    let (world, seen, desk) = (World::new(), Seen::default(), TeamDesk::new());
     let team = world
-        .team(one_step(), &["writer", "helper"], |options| options.settings.max_tries = 1)
+        .team(one_step(), &["writer", "helper"], |options| options.settings.max_attempts = 1)
         .with_member(member("ann", "writer"), seen.asking(&desk, "helper"))
         .with_member(member("hal", "helper"), asks_then_shares(&desk))
         .with_desk(desk);

@@ -10,15 +10,16 @@ use crate::{
 
 impl Following {
     pub(super) async fn conclude(&mut self, run: &mut Run, command: CommandId) -> Recorded {
-        run.record(plan(PlanRecord::Concluding { command })).await?;
+        run.record(plan(PlanRecord::AnswerStarted { command })).await?;
         let (parts, task) = (self.parts.clone(), run.machine.task());
         let background = run.machine.background().to_owned();
-        let form = run.machine.form().cloned();
-        let misfit = run.machine.misfit().map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
+        let form = run.machine.output_format().cloned();
+        let misfit =
+            run.machine.last_problems().map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
         let mut context = run.context().clone();
         context.cancel = run.stop().clone();
-        let left = run.machine.left();
-        let is_spent = left.tokens == 0 || left.cost == Some(0);
+        let left = run.machine.remaining_budget();
+        let is_spent = left.tokens == 0 || left.cost_micros == Some(0);
         let concluded = async move {
             if is_spent {
                 // All subtasks are done, and their results can be the answer at no further cost.
@@ -51,14 +52,14 @@ impl Following {
             Err(error) => {
                 tracing::warn!(run = %run.context().run, %error, "no answer was put together");
                 let results = LastResults::of(&task);
-                let form = run.machine.form();
+                let form = run.machine.output_format();
                 if form.is_some_and(|form| !form.problems(&json_in(&results.answer)).is_empty()) {
                     let problem = match &error {
                         PlanError::Model(error) => error.to_string(),
                         error => format!("{error} ({})", error.advice()),
                     };
                     let failure = error.kind();
-                    return run.record(plan(PlanRecord::NotConcluded { command, problem, failure })).await;
+                    return run.record(plan(PlanRecord::AnswerFailed { command, problem, failure })).await;
                 }
                 results
             }
@@ -66,17 +67,17 @@ impl Following {
         let Conclusion { answer, citations, spent } = conclusion;
         let cite = |id| run.machine.nodes().find(|node| node.subtask.id == id).map(calls::citation);
         let citations = citations.into_iter().filter_map(cite).collect();
-        if run.machine.form().is_none() {
+        if run.machine.output_format().is_none() {
             self.parts.remember(&task, &answer).await;
         }
-        run.record(plan(PlanRecord::Concluded { command, answer, citations, spent })).await
+        run.record(plan(PlanRecord::AnswerFinished { command, answer, citations, spent })).await
     }
 
-    pub(super) async fn check_form(&mut self, run: &mut Run, answer: &str) -> Recorded {
-        let problems = run.machine.form().map(|form| form.problems(answer)).unwrap_or_default();
+    pub(super) async fn check_output(&mut self, run: &mut Run, answer: &str) -> Recorded {
+        let problems = run.machine.output_format().map(|form| form.problems(answer)).unwrap_or_default();
         if problems.is_empty() {
             self.parts.remember(&run.machine.task(), answer).await;
         }
-        run.record(vec![RecordBody::FormChecked { problems }]).await
+        run.record(vec![RecordBody::OutputChecked { problems }]).await
     }
 }

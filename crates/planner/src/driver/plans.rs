@@ -23,13 +23,13 @@ impl Following {
     ) -> Recorded {
         let mut planning = self.parts.planning(run.context(), &run.machine);
         planning.run.cancel = run.stop().clone();
-        planning.left = Some(run.machine.left());
+        planning.left = Some(run.machine.remaining_budget());
         planning.targets = run.machine.targets().to_vec();
         let expenses = planning.expenses.clone();
         let problems = run.machine.problems();
         planning.failure = (!problems.is_empty()).then(|| problems.join("\n"));
         let task = run.machine.task();
-        run.record(plan(PlanRecord::Asked { command, attempt, reason: reason.clone() })).await?;
+        run.record(plan(PlanRecord::PlanningStarted { command, attempt, reason: reason.clone() })).await?;
         let planner = self.parts.planner.clone();
         let fixed = run.machine.fixed().map(<[SubTask]>::to_vec);
         let spent = expenses.clone();
@@ -90,13 +90,13 @@ impl Following {
                 }
                 let found = check(&task, &options);
                 let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
-                (PlanRecord::Made { command, task: Box::new(task), warnings }, found)
+                (PlanRecord::Planned { command, task: Box::new(task), warnings }, found)
             }
             _ => {
                 let (diff, mut found) = difference(machine, &task);
                 found.extend(check_diff(machine, &diff, &options));
                 let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
-                (PlanRecord::Changed { command, diff: Box::new(diff), warnings }, found)
+                (PlanRecord::Replanned { command, diff: Box::new(diff), warnings }, found)
             }
         };
         let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
@@ -115,7 +115,7 @@ impl Following {
     pub(super) async fn unfold(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let record = match self.unfolded(run, call) {
             Ok(unfolded) => RecordBody::Plan(Box::new(unfolded)),
-            Err(why) => RecordBody::ToolRefused { call, result: calls::not_begun(why).into() },
+            Err(why) => RecordBody::ToolCallRefused { call, result: calls::not_begun(why).into() },
         };
         run.record(vec![record]).await
     }
@@ -144,7 +144,7 @@ impl Following {
                 return Err(errors.join("; "));
             }
         }
-        Ok(PlanRecord::Unfolded { call, subtasks, results })
+        Ok(PlanRecord::LoopExpanded { call, subtasks, results })
     }
 }
 
@@ -152,7 +152,7 @@ impl Following {
 pub(super) async fn paid(run: &mut Run, command: CommandId, spent: Spending) -> Recorded {
     match spent.is_zero() {
         true => Ok(()),
-        false => run.record(plan(PlanRecord::Paid { command, spent })).await,
+        false => run.record(plan(PlanRecord::PlanningPaid { command, spent })).await,
     }
 }
 

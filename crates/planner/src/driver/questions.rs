@@ -26,8 +26,8 @@ impl Following {
             request.agent_name.clone_from(&self.parts.options.name);
         }
         // The question about a call in doubt never expires, because the run cannot go on without an answer.
-        if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
-            let wait = request.timeout_ms.unwrap_or(run.machine.settings().answer_within_ms);
+        if request.call_path.is_empty() && request.kind != QuestionKind::InDoubt {
+            let wait = request.timeout_ms.unwrap_or(run.machine.settings().question_timeout_ms);
             request
                 .expires_at
                 .get_or_insert(run.context().clock.now_for_others() + Duration::from_millis(wait));
@@ -38,7 +38,7 @@ impl Following {
             other.request_id != request.request_id && machine.is_waiting_for(*asked)
         });
         self.open.push((call, ApprovalRequest::clone(&request)));
-        run.record(vec![RecordBody::ToolAsked { call, request }]).await
+        run.record(vec![RecordBody::ApprovalRequested { call, request }]).await
     }
 
     /// Asks about a tool call, and also asks the approver of this process, who may answer at once.
@@ -66,7 +66,7 @@ impl Following {
         (request_id, binding): (&str, &str),
     ) -> Option<&(CallId, ApprovalRequest)> {
         self.open.iter().find(|(call, request)| {
-            let is_own = request.path.is_empty() && machine.is_waiting_for(*call);
+            let is_own = request.call_path.is_empty() && machine.is_waiting_for(*call);
             is_own && request.is_meant(request_id, binding)
         })
     }
@@ -74,14 +74,14 @@ impl Following {
     /// Returns the time when the first of the plan's own open questions expires.
     pub(crate) fn next_expiry(&self, machine: &PlanMachine) -> Option<Timestamp> {
         let mine = |(call, request): &&(CallId, ApprovalRequest)| {
-            request.path.is_empty() && machine.is_waiting_for(*call)
+            request.call_path.is_empty() && machine.is_waiting_for(*call)
         };
         self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
     }
 
     /// Returns the record that follows from an answer given at `at`. An answer that is not acceptable leaves
     /// the question open; the reason is added to it.
-    pub(crate) fn hear_answer(
+    pub(crate) fn record_of_answer(
         &self,
         machine: &PlanMachine,
         meant: (&str, &str),
@@ -90,15 +90,15 @@ impl Following {
     ) -> Option<RecordBody> {
         let (call, request) = self.question(machine, meant)?;
         if request.is_expired(at) {
-            return Some(RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
+            return Some(RecordBody::ApprovalAnswered { call: *call, answer: Answer::Expired });
         }
         Some(match self.parts.take(machine, *call, &answer, &self.context) {
-            Ok(()) => RecordBody::ToolAnswered { call: *call, answer },
+            Ok(()) => RecordBody::ApprovalAnswered { call: *call, answer },
             Err(error) => {
                 let mut again = request.clone();
                 again.action_summary =
                     format!("The last answer cannot be taken: {error}. {}", again.action_summary);
-                RecordBody::ToolAsked { call: *call, request: Box::new(again) }
+                RecordBody::ApprovalRequested { call: *call, request: Box::new(again) }
             }
         })
     }
@@ -112,11 +112,11 @@ impl Following {
         }
         run.receive(self).await?;
         let is_over = |(call, request): &&(CallId, ApprovalRequest)| {
-            request.path.is_empty() && request.is_expired(now) && run.machine.is_waiting_for(*call)
+            request.call_path.is_empty() && request.is_expired(now) && run.machine.is_waiting_for(*call)
         };
         let over: Vec<CallId> = self.open.iter().filter(is_over).map(|(call, _)| *call).collect();
         for call in over {
-            run.record(vec![RecordBody::ToolAnswered { call, answer: Answer::Expired }]).await?;
+            run.record(vec![RecordBody::ApprovalAnswered { call, answer: Answer::Expired }]).await?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Following {
             for entry in inbox.waiting(&asker.run).await? {
                 let InboxRequest::Answer { request_id, answer, .. } = entry.request else { continue };
                 if request_id == request.request_id {
-                    answered.push(RecordBody::ToolAnswered { call: *call, answer });
+                    answered.push(RecordBody::ApprovalAnswered { call: *call, answer });
                 }
             }
         }

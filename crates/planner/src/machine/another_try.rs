@@ -1,6 +1,6 @@
 //! Retries of failed runs at a resume: runs that have no plan or no answer.
 
-use archon_types::HeldForm;
+use archon_types::OutputChecker;
 
 use super::{Phase, PlanMachine};
 
@@ -29,7 +29,7 @@ impl PlanMachine {
         match self.missing() {
             Some(Missing::Plan) => self.phase = Phase::Planning(self.ask(None, Vec::new())),
             Some(Missing::Answer) => {
-                self.form.iter_mut().for_each(HeldForm::begin_again);
+                self.output.iter_mut().for_each(OutputChecker::begin_again);
                 let last = self.said.take();
                 self.put_together(last);
             }

@@ -1,6 +1,6 @@
 //! A subtask of a followed plan with its state.
 
-use archon_run::Loan;
+use archon_run::GrantedLease;
 use archon_types::{
     ApprovalRequest, CallId, CommandId, Effect, Json, QuestionKind, RunId, SubTask, SubTaskId, SubTaskStatus,
     Timestamp, ToolResult,
@@ -51,7 +51,7 @@ pub struct PlanNode {
     /// For an expanded loop: for each item the subtasks that may have its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) items: Option<Vec<Vec<SubTaskId>>>,
-    pub(crate) money: Loan,
+    pub(crate) money: GrantedLease,
     /// Indexes of the resources that it uses.
     pub(super) resources: Vec<u32>,
     /// Start time of its last call.
@@ -77,7 +77,7 @@ pub(super) enum AskedBy {
 
 impl AskedBy {
     pub(super) fn of(request: &ApprovalRequest) -> Self {
-        match (request.path.is_empty(), request.binding.as_str()) {
+        match (request.call_path.is_empty(), request.binding.as_str()) {
             (false, _) => Self::Below,
             (true, binding) if request.kind == QuestionKind::InDoubt => Self::Doubt(binding.to_owned()),
             (true, "") => Self::Plan,

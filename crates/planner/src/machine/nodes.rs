@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
 };
 
-use archon_run::Loan;
+use archon_run::GrantedLease;
 use archon_types::{
     ApprovalRequest, CallId, CommandId, Effect, PlanSettings, RunId, SubTask, SubTaskId, Timestamp,
     ToolResult,
@@ -90,7 +90,7 @@ impl Nodes {
             asked_by: AskedBy::default(),
             begun: None,
             items: None,
-            money: Loan::default(),
+            money: GrantedLease::default(),
             resources,
             started_at: None,
             ended_at: None,

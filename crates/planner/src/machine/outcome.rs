@@ -7,10 +7,10 @@ use super::{NodeState, PlanMachine, PlanNode, failures::why};
 impl PlanMachine {
     pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
         let mut outcome = Outcome::new(self.run.clone(), status);
-        outcome.delegated = self.budget.ledger.spent();
+        outcome.child_spending = self.budget.ledger.spent();
         if status != OutcomeStatus::Finished {
             outcome.set_answer(self.partial_results());
-            self.note_form(&mut outcome);
+            self.note_output(&mut outcome);
         }
         outcome
     }

@@ -54,7 +54,7 @@ impl PlanMachine {
     }
 
     /// Returns true if a person refused a second run of an equal subtask.
-    pub fn said_no_to(&self, subtask: &SubTask) -> bool {
+    pub fn was_denied(&self, subtask: &SubTask) -> bool {
         self.said_no.iter().any(|other| does_same(other, subtask))
     }
 
@@ -122,7 +122,7 @@ impl PlanMachine {
     }
 
     /// Returns the whole remaining budget, without open leases.
-    pub fn left(&self) -> Lease {
+    pub fn remaining_budget(&self) -> Lease {
         self.budget.lease(1)
     }
 

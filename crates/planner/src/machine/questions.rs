@@ -36,7 +36,7 @@ impl PlanMachine {
         let mut request = ApprovalRequest::new(format!("{}.{}", self.run, node.call()), summary, details);
         // The plan says what is executed, so the person cannot change it here.
         request.allow_modification = false;
-        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
+        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
 
     pub(super) fn review(&self, node: &PlanNode) -> RecordBody {
@@ -46,7 +46,7 @@ impl PlanMachine {
         let id = format!("{}.{}.result", self.run, node.call());
         let mut request = ApprovalRequest::new(id, summary, details);
         request.allow_modification = false;
-        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
+        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
 
     /// Returns the question what follows from a failed subtask.
@@ -61,10 +61,10 @@ impl PlanMachine {
         let details = serde_json::json!({ "subtask": node.subtask, "error": error });
         let mut request =
             ApprovalRequest::new(format!("{}.{}.failure", self.run, node.call()), summary, details);
-        request.kind = QuestionKind::Failed;
+        request.kind = QuestionKind::FailedStep;
         request.allow_modification = false;
         request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
-        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
+        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
 
     /// Returns the question about a call in doubt, since only a person can find out what it did.
@@ -74,12 +74,12 @@ impl PlanMachine {
         let id = format!("{}.{}.doubt", self.run, node.call());
         let mut request = ApprovalRequest::in_doubt(id, tool, arguments);
         request.binding = node.agreed.clone().unwrap_or_default();
-        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
+        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
 
     pub(super) fn question(&self, call: CallId, summary: String, details: Json) -> RecordBody {
         let request = ApprovalRequest::new(format!("{}.{call}", self.run), summary, details);
-        RecordBody::ToolAsked { call, request: Box::new(request) }
+        RecordBody::ApprovalRequested { call, request: Box::new(request) }
     }
 
     /// Returns true if a person was asked about this call and has not answered.

@@ -265,7 +265,7 @@ async fn plan_recalls_memories_before_its_log_begins() {
     assert!(agent.start("Go", &context()).await.unwrap().is_finished());
     assert_eq!(*memory.had_begun.lock().unwrap(), [false]);
     let log = memory.journal.read(&"run_1".into()).await.unwrap();
-    assert!(log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. })));
+    assert!(log.iter().any(|r| matches!(r.body, RecordBody::MessageAdded { .. })));
 }
 
 /// A run whose first subtask failed, and for which another plan came back that a person has to see.
@@ -276,20 +276,20 @@ fn proposed() -> (Fed, CallId) {
     let mut fed =
         Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"]), step("dine", &[])]);
     let Next::Append(body) = fed.machine.next() else { panic!("the first plan is asked about, too") };
-    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    let RecordBody::ApprovalRequested { call, .. } = body else { panic!() };
     fed.feed(body);
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     let begun = fed.begin_all();
     let call_of = |id: &str| begun.iter().find(|(begun, _)| begun == id).unwrap().1;
     fed.finish(call_of("walk"), ToolResult::error("it rains"));
     let Next::Do(PlanTask::MakePlan { command, attempt, reason }) = fed.machine.next() else { panic!() };
-    fed.plan(PlanRecord::Asked { command, attempt, reason });
+    fed.plan(PlanRecord::PlanningStarted { command, attempt, reason });
     let mut diff = PlanDiff::default();
     diff.add = vec![step("museum", &[])];
     diff.remove = vec!["walk".into(), "rest".into()];
-    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
     let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
-    let RecordBody::ToolAsked { call, request } = &body else { panic!() };
+    let RecordBody::ApprovalRequested { call, request } = &body else { panic!() };
     let call = *call;
     assert_eq!(
         request.action_summary,
@@ -316,7 +316,7 @@ fn proposed() -> (Fed, CallId) {
 #[test]
 fn replan_with_confirm_each_waits_for_approval() {
     let (mut fed, call) = proposed();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     assert_eq!(fed.begin_all()[0].0, "museum");
     assert_eq!((ids(&fed.machine.task()), fed.machine.proposal()), (vec!["dine", "museum"], None));
 
@@ -324,7 +324,7 @@ fn replan_with_confirm_each_waits_for_approval() {
     let mut wanted = fed.machine.proposal().unwrap().1;
     wanted.subtasks.push(step("cinema", &["museum"]));
     let arguments = serde_json::to_value(&wanted).unwrap();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Edit { arguments } });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Edit { arguments } });
     assert_eq!(fed.begin_all()[0].0, "museum");
     assert_eq!(ids(&fed.machine.task()), ["dine", "museum", "cinema"]);
 }
@@ -337,16 +337,16 @@ fn replan_without_changes_needs_no_second_approval() {
     settings.replan.same_subtask = 1;
     let mut fed = Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"])]);
     let Next::Append(body) = fed.machine.next() else { panic!() };
-    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    let RecordBody::ApprovalRequested { call, .. } = body else { panic!() };
     fed.feed(body);
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     let walk = fed.begin_all()[0].1;
     fed.finish(walk, ToolResult::error("it rains"));
     let Next::Do(PlanTask::MakePlan { command, attempt, reason }) = fed.machine.next() else { panic!() };
-    fed.plan(PlanRecord::Asked { command, attempt, reason });
+    fed.plan(PlanRecord::PlanningStarted { command, attempt, reason });
     let mut diff = PlanDiff::default();
     diff.replace = vec![step("walk", &[]), step("rest", &["walk"])];
-    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
     assert_eq!(fed.machine.proposal(), None, "the person has seen it");
     assert_eq!(fed.begin_all()[0].0, "walk");
 }
@@ -360,7 +360,7 @@ fn replan_denied_by_a_person_ends_the_run() {
         (Answer::Edit { arguments: 1.into() }, "its edit cannot be read"),
     ] {
         let (mut fed, call) = proposed();
-        fed.feed(RecordBody::ToolAnswered { call, answer });
+        fed.feed(RecordBody::ApprovalAnswered { call, answer });
         let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         let error = outcome.error.unwrap();
         assert!(error.starts_with(&format!("the other plan was not approved: {why}")), "{error}");
@@ -375,24 +375,24 @@ fn subtasks_that_a_proposed_replan_removes_do_not_start() {
     let mut fed =
         Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"]), step("dine", &["walk"])]);
     let Next::Append(body) = fed.machine.next() else { panic!() };
-    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    let RecordBody::ApprovalRequested { call, .. } = body else { panic!() };
     fed.feed(body);
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     let walk = fed.begin_all()[0].1;
     // The walk is under way already, and what follows it is to change.
     fed.plan(PlanRecord::ReplanRequested { reason: "it rains".into(), targets: vec!["walk".into()] });
     let Next::Do(PlanTask::MakePlan { command, attempt, reason }) = fed.machine.next() else { panic!() };
-    fed.plan(PlanRecord::Asked { command, attempt, reason });
+    fed.plan(PlanRecord::PlanningStarted { command, attempt, reason });
     let mut diff = PlanDiff::default();
     diff.remove = vec!["rest".into()];
-    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
     fed.finish(walk, ToolResult::success("ok"));
     let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
-    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    let RecordBody::ApprovalRequested { call, .. } = body else { panic!() };
     fed.feed(body);
     let begun: Vec<String> = fed.begin_all().into_iter().map(|(id, _)| id).collect();
     assert_eq!(begun, ["dine"], "the rest waits for the answer");
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     assert_eq!(ids(&fed.machine.task()), ["walk", "dine"]);
 }
 

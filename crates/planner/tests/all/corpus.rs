@@ -189,7 +189,7 @@ fn assert_not_begun(at: &str, outcome: &Outcome, log: &[Arc<Record>], done: u32)
     assert_eq!(outcome.status, OutcomeStatus::Failed, "{at}");
     assert!(!outcome.error.as_deref().unwrap_or_default().is_empty(), "{at}: it does not say why");
     assert_eq!(done, 0, "{at}: something was done");
-    let is_start = |r: &&Arc<Record>| matches!(r.body, RecordBody::ToolStarted { .. });
+    let is_start = |r: &&Arc<Record>| matches!(r.body, RecordBody::ToolCallStarted { .. });
     assert_eq!(log.iter().filter(is_start).count(), 0, "{at}: something began");
     let names_problems = |r: &Arc<Record>| match &r.body {
         RecordBody::Plan(plan) => {

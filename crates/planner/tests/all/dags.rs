@@ -41,9 +41,9 @@ fn makespan(plan: &[SubTask], cap: u32) -> u64 {
                 fed.finish(call, ToolResult::success("ok"));
             }
             Next::Do(PlanTask::Conclude { command }) => {
-                fed.plan(PlanRecord::Concluding { command });
+                fed.plan(PlanRecord::AnswerStarted { command });
                 let answer = "done".to_owned();
-                fed.plan(PlanRecord::Concluded {
+                fed.plan(PlanRecord::AnswerFinished {
                     command,
                     answer,
                     citations: vec![],

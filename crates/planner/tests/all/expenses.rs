@@ -73,7 +73,7 @@ async fn run(
 fn paid(records: &[Arc<Record>]) -> Vec<Spending> {
     let spent = |record: &Arc<Record>| match &record.body {
         RecordBody::Plan(plan) => match &**plan {
-            PlanRecord::Paid { spent, .. } | PlanRecord::Concluded { spent, .. } => Some(*spent),
+            PlanRecord::PlanningPaid { spent, .. } | PlanRecord::AnswerFinished { spent, .. } => Some(*spent),
             _ => None,
         },
         _ => None,
@@ -142,7 +142,7 @@ async fn a_planner_that_used_up_the_budget_ends_the_run_before_anything_begins()
         run(provider.clone(), None, |options| options.limits.max_total_tokens = 4_000).await;
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 4_000 }));
     assert_eq!((paid(&records).len(), provider.requests().len()), (1, 1));
-    assert!(!records.iter().any(|record| matches!(record.body, RecordBody::ToolStarted { .. })));
+    assert!(!records.iter().any(|record| matches!(record.body, RecordBody::ToolCallStarted { .. })));
 }
 
 #[tokio::test]
@@ -160,11 +160,12 @@ async fn plan_without_budget_for_the_conclusion_answers_with_the_results() {
 #[tokio::test]
 async fn with_a_limit_of_money_a_model_without_a_price_is_not_asked_nor_one_that_may_cost_more() {
     let provider = FnProvider::new(|_, _| answer(&two(), 1, 1));
-    let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_cost = Some(10)).await;
+    let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_cost_micros = Some(10)).await;
     let error = outcome.error.unwrap();
     assert!(error.contains("the price of the planner's model m is not known"), "{error}");
     let dear = ModelPrice::new(1_000_000, 1_000_000);
-    let (outcome, _) = run(provider.clone(), Some(dear), |options| options.limits.max_cost = Some(10)).await;
+    let (outcome, _) =
+        run(provider.clone(), Some(dear), |options| options.limits.max_cost_micros = Some(10)).await;
     assert!(outcome.error.unwrap().contains("what is left of the money"), "it may take 4,096 tokens");
     assert_eq!(provider.requests().len(), 0);
 }
@@ -177,7 +178,7 @@ async fn planner_answer_without_usage_costs_the_reserved_amount() {
     });
     let price = ModelPrice::new(0, 1_000_000);
     let (outcome, records) =
-        run(provider, Some(price), |options| options.limits.max_cost = Some(1_000_000)).await;
+        run(provider, Some(price), |options| options.limits.max_cost_micros = Some(1_000_000)).await;
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(paid(&records), [Spending::new(0, 4_096), Spending::new(0, 4_096)]);
 }
@@ -207,12 +208,12 @@ async fn planner_fallback_model_is_counted_with_its_own_price() {
         let planner =
             planner.with_fallbacks(vec![fallback("small", Some(price(2))), fallback("small-b", last)]);
         let mut options = PlanningAgentOptions::default();
-        options.limits.max_cost = max;
+        options.limits.max_cost_micros = max;
         let journal = Arc::new(MortalJournal::default());
         let agent = PlanningAgent::new(Arc::new(planner), Arc::new(Echo), journal, options);
         let clock = Arc::new(VirtualClock::new());
         let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
-        agent.draft("Go", &context).await.map(|draft| draft.spent.cost)
+        agent.draft("Go", &context).await.map(|draft| draft.spent.cost_micros)
     };
     for (model, cost) in [("m", 100), ("m-2026-11-22", 100), ("small", 200), ("small-b", 300), ("odd", 100)] {
         assert_eq!(draft(model, Some(price(3)), None).await.unwrap(), cost, "{model}");

@@ -223,8 +223,12 @@ fn begun_again(log: &[Arc<archon_types::Record>]) -> Vec<archon_types::CommandId
     let mut again = Vec::new();
     for record in log {
         match &record.body {
-            RecordBody::ToolFinished { call, result } if !result.is_error() => _ = done.insert(call.command),
-            RecordBody::ToolStarted { call, .. } if done.contains(&call.command) => again.push(call.command),
+            RecordBody::ToolCallFinished { call, result } if !result.is_error() => {
+                _ = done.insert(call.command)
+            }
+            RecordBody::ToolCallStarted { call, .. } if done.contains(&call.command) => {
+                again.push(call.command)
+            }
             _ => {}
         }
     }
@@ -259,13 +263,13 @@ async fn one(seed: u64, seen: &mut Seen) {
         }
         let agent = agent(&world, &journal, cap);
         let log = journal.log(&run);
-        let is_begun = log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
+        let is_begun = log.iter().any(|r| matches!(r.body, RecordBody::MessageAdded { .. }));
         let ran = match (log.is_empty(), is_begun) {
             (true, _) => agent.start("the goal", &context).await,
             (_, true) => match open_questions(&log).first() {
                 // A person looks what became of a call that was cut off; the world knows.
                 Some((call, asked)) => {
-                    let has_failed = asked.kind == QuestionKind::Failed;
+                    let has_failed = asked.kind == QuestionKind::FailedStep;
                     assert!(has_failed || asked.kind == QuestionKind::InDoubt, "seed {seed}");
                     if has_failed {
                         seen.decisions += 1

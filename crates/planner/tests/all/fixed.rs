@@ -66,7 +66,7 @@ async fn fixed_plan_killed_at_any_record_is_resumed_by_any_process() {
         let begun = agent(&planner, &journal, Some(plan())).start("Do it", &context()).await;
         journal.live();
         let at = format!("append {appends}, written: {is_written}");
-        let is_asked = journal.log("run_1").iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
+        let is_asked = journal.log("run_1").iter().any(|r| matches!(r.body, RecordBody::MessageAdded { .. }));
         deaths += u32::from(begun.is_err());
         // Who takes it up knows of no plan but the one in the log.
         let outcome = match (begun, is_asked) {
@@ -99,7 +99,7 @@ async fn fixed_plan_failure_causes_no_replan() {
     let outcome = agent(&planner, &journal, Some(plan)).start("Do it", &context()).await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     let log = journal.log("run_1");
-    let tries = log.iter().filter(|r| matches!(r.body, RecordBody::ToolStarted { .. })).count();
+    let tries = log.iter().filter(|r| matches!(r.body, RecordBody::ToolCallStarted { .. })).count();
     assert_eq!((tries, planner.0.load(Ordering::Relaxed)), (3, 0), "it is tried three times");
     assert_eq!(fold(&log).unwrap().replans(), 0);
 }
@@ -111,7 +111,7 @@ async fn a_fixed_plan_that_cannot_be_followed_is_refused_once_and_nothing_of_it_
     let plan = vec![step("a", &["b"]), step("b", &["a"])];
     let outcome = agent(&planner, &journal, Some(plan.clone())).start("Do it", &context()).await.unwrap();
     assert!(outcome.error.as_deref().is_some_and(|error| error.contains("a → b → a")), "{outcome:?}");
-    let asked = |r: &Arc<archon_types::Record>| matches!(&r.body, RecordBody::Plan(plan) if matches!(**plan, PlanRecord::Asked { .. }));
+    let asked = |r: &Arc<archon_types::Record>| matches!(&r.body, RecordBody::Plan(plan) if matches!(**plan, PlanRecord::PlanningStarted { .. }));
     assert_eq!(journal.log("run_1").iter().filter(|r| asked(r)).count(), 1);
     let draft = agent(&planner, &journal, Some(plan)).draft("Do it", &context()).await.unwrap();
     assert!(draft.problems.iter().any(|problem| problem.is_error()));

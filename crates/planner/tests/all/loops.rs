@@ -119,7 +119,7 @@ async fn followed(finds: Json, plan: Vec<SubTask>) -> Ran {
 fn unfolded(journal: &MortalJournal) -> Vec<String> {
     let ids = |body: &RecordBody| match body {
         RecordBody::Plan(plan) => match &**plan {
-            PlanRecord::Unfolded { subtasks, .. } => {
+            PlanRecord::LoopExpanded { subtasks, .. } => {
                 Some(subtasks.iter().map(|subtask| subtask.id.to_string()).collect::<Vec<_>>())
             }
             _ => None,
@@ -168,7 +168,7 @@ async fn for_each_over_a_result_killed_at_any_record_expands_once() {
         journal.die_after(appends, is_written);
         let begun = agent(&web, &journal, Some(plan(&research(|_| {})))).start("Do it", &context()).await;
         journal.live();
-        let is_asked = journal.log("run_1").iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
+        let is_asked = journal.log("run_1").iter().any(|r| matches!(r.body, RecordBody::MessageAdded { .. }));
         let outcome = match (begun, is_asked) {
             (Ok(outcome), _) => outcome,
             (Err(_), false) => continue,
@@ -297,7 +297,7 @@ async fn questions_of(finds: Json, plan: Vec<SubTask>) -> Vec<String> {
         let log = journal.log("run_1");
         let RecordBody::Suspended { waiting } = &log.last().unwrap().body else { panic!("{:?}", log.last()) };
         let summary = |record: &Arc<Record>| match &record.body {
-            RecordBody::ToolAsked { call, request } if *call == waiting[0] => {
+            RecordBody::ApprovalRequested { call, request } if *call == waiting[0] => {
                 Some(request.action_summary.clone())
             }
             _ => None,

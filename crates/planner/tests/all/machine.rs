@@ -163,7 +163,7 @@ fn a_time_out_is_tried_again_where_it_may_be_and_leads_to_another_plan_where_it_
 
     let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
-    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.feed(RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.finish(call, late());
     let Next::Do(PlanTask::MakePlan { reason: Some(reason), .. }) = fed.machine.next() else { panic!() };
     assert!(reason.contains("it took too long"), "{reason}");
@@ -191,7 +191,7 @@ fn after_three_other_plans_the_run_fails_and_names_them() {
         let Next::Do(PlanTask::MakePlan { command, .. }) = fed.machine.next() else { panic!() };
         let mut diff = PlanDiff::default();
         diff.replace = vec![step("a", &[]).with_rules(rules(|r| r.max_attempts = Some(1)))];
-        fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+        fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
     }
     let begun = fed.begin_all();
     fed.finish(begun[0].1, no());
@@ -237,8 +237,8 @@ fn replan_diff_changes_only_failed_subtasks_and_their_dependents() {
         subtask nobody: the change names it, and the plan does not have it
         subtask other_way: it depends on done, which the plan does not have"#]]
     .assert_eq(&problems.join("\n"));
-    fed.plan(PlanRecord::Asked { command, attempt: 0, reason: None });
-    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    fed.plan(PlanRecord::PlanningStarted { command, attempt: 0, reason: None });
+    fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
     assert!(fed.machine.node(begun[0].1).is_some_and(|n| n.state == NodeState::Done));
     let begun_again = fed.begin_all();
     assert_eq!(names(&begun_again), ["other_way"]);
@@ -274,16 +274,16 @@ fn failed_tool_uses_its_fallback_and_optional_subtasks_are_skipped() {
 fn call_in_doubt_is_repeated_only_after_approval() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
-    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.feed(RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.finish(call, ToolResult::timeout(1.0));
     assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })));
     let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
-    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.feed(RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.feed(RecordBody::CancelRequested { reason: "enough".into() });
     fed.finish(call, ToolResult::cancelled("Cancelled"));
     fed.feed(RecordBody::Resumed);
-    let Next::Append(RecordBody::ToolAsked { call: asked, request }) = fed.machine.next() else {
+    let Next::Append(RecordBody::ApprovalRequested { call: asked, request }) = fed.machine.next() else {
         panic!("nobody knows whether it was paid")
     };
     assert_eq!((request.kind, asked.index), (QuestionKind::InDoubt, call.index + 1));
@@ -305,7 +305,7 @@ fn plan_time_limit_applies_in_every_phase_except_waiting_for_people() {
     let Next::Suspend = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::Resumed);
     let call = fed.machine.nodes().next().unwrap().call();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     assert_eq!(names(&fed.begin_all()), ["a"]);
     fed.now += 1_000;
     fed.feed(RecordBody::ClockRead);
@@ -323,9 +323,9 @@ fn references_are_filled_from_results_and_the_initial_context() {
         .with_tool("calculator", Some(json!({"a": "{search.n}", "t": "{hits.n} it"})));
     let mut fed = Fed::new(cap(1));
     let values = json!({"unit": "km", "a": 5}).as_object().cloned().unwrap();
-    fed.plan(PlanRecord::Given { values, memories: vec![], background: String::new() });
+    fed.plan(PlanRecord::Inputs { context: values, memories: vec![], background: String::new() });
     let task = Box::new(Task::new("run_1", "Do it").with_subtasks(vec![search, calc]));
-    fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
+    fed.plan(PlanRecord::Planned { command: CommandId(0), task, warnings: vec![] });
     let begun = fed.begin_all();
     fed.finish(begun[0].1, ToolResult::success("{\"n\": 7}"));
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
@@ -351,7 +351,7 @@ fn a_reference_into_a_result_that_is_not_there_fails_before_the_start() {
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     let why = fed.machine.arguments(call, None).unwrap_err().to_string();
     assert_eq!(why, "{a.number} names a part that is not there: the value is text");
-    fed.feed(RecordBody::ToolRefused { call, result: ToolResult::error(why).into() });
+    fed.feed(RecordBody::ToolCallRefused { call, result: ToolResult::error(why).into() });
     assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })), "the same would fail again");
 }
 
@@ -379,7 +379,7 @@ fn plan_gate_asks_for_approval_without_blocking_other_subtasks() {
     let begun = fed.begin_all();
     assert_eq!(names(&begun), ["beside"]);
     let asked = fed.records.iter().find_map(|r| match &r.body {
-        RecordBody::ToolAsked { call, request } => Some((*call, request.action_summary.clone())),
+        RecordBody::ApprovalRequested { call, request } => Some((*call, request.action_summary.clone())),
         _ => None,
     });
     let (call, text) = asked.unwrap();
@@ -389,11 +389,11 @@ fn plan_gate_asks_for_approval_without_blocking_other_subtasks() {
     assert_eq!(waiting, [call]);
     let before = serde_json::to_value(&fed.machine).unwrap();
     fed.feed(RecordBody::Suspended { waiting });
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     assert_eq!(names(&fed.begin_all()), ["pay"]);
     // The same with a no, from the state as it was written.
     fed.machine = serde_json::from_value(before).unwrap();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Cancel { reason: "too much".into() } });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Cancel { reason: "too much".into() } });
     let Next::Do(PlanTask::MakePlan { reason: Some(reason), .. }) = fed.machine.next() else { panic!() };
     assert!(reason.contains("it was not approved: too much"), "{reason}");
 }
@@ -406,7 +406,7 @@ fn a_person_sees_the_plan_first_and_may_edit_or_refuse_it() {
     let asked = || {
         let mut fed = Fed::following(settings.clone(), vec![step("a", &[])]);
         let Next::Append(body) = fed.machine.next() else { panic!() };
-        let RecordBody::ToolAsked { call, request } = &body else { panic!() };
+        let RecordBody::ApprovalRequested { call, request } = &body else { panic!() };
         assert_eq!(request.action_summary, "Follow this plan of 1 subtasks?");
         assert_eq!(request.details["subtasks"][0]["id"], "a");
         let call = *call;
@@ -416,15 +416,15 @@ fn a_person_sees_the_plan_first_and_may_edit_or_refuse_it() {
         (fed, call)
     };
     let (mut fed, call) = asked();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     assert_eq!(names(&fed.begin_all()), ["a"]);
     let (mut fed, call) = asked();
     let edited = Task::new("t", "Do it").with_subtasks(vec![step("b", &[]), step("c", &["b"])]);
     let arguments = serde_json::to_value(&edited).unwrap();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Edit { arguments } });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Edit { arguments } });
     assert_eq!(names(&fed.begin_all()), ["b"]);
     let (mut fed, call) = asked();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Cancel { reason: String::new() } });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Cancel { reason: String::new() } });
     assert_eq!(error(&fed), "the plan was not approved: no reason was given");
 }
 
@@ -440,7 +440,7 @@ fn plan_machine_ignores_unrelated_records_and_survives_a_broken_log() {
     fed.start(begun[0].1);
     fed.finish(begun[0].1, no());
     fed.finish(archon_types::CallId::new(CommandId(99), 0), no());
-    fed.plan(PlanRecord::Made {
+    fed.plan(PlanRecord::Planned {
         command: CommandId(0),
         task: Box::new(Task::new("t", "x")),
         warnings: vec![],
@@ -465,7 +465,7 @@ fn plan_graph_is_readable_and_serializable_at_every_record() {
     let mut newer = serde_json::to_value(&fed.machine).unwrap();
     newer["version"] = json!(2);
     let refused = serde_json::from_value::<PlanMachine>(newer).unwrap_err().to_string();
-    assert_eq!(refused, "the machine was written in form 2, and this version reads 1");
+    assert_eq!(refused, "the machine was written in version 2, and this version reads 1");
     let statuses: Vec<SubTaskStatus> = fed.machine.task().subtasks.iter().map(SubTask::status).collect();
     assert_eq!(statuses, [SubTaskStatus::Completed, SubTaskStatus::Pending, SubTaskStatus::Executing]);
 }
@@ -519,10 +519,10 @@ fn requested_replan_may_change_only_its_targets() {
         + other: Do other (after a)"#]]
     .assert_eq(&show_diff(&diff));
     assert_eq!(check_diff(&fed.machine, &diff, &Default::default()), []);
-    fed.plan(PlanRecord::Asked { command, attempt: 0, reason: None });
+    fed.plan(PlanRecord::PlanningStarted { command, attempt: 0, reason: None });
     let mut begun = fed.begin_all();
     assert_eq!(names(&begun), ["d"], "b has the longer way and waits for the other plan");
-    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
     while let Some((_, call)) = begun.pop() {
         fed.finish(call, ok());
         begun.extend(fed.begin_all());
@@ -560,9 +560,9 @@ fn ended_at_of_a_limit_does_not_count_open_leases() {
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     let lease = fed.machine.lease(call).unwrap();
     assert_eq!(lease.tokens, 1_000, "it may use all there is");
-    fed.feed(RecordBody::Granted { call, child: "run_1.a".into(), lease });
+    fed.feed(RecordBody::LeaseGranted { call, child_run: "run_1.a".into(), lease });
     let child_run = Some("run_1.a".into());
-    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run });
+    fed.feed(RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::Idempotent, child_run });
     fed.now = 6_000;
     fed.feed(RecordBody::ClockRead);
     let Next::Append(reached) = fed.machine.next() else { panic!() };

@@ -84,7 +84,7 @@ async fn no_plan_is_followed_if_none_fits_its_goal() {
     let error = outcome.error.unwrap();
     assert!(error.contains("does not fit its goal: the model did not say what"), "{error}");
     assert_eq!(provider.requests().len(), 4, "each of the two plans was looked at");
-    let begun = |body: &RecordBody| matches!(body, RecordBody::ToolStarted { .. });
+    let begun = |body: &RecordBody| matches!(body, RecordBody::ToolCallStarted { .. });
     assert!(!journal.log("run_1").iter().any(|record| begun(&record.body)));
 }
 
@@ -109,7 +109,7 @@ async fn plan_check_without_a_verdict_accepts_the_plan_and_counts_its_spending()
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
         assert_eq!(provider.requests().len(), 2);
         let spent = if silent { Spending::default() } else { Spending::new(7, 0) };
-        assert_eq!(outcome.delegated, spent);
+        assert_eq!(outcome.child_spending, spent);
     }
 }
 

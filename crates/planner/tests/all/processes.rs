@@ -78,9 +78,9 @@ fn context() -> Context {
 
 fn kinds(log: &[Arc<Record>]) -> Vec<&'static str> {
     let kind = |record: &Arc<Record>| match &record.body {
-        RecordBody::ToolStarted { .. } => Some("started"),
-        RecordBody::ToolSpawned { .. } => Some("spawned"),
-        RecordBody::ToolFinished { .. } => Some("finished"),
+        RecordBody::ToolCallStarted { .. } => Some("started"),
+        RecordBody::ProcessStarted { .. } => Some("spawned"),
+        RecordBody::ToolCallFinished { .. } => Some("finished"),
         _ => None,
     };
     log.iter().filter_map(kind).collect()

@@ -18,7 +18,7 @@ fn asking_plan() -> (Fed, CallId) {
     assert_eq!(begun.len(), 2);
     fed.finish(call_of("look"), ToolResult::success("42"));
     let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
-    let RecordBody::ToolAsked { call, request } = &body else { panic!() };
+    let RecordBody::ApprovalRequested { call, request } = &body else { panic!() };
     assert_eq!(
         (request.action_summary.as_str(), &request.details["result"]),
         ("Is this right?", &"42".into())
@@ -44,7 +44,7 @@ fn asking_plan() -> (Fed, CallId) {
 fn reviewed_result_blocks_its_dependents_until_approved() {
     let (mut fed, call) = asking_plan();
     assert!(!fed.machine.may_change(&"look".into()), "it is done");
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     let begun = fed.begin_all();
     assert_eq!(begun[0].0, "use");
     fed.finish(begun[0].1, ToolResult::success("ok"));
@@ -61,7 +61,7 @@ fn denied_result_review_ends_the_run() {
         (Answer::Cancel { reason: String::new() }, "no reason was given"),
     ] {
         let (mut fed, call) = asking_plan();
-        fed.feed(RecordBody::ToolAnswered { call, answer });
+        fed.feed(RecordBody::ApprovalAnswered { call, answer });
         let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         assert_eq!(outcome.status, OutcomeStatus::Failed);
         assert_eq!(outcome.error.unwrap(), format!("the result of look was not approved: {why}"));
@@ -76,7 +76,7 @@ fn a_failure_is_not_reviewed_and_an_answer_to_nothing_changes_nothing() {
     });
     let mut fed = Fed::following(PlanSettings::default(), vec![step("look", &[]).with_rules(review)]);
     let call = fed.begin_all()[0].1;
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     fed.finish(call, ToolResult::failed(ToolResultStatus::Error, "no", "no"));
     let again = fed.begin_all();
     assert_eq!(again[0].0, "look", "it is tried again, and nobody is asked");
@@ -91,8 +91,8 @@ fn failed() -> (Fed, CallId) {
     let call = fed.begin_all()[0].1;
     fed.finish(call, ToolResult::error("the line is cut"));
     let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
-    let RecordBody::ToolAsked { call: asked, request } = &body else { panic!("{body:?}") };
-    assert_eq!((*asked, request.kind), (call, QuestionKind::Failed));
+    let RecordBody::ApprovalRequested { call: asked, request } = &body else { panic!("{body:?}") };
+    assert_eq!((*asked, request.kind), (call, QuestionKind::FailedStep));
     assert!(
         request.action_summary.starts_with("Step 'look' failed: the line is cut. Try it again?"),
         "{}",
@@ -111,13 +111,13 @@ fn failed() -> (Fed, CallId) {
 #[test]
 fn failed_step_with_ask_is_tried_again_after_a_yes() {
     let (mut fed, call) = failed();
-    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     let again = fed.begin_all();
     assert_eq!((again.len(), again[0].0.as_str()), (1, "look"));
     assert_ne!(again[0].1, call);
     // It fails once more, and a person is asked once more.
     fed.finish(again[0].1, ToolResult::failed(ToolResultStatus::Error, "no", "no"));
-    let Next::Append(RecordBody::ToolAsked { call, .. }) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::ApprovalRequested { call, .. }) = fed.machine.next() else { panic!() };
     assert_eq!(call, again[0].1);
 }
 
@@ -126,7 +126,7 @@ fn failed_step_with_ask_is_tried_again_after_a_yes() {
 fn failed_step_with_ask_takes_a_reply_as_its_result_and_an_empty_one_for_none() {
     for (text, state, result) in [("42", NodeState::Done, Some("42")), (" ", NodeState::DoneWithout, None)] {
         let (mut fed, call) = failed();
-        fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Reply { text: text.into() } });
+        fed.feed(RecordBody::ApprovalAnswered { call, answer: Answer::Reply { text: text.into() } });
         assert_eq!(fed.begin_all()[0].0, "use");
         let node = fed.machine.node(call).unwrap();
         assert_eq!(node.state, state);
@@ -147,7 +147,7 @@ fn failed_step_with_ask_is_given_up_after_a_no_and_makes_no_other_plan() {
         (Answer::Expired, "nobody answered in time"),
     ] {
         let (mut fed, call) = failed();
-        fed.feed(RecordBody::ToolAnswered { call, answer });
+        fed.feed(RecordBody::ApprovalAnswered { call, answer });
         assert_eq!(fed.begin_all(), []);
         let state = |id| fed.machine.nodes().find(|n| n.subtask.id.as_str() == id).unwrap().state.clone();
         assert_eq!((state("look"), state("use")), (NodeState::Failed, NodeState::Unreachable));

@@ -39,7 +39,7 @@ impl Fed {
         let machine = PlanMachine::new(started, at);
         let mut fed = Self { machine, records: vec![Arc::new(Record { seq: 0, at, body: first })], now: 0 };
         fed.plan(PlanRecord::Settings(settings));
-        fed.feed(RecordBody::Prompted {
+        fed.feed(RecordBody::MessageAdded {
             message: Message::user("Do it", at).into(),
             source: PromptSource::Prompt,
         });
@@ -54,9 +54,9 @@ impl Fed {
     /// The same run with a plan.
     pub(crate) fn follow(mut self, subtasks: Vec<SubTask>) -> Self {
         let fed = &mut self;
-        fed.plan(PlanRecord::Asked { command: CommandId(0), attempt: 0, reason: None });
+        fed.plan(PlanRecord::PlanningStarted { command: CommandId(0), attempt: 0, reason: None });
         let task = Box::new(Task::new("run_1", "Do it").with_subtasks(subtasks));
-        fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
+        fed.plan(PlanRecord::Planned { command: CommandId(0), task, warnings: vec![] });
         self
     }
 
@@ -72,11 +72,16 @@ impl Fed {
     }
 
     pub(crate) fn start(&mut self, call: CallId) {
-        self.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run: None });
+        self.feed(RecordBody::ToolCallStarted {
+            call,
+            attempt: 0,
+            effect: Effect::Idempotent,
+            child_run: None,
+        });
     }
 
     pub(crate) fn finish(&mut self, call: CallId, result: ToolResult) {
-        self.feed(RecordBody::ToolFinished { call, result: Arc::new(result) });
+        self.feed(RecordBody::ToolCallFinished { call, result: Arc::new(result) });
     }
 
     /// The ids of what begins next, in order, until nothing more can; everything that begins is recorded.

@@ -143,7 +143,7 @@ impl MessagesDecoder {
                 };
                 if self.format_tool.as_ref() != Some(&block.name) {
                     Open::Call(self.answer.begin_call(&block.id, &block.name, out), begun)
-                } else if self.answer.begin_form() {
+                } else if self.answer.begin_structured_output() {
                     // Empty arguments become `{}`, as for any call.
                     Open::Format(begun.or_else(|| Some("{}".to_owned())))
                 } else {
@@ -178,7 +178,7 @@ impl MessagesDecoder {
             Open::Format(begun) => {
                 if let Some(json) = delta.partial_json.filter(|json| !json.is_empty()) {
                     *begun = None;
-                    self.answer.form(json, out);
+                    self.answer.push_structured_output(json, out);
                 }
             }
             Open::Redacted | Open::Other => {}
@@ -193,7 +193,7 @@ impl MessagesDecoder {
                 self.answer.arguments(call, begun.unwrap_or_default(), out);
                 self.answer.end_call(call, out);
             }
-            Open::Format(begun) => self.answer.form(begun.unwrap_or_default(), out),
+            Open::Format(begun) => self.answer.push_structured_output(begun.unwrap_or_default(), out),
             _ => {}
         }
     }

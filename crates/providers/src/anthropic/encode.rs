@@ -67,7 +67,7 @@ impl<'a> Encoder<'a> {
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_some())?;
         let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
-        (!is_object).then(|| refused("this model gives an answer of a given form only as an object"))
+        (!is_object).then(|| refused("this model gives structured output only as an object"))
     }
 
     /// Returns true if the service must drop thinking that no longer fits the conversation.

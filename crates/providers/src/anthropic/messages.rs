@@ -102,7 +102,7 @@ pub(super) fn text_block(text: &str) -> String {
 fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) {
     let mut blocks = String::new();
     // The service refuses thinking at the end of a message.
-    let end = message.content.iter().rposition(is_said).map_or(0, |last| last + 1);
+    let end = message.content.iter().rposition(is_message).map_or(0, |last| last + 1);
     for block in &message.content[..end] {
         let text = match block {
             Content::Text { text } if !text.trim().is_empty() => text_block(text),
@@ -137,7 +137,7 @@ fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) 
     }
 }
 
-fn is_said(block: &Content) -> bool {
+fn is_message(block: &Content) -> bool {
     match block {
         Content::Text { text } => !text.trim().is_empty(),
         other => matches!(other, Content::ToolCall(_)),
@@ -177,7 +177,7 @@ pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
         // An empty answer is not sent.
-        Message::Assistant(m) if m.content.iter().any(is_said) => Some(m),
+        Message::Assistant(m) if m.content.iter().any(is_message) => Some(m),
         _ => None,
     });
     first.is_some_and(|answer| match answer.content.first() {

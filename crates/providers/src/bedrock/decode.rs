@@ -56,7 +56,7 @@ impl ConverseDecoder {
                 if !self.signature.is_empty() {
                     self.blocks.sign(content_block_index, std::mem::take(&mut self.signature));
                 }
-                self.end_form(content_block_index, out);
+                self.end_structured_output(content_block_index, out);
                 self.blocks.end(content_block_index, out);
             }
             "messageStop" => {
@@ -84,7 +84,7 @@ impl ConverseDecoder {
         if call.kind.is_some_and(|kind| kind == "server_tool_use") {
             // The service runs this tool itself and continues the answer.
         } else if self.answer_tool.as_ref() == Some(&call.name) {
-            if self.blocks.begin_form() {
+            if self.blocks.begin_structured_output() {
                 self.form = Some((block.content_block_index, false));
             }
         } else {
@@ -93,12 +93,12 @@ impl ConverseDecoder {
     }
 
     /// Ends the structured output. Without arguments it is `{}`, as for any call.
-    fn end_form(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
+    fn end_structured_output(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
         if let Some((form, begun @ false)) = &mut self.form
             && *form == number
         {
             *begun = true;
-            self.blocks.form(number, "{}".to_owned(), out);
+            self.blocks.push_structured_output(number, "{}".to_owned(), out);
         }
     }
 
@@ -110,7 +110,7 @@ impl ConverseDecoder {
             match &mut self.form {
                 Some((form, begun)) if *form == number => {
                     *begun |= !call.input.is_empty();
-                    self.blocks.form(number, call.input, out);
+                    self.blocks.push_structured_output(number, call.input, out);
                 }
                 _ => self.blocks.arguments(number, call.input, out),
             }

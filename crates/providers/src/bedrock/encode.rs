@@ -68,7 +68,7 @@ impl<'a> Encoder<'a> {
         (!is_object).then(|| ProviderError::Api {
             status: 0,
             kind: ApiErrorKind::InvalidRequest,
-            message: "an answer of a given form, asked for as a tool, has to be an object".to_owned(),
+            message: "structured output that is requested as a tool has to be an object".to_owned(),
         })
     }
 

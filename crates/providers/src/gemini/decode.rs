@@ -90,9 +90,9 @@ impl ChunkDecoder {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             if self.format_tool.as_ref() == Some(&call.name) {
-                if self.answer.begin_form() {
+                if self.answer.begin_structured_output() {
                     let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
-                    self.answer.form(arguments.to_string(), out);
+                    self.answer.push_structured_output(arguments.to_string(), out);
                 }
                 return;
             }

@@ -297,7 +297,7 @@ impl<D: Decoder> Exchange<D> {
             && content_type.is_some_and(|kind| kind.starts_with(D::Frames::CONTENT_TYPE));
         if calls_itself_events {
             // Emitted before the first event, which may take long.
-            self.say_start();
+            self.send_start();
         }
         let transport = self.transport.clone();
         // Most responses succeed, so this is only worked out for an error.
@@ -316,21 +316,21 @@ impl<D: Decoder> Exchange<D> {
         }));
     }
 
-    fn say_start(&mut self) {
+    fn send_start(&mut self) {
         if !mem::replace(&mut self.begun, true) {
             self.out.push_back(ModelEvent::Start);
         }
     }
 
     fn begin(&mut self, body: Body, odd: Option<String>) {
-        self.say_start();
+        self.send_start();
         self.odd = odd;
         self.phase = Phase::Reading(Box::new(D::Frames::new(body)));
     }
 
     /// Treats an answer that was not streamed as a stream of one event.
     fn whole(&mut self, text: String, shown: String) {
-        self.say_start();
+        self.send_start();
         self.phase = Phase::Ended;
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let read = self.decoder.event(D::Frames::whole(text), &mut self.out);

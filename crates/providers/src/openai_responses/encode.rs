@@ -215,7 +215,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String
             }
             // The service refuses reasoning without an answer after it, because it was cut off.
             Content::Thinking { signature: Some(signature), .. }
-                if with_reasoning && message.content[place + 1..].iter().any(is_said) =>
+                if with_reasoning && message.content[place + 1..].iter().any(is_message) =>
             {
                 if let Some(item) = reasoning(signature) {
                     json.push_str(&item.to_string());
@@ -237,7 +237,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String
     }
 }
 
-fn is_said(block: &Content) -> bool {
+fn is_message(block: &Content) -> bool {
     match block {
         Content::Text { text } => !text.is_empty(),
         other => matches!(other, Content::ToolCall(_)),

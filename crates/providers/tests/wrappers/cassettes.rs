@@ -28,11 +28,11 @@ async fn replay_provider_answers_recorded_requests_in_any_order() {
     }
 
     let replay = ReplayProvider::open(&path).unwrap().with_id("scripted");
-    assert_eq!((replay.id(), replay.left()), ("scripted", 4));
+    assert_eq!((replay.id(), replay.unused_calls()), ("scripted", 4));
     for (text, place) in [("c", 2), ("a", 0), ("a", 3), ("b", 1)] {
         assert_eq!(all(conversation(&replay, text)).await, recorded[place], "{text}");
     }
-    assert_eq!(replay.left(), 0);
+    assert_eq!(replay.unused_calls(), 0);
     let error = end(conversation(&replay, "a")).await.unwrap_err().to_string();
     assert!(error.ends_with("calls.jsonl has no answer left: all its 4 calls were replayed"), "{error}");
 }
@@ -84,13 +84,13 @@ async fn recording_beside_another_keeps_both_in_one_cassette_without_the_keys_of
         Arc::new(Keyed(shared([Step::text(says)]).1, key.to_owned()))
     };
     let first = RecordingProvider::create(keyed("the first key", "say the first key"), &path).unwrap();
-    let second = first.beside(keyed("the second key", "say the second key"));
+    let second = first.also_record(keyed("the second key", "say the second key"));
     end(conversation(&first, "a")).await.unwrap();
     end(conversation(&second, "b")).await.unwrap();
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(!written.contains("key") && written.contains("say ****"), "{written}");
     let replay = ReplayProvider::open(&path).unwrap();
-    assert_eq!((replay.left(), replay.models().count()), (2, 1));
+    assert_eq!((replay.unused_calls(), replay.models().count()), (2, 1));
     let model = replay.models().next().unwrap();
     assert_eq!(replay.capabilities(model).context_window, Some(77));
     assert_eq!(end(conversation(&replay, "b")).await.unwrap().text(), "say ****");
@@ -153,7 +153,7 @@ async fn recording_provider_does_not_store_cancelled_calls() {
     cancel.cancel();
     end(recording.stream(ask("a"), cancel)).await.unwrap();
     drop(conversation(&recording, "b"));
-    assert_eq!(ReplayProvider::open(&path).unwrap().left(), 0);
+    assert_eq!(ReplayProvider::open(&path).unwrap().unused_calls(), 0);
 }
 
 #[test]

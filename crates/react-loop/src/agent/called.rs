@@ -17,7 +17,7 @@ impl ReactAgent {
         match by.find().await? {
             CalledRun::Absent => self.begin(opening, by.origin(), context).await,
             CalledRun::Ended(outcome) => Ok(*outcome),
-            CalledRun::CutOff => self.take_up(Some(opening), &MoreLimits::default(), context).await,
+            CalledRun::CutOff => self.resume_run(Some(opening), &MoreLimits::default(), context).await,
             _ => Err(LoopError::NotOfThisCall { run: by.child.clone(), caller: by.caller.clone() }),
         }
     }

@@ -19,16 +19,16 @@ impl ReactAgent {
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
-        if let Some(problem) = self.options.form().and_then(ResponseFormat::schema_problem) {
-            return Err(LoopError::Form { problem });
+        if let Some(problem) = self.options.output_format().and_then(ResponseFormat::schema_problem) {
+            return Err(LoopError::InvalidSchema { problem });
         }
         let model = &self.options.model;
         let price = self.options.price.or_else(|| self.driver.provider.capabilities(model).price);
         let others = self.driver.fallbacks.iter().map(|f| (&f.model, f.price()));
         let mut models = [(model, price)].into_iter().chain(others);
-        match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
+        match (limits.max_cost_micros, models.find(|(_, price)| price.is_none())) {
             (Some(max_cost), Some((model, _))) => {
-                Err(LoopError::UnknownPrice { model: model.clone(), max_cost })
+                Err(LoopError::UnknownPrice { model: model.clone(), max_cost_micros: max_cost })
             }
             _ => Ok(()),
         }
@@ -61,8 +61,8 @@ pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(
 /// end of its conversation, and no caller gives it the prompt again.
 pub(super) fn needs_its_prompt(first: &RecordBody) -> bool {
     let RecordBody::RunStarted(started) = first else { return false };
-    let is_told_again = started.parallel.is_some() || matches!(started.origin, Origin::CalledBy { .. });
+    let is_told_again = started.parallel_run.is_some() || matches!(started.origin, Origin::CalledBy { .. });
     let is_fork =
         matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
-    !is_told_again && !is_fork && started.first_turn != TurnTrigger::Continuation
+    !is_told_again && !is_fork && started.first_trigger != TurnTrigger::Continuation
 }

@@ -1,8 +1,8 @@
 //! The settings of an agent.
 
 use archon_types::{
-    AgentId, ApprovalSettings, CircuitBreaker, ContextConfig, ExecutionLimits, FailurePolicy, FormCheck,
-    GoalCheck, ModelPrice, OnStorageFailure, QueueMode, RequestOptions, ResponseFormat, RetryConfig,
+    AgentId, ApprovalSettings, CircuitBreaker, ContextConfig, ExecutionLimits, FailurePolicy, GoalCheck,
+    ModelPrice, OnStorageFailure, OutputCheck, QueueMode, RequestOptions, ResponseFormat, RetryConfig,
     ToolExecutionStrategy, ToolMode, TurnTrigger,
 };
 
@@ -47,7 +47,7 @@ pub struct ReactAgentOptions {
     /// The check that compares an answer with `expected_output`; none by default.
     pub goal_check: Option<GoalCheck>,
     /// The check of answers against the schema that `request` asks for (structured output); none by default.
-    pub form_check: Option<FormCheck>,
+    pub form_check: Option<OutputCheck>,
     /// The trigger that is recorded for the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
     /// Handling of questions to people, if somebody can be asked.
@@ -98,7 +98,7 @@ impl ReactAgentOptions {
 
 impl ReactAgentOptions {
     /// Returns the schema that answers are checked against, if they are checked.
-    pub fn form(&self) -> Option<&ResponseFormat> {
+    pub fn output_format(&self) -> Option<&ResponseFormat> {
         self.form_check.and(self.request.response_format.as_ref())
     }
 }

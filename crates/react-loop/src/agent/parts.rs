@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Approver, CallId, Context, DynApprover, Executed, ExecutionLimits, FormCheck, Hooks, InputFilter,
-    Instructions, Journal, Lease, Prepared, Provider, ReadyCall, Redactor, ResponseFormat, RunMemory,
+    Approver, CallId, Context, DynApprover, Executed, ExecutionLimits, Hooks, InputFilter, Instructions,
+    Journal, Lease, OutputCheck, Prepared, Provider, ReadyCall, Redactor, ResponseFormat, RunMemory,
     ToolResult, Toolbox,
 };
 
@@ -104,14 +104,14 @@ impl ReactAgent {
 
     /// Requires answers that are JSON of `form` (structured output). `check` says how often an answer that
     /// does not fit is sent back.
-    pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
+    pub fn with_output_schema(mut self, form: ResponseFormat, check: OutputCheck) -> Self {
         self.options.request.response_format = Some(form);
         self.options.form_check = Some(check);
         self
     }
 
     /// Allows answers of any form again.
-    pub fn without_form(mut self) -> Self {
+    pub fn without_output_schema(mut self) -> Self {
         (self.options.request.response_format, self.options.form_check) = (None, None);
         self
     }

@@ -22,7 +22,7 @@ impl ReactAgent {
         let limits = self.limits(context);
         let tools = self.tools(context.depth < limits.max_depth);
         let mut config = self.config_with(limits, tools);
-        config.result_mark =
+        config.result_tag =
             (config.tool_mode == ToolMode::Text).then(|| text_mode::mark_of(&context.ids.fresh("mark")));
         config.approvals = context.can_ask.then(|| options.approvals.clone());
         if context.called_by().is_none() {
@@ -46,8 +46,8 @@ impl ReactAgent {
         );
         started.tenant = TenantId::clone(&context.tenant);
         started.origin = origin;
-        started.parallel = parallel.cloned();
-        started.first_turn = if is_called { TurnTrigger::SubAgent } else { options.first_turn };
+        started.parallel_run = parallel.cloned();
+        started.first_trigger = if is_called { TurnTrigger::SubAgent } else { options.first_turn };
         started
     }
 
@@ -67,7 +67,7 @@ impl ReactAgent {
         (config.limits, config.tools) = (limits, tools);
         config.options = Arc::new(options.request.clone());
         config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
-        config.failure = Some(self.failure_policy());
+        config.failure_policy = Some(self.failure_policy());
         config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
             true => ToolMode::Native,
             false => ToolMode::Text,
@@ -75,9 +75,9 @@ impl ReactAgent {
         config.tool_execution = options.tool_execution;
         config.workspace.clone_from(&options.workspace);
         config.expected_output.clone_from(&options.expected_output);
-        (config.goal_check, config.form_check) = (options.goal_check, options.form_check);
+        (config.goal_check, config.output_check) = (options.goal_check, options.form_check);
         config.context.clone_from(&options.context);
-        (config.price, config.steers, config.follow_ups) =
+        (config.price, config.steering_mode, config.follow_up_mode) =
             (options.price.or(capabilities.price), options.steers, options.follow_ups);
         config
     }
@@ -85,7 +85,7 @@ impl ReactAgent {
     fn failure_policy(&self) -> FailurePolicy {
         let mut policy = fallback::policy(&self.driver.keys, &self.driver.fallbacks, &self.options.retry);
         policy.tool_retry = self.options.tool_retry.clone();
-        policy.breaker = self.options.breaker;
+        policy.circuit_breaker = self.options.breaker;
         policy
     }
 

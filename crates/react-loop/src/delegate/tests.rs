@@ -38,7 +38,7 @@ struct Tree {
 impl Tree {
     fn new(tokens: u64, cost: Option<u64>) -> Self {
         let mut limits = ExecutionLimits::default();
-        (limits.max_total_tokens, limits.max_cost, limits.max_turns) = (tokens, cost, 5);
+        (limits.max_total_tokens, limits.max_cost_micros, limits.max_turns) = (tokens, cost, 5);
         // The test is about leases, so equal calls must not stop the run.
         limits.max_repeats = 1_000;
         let mut tree = Self { nodes: Vec::new(), price: ModelPrice::new(3_000_000, 15_000_000) };
@@ -63,7 +63,7 @@ impl Tree {
         let node = Node { machine, depth, caller, seq: 0, used: Spending::default(), largest_call: 0 };
         self.nodes.push(node);
         let message = Message::user("do it", Timestamp::default()).into();
-        self.apply(self.nodes.len() - 1, RecordBody::Prompted { message, source: PromptSource::Prompt });
+        self.apply(self.nodes.len() - 1, RecordBody::MessageAdded { message, source: PromptSource::Prompt });
     }
 
     fn apply(&mut self, at: usize, body: RecordBody) {
@@ -85,7 +85,8 @@ impl Tree {
                 true
             }
             Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
-                let asked = RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() };
+                let asked =
+                    RecordBody::ModelCallStarted { command, attempt, turn, request_hash: String::new() };
                 self.apply(at, asked);
                 true
             }
@@ -113,7 +114,7 @@ impl Tree {
         };
         let stop_reason = if calls == 0 { StopReason::Stop } else { StopReason::ToolUse };
         let message = AssistantMessage { content, stop_reason, usage, ..AssistantMessage::default() };
-        self.apply(at, RecordBody::ModelAnswered { command, attempt, message: Box::new(message) });
+        self.apply(at, RecordBody::ModelCallFinished { command, attempt, message: Box::new(message) });
     }
 
     /// Starts all waiting calls, and ends those whose child runs have ended.
@@ -137,7 +138,7 @@ impl Tree {
 
     fn start(&mut self, at: usize, call: CallId, attempt: u32) -> bool {
         let effect = Effect::Idempotent;
-        self.apply(at, RecordBody::ToolStarted { call, attempt, effect, child_run: None });
+        self.apply(at, RecordBody::ToolCallStarted { call, attempt, effect, child_run: None });
         if self.child(at, call).is_none() {
             let lease = self.nodes[at].machine.lease(call).expect("a lease");
             let limits = lease.narrow(self.nodes[at].machine.config().limits.clone());
@@ -151,9 +152,9 @@ impl Tree {
         let child = self.child(at, call).expect("it was started");
         let Some(outcome) = self.nodes[child].machine.ended() else { return false };
         let spent = outcome.spending();
-        self.apply(at, RecordBody::Settled { call, child: "c".into(), spent });
+        self.apply(at, RecordBody::LeaseSettled { call, child_run: "c".into(), spent });
         let result = Box::new(ToolResult::success("ok"));
-        self.apply(at, RecordBody::ToolFinished { call, result: result.into() });
+        self.apply(at, RecordBody::ToolCallFinished { call, result: result.into() });
         true
     }
 
@@ -169,7 +170,7 @@ impl Tree {
             }
             self.apply(at, RecordBody::Resumed);
             if let Some((command, attempt)) = self.nodes[at].machine.open_request() {
-                self.apply(at, RecordBody::CallLost { command, attempt });
+                self.apply(at, RecordBody::ModelCallLost { command, attempt });
             }
         }
     }
@@ -218,9 +219,9 @@ proptest! {
         // Calls lost in a crash count with the reserved amount.
         let is_counted = root.tokens == used.tokens || (crashes > 0 && root.tokens > used.tokens);
         prop_assert!(is_counted, "nothing is left out or counted twice: {:?} {:?}", root, used);
-        prop_assert!(root.cost >= used.cost && (crashes > 0 || root.cost == used.cost), "{:?} {:?}", root, used);
+        prop_assert!(root.cost_micros >= used.cost_micros && (crashes > 0 || root.cost_micros == used.cost_micros), "{:?} {:?}", root, used);
         if let Some(cost) = cost {
-            prop_assert!(used.cost <= cost, "{} of {cost}", used.cost);
+            prop_assert!(used.cost_micros <= cost, "{} of {cost}", used.cost_micros);
         }
         // Tokens are known only after a call, so each open call may exceed the budget.
         let in_flight = (FAN.pow(u32::try_from(LEVELS).unwrap())) as u64;

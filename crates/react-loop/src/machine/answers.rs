@@ -23,7 +23,7 @@ impl ReactMachine {
             // The calls of an aborted answer were not confirmed, so the answer stays out of the window.
             StopReason::Aborted => {
                 self.ended_saying(answer.text(), answer);
-                self.form_lost();
+                self.output_truncated();
                 self.cancelled = true;
                 self.phase = Phase::Ready;
             }
@@ -77,7 +77,7 @@ impl ReactMachine {
                 "the model's answer could not be understood {} times in a row: {error}",
                 self.meter.parse_failures
             );
-            self.phase = Phase::Finishing(Box::new(self.failure(FailureKind::BadAnswer, error)));
+            self.phase = Phase::Finishing(Box::new(self.failure(FailureKind::UnparsableAnswer, error)));
         } else {
             self.note(text_mode::format_reminder(error, self.meter.parse_failures, &self.config.tools));
         }
@@ -94,14 +94,14 @@ impl ReactMachine {
     fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
         self.ended_saying(text, answer);
-        self.check_form();
+        self.check_output();
     }
 
     /// Ends the run with the refusal, which is shown and not argued with. If a schema is required, the run
     /// fails.
     fn refused(&mut self, answer: &AssistantMessage) {
         self.ended_saying(answer.text(), answer);
-        let why = match (&answer.error_message, self.form()) {
+        let why = match (&answer.error_message, self.output_format()) {
             (Some(why), _) => Some(why.clone()),
             (None, Some(_)) => Some(format!("the model refused to answer: {}", self.last_answer)),
             (None, None) => None,
@@ -115,7 +115,7 @@ impl ReactMachine {
                 self.outcome(OutcomeStatus::Finished)
             }
         }));
-        self.go_on_if_asked();
+        self.take_follow_ups();
     }
 
     fn summarised(&mut self, answer: &AssistantMessage) {
@@ -125,7 +125,7 @@ impl ReactMachine {
             _ => answer.text(),
         };
         self.ended_saying(text, answer);
-        self.check_form();
+        self.check_output();
     }
 
     /// Notes the latest answer and the reason why the model ended it.

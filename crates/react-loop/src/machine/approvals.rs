@@ -18,19 +18,19 @@ impl ReactMachine {
     /// Applies a question to a person, or an answer.
     pub(super) fn consulted(&mut self, record: &Record) {
         match &record.body {
-            RecordBody::ToolAsked { call, request } => self.tool_asked(*call, request),
-            RecordBody::ToolAnswered { call, answer } => self.tool_answered(*call, answer, record.at),
+            RecordBody::ApprovalRequested { call, request } => self.approval_requested(*call, request),
+            RecordBody::ApprovalAnswered { call, answer } => self.approval_answered(*call, answer, record.at),
             _ => {}
         }
     }
 
     /// Applies a question about a call of the current turn.
-    fn tool_asked(&mut self, id: CallId, request: &ApprovalRequest) {
+    fn approval_requested(&mut self, id: CallId, request: &ApprovalRequest) {
         self.suspended = false;
         self.with_call(id, |call| call.ask(request));
     }
 
-    fn tool_answered(&mut self, id: CallId, answer: &Answer, at: Timestamp) {
+    fn approval_answered(&mut self, id: CallId, answer: &Answer, at: Timestamp) {
         self.suspended = false;
         let settings = self.config.approvals.clone().unwrap_or_default();
         let Some(asked) = self.calls().iter().find(|call| call.id == id && call.is_asked()) else { return };
@@ -92,16 +92,16 @@ impl ReactMachine {
         calls.iter().find_map(|call| {
             Some(Step::Append(match &call.stage {
                 CallStage::Settled { result, replied: true } => {
-                    RecordBody::ToolFinished { call: call.id, result: result.clone() }
+                    RecordBody::ToolCallFinished { call: call.id, result: result.clone() }
                 }
                 CallStage::Settled { result, replied: false } => {
-                    RecordBody::ToolRefused { call: call.id, result: result.clone() }
+                    RecordBody::ToolCallRefused { call: call.id, result: result.clone() }
                 }
                 // Questions of child runs expire in the child runs.
                 CallStage::Asked { requests, .. }
                     if !call.is_asked_below() && requests.iter().any(|request| request.is_expired(now)) =>
                 {
-                    RecordBody::ToolAnswered { call: call.id, answer: Answer::Expired }
+                    RecordBody::ApprovalAnswered { call: call.id, answer: Answer::Expired }
                 }
                 _ => return None,
             }))
@@ -139,7 +139,7 @@ impl ReactMachine {
     /// Returns the time when the first of the run's own questions expires.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         self.questions()
-            .filter(|(_, request)| request.path.is_empty())
+            .filter(|(_, request)| request.call_path.is_empty())
             .filter_map(|(_, r)| r.expires_at)
             .min()
     }
@@ -153,7 +153,7 @@ impl CallState {
 
     /// Returns true if the question comes from the call's child run.
     pub(crate) fn is_asked_below(&self) -> bool {
-        self.questions().any(|request| !request.path.is_empty())
+        self.questions().any(|request| !request.call_path.is_empty())
     }
 
     /// Returns the open questions about the call.
@@ -177,7 +177,7 @@ impl CallState {
             CallStage::Settled { .. } | CallStage::Finished { .. } => return,
         };
         // A call that runs can only wait for a question of its child run.
-        if is_below && request.path.is_empty() {
+        if is_below && request.call_path.is_empty() {
             return;
         }
         self.stage = CallStage::Asked { attempts, requests: vec![request.clone()], escalated: false };
@@ -289,7 +289,7 @@ mod tests {
     fn text_mode_observation_of_a_denied_call_has_the_reason() {
         let mut config = RunConfig::default();
         config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("mail", "Sends a letter.", json!({}))]));
-        (config.tool_mode, config.result_mark) = (ToolMode::Text, Some("0badcafe".to_owned()));
+        (config.tool_mode, config.result_tag) = (ToolMode::Text, Some("0badcafe".to_owned()));
         let observed = |answer: Answer| {
             let id = CallId::new(CommandId(0), 0);
             let mut call = CallState::requested(id, ToolCall::new("a", "mail", json!({})));

@@ -1,8 +1,8 @@
 //! Ends runs and continues ended ones: limits, cost, outcomes and resume.
 
 use archon_types::{
-    FailureKind, LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus, ParallelChoice,
-    RecordBody, SideQuestion, Speaker, Timestamp, Usage,
+    AuxiliaryCall, FailureKind, LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus,
+    ParallelChoice, RecordBody, Speaker, Timestamp, Usage,
 };
 
 use super::{Machine as _, Phase, ReactMachine, Step};
@@ -45,16 +45,19 @@ impl ReactMachine {
     }
 
     /// Returns the command of an auxiliary question, or the record that has to be written before it.
-    pub(super) fn beside(&self, question: SideQuestion, ask: Step) -> Step {
+    pub(super) fn auxiliary_command(&self, question: AuxiliaryCall, ask: Step) -> Step {
         match self.beside == Some(question) {
             true => ask,
-            false => Step::Append(RecordBody::AskedBeside { question, reserved: self.cost_estimate() }),
+            false => Step::Append(RecordBody::AuxiliaryCallStarted {
+                purpose: question,
+                reserved_cost_micros: self.cost_estimate(),
+            }),
         }
     }
 
     /// Notes that an auxiliary question was sent, if it is due.
-    pub(super) fn asked_beside(&mut self, record: &RecordBody) {
-        if let RecordBody::AskedBeside { question, reserved } = record
+    pub(super) fn auxiliary_call_started(&mut self, record: &RecordBody) {
+        if let RecordBody::AuxiliaryCallStarted { purpose: question, reserved_cost_micros: reserved } = record
             && matches!(self.next(), Step::Append(due) if due == *record)
         {
             self.beside = Some(*question);
@@ -64,10 +67,10 @@ impl ReactMachine {
 
     /// Counts the cost of an auxiliary question, such as a summary. Without an answer it costs what the
     /// service reported.
-    pub(super) fn pay_beside(&mut self, usage: &Usage, is_answered: bool) {
+    pub(super) fn pay_auxiliary_call(&mut self, usage: &Usage, is_answered: bool) {
         self.beside = None;
         let price = self.price().copied();
-        self.meter.answered_beside(usage, price.as_ref(), is_answered);
+        self.meter.end_auxiliary_call(usage, price.as_ref(), is_answered);
     }
 
     /// Reserves the cost of a request that is sent.
@@ -186,9 +189,9 @@ impl ReactMachine {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.turns = self.meter.turns;
         outcome.usage = self.meter.usage;
-        outcome.uncounted = self.meter.uncounted.tokens;
-        outcome.cost = self.is_priced().then_some(self.meter.money.spent);
-        outcome.delegated = self.meter.ledger.spent();
+        outcome.estimated_tokens = self.meter.uncounted.tokens;
+        outcome.cost_micros = self.is_priced().then_some(self.meter.money.spent);
+        outcome.child_spending = self.meter.ledger.spent();
         outcome.set_answer(self.last_answer.as_str());
         outcome.stop_reason = self.last_stop;
         outcome
@@ -207,8 +210,8 @@ impl ReactMachine {
             _ => {
                 let mut outcome = self.outcome(OutcomeStatus::Limit(limit));
                 let is_misfit = !self.misfits.is_empty();
-                outcome.error =
-                    is_misfit.then(|| format!("the answer does not fit its schema: {}", self.misfit()));
+                outcome.error = is_misfit
+                    .then(|| format!("the answer does not fit its schema: {}", self.schema_failure_text()));
                 outcome
             }
         }

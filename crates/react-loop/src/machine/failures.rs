@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, FailureKind, FailureStep, ModelErrorCode, ModelFailure, ModelPrice, ModelTarget,
+    CallId, CommandId, FailureKind, FallbackStep, ModelErrorCode, ModelFailure, ModelPrice, ModelTarget,
     RecordBody, RequestOptions, Timestamp, ToolMode, ToolResult,
 };
 
@@ -38,7 +38,7 @@ impl ReactMachine {
     /// fallback, and without the schema in text mode, where the prompt states it.
     pub(crate) fn request_options(&self) -> Arc<RequestOptions> {
         let thinking = self.target().thinking;
-        let is_told = self.config.tool_mode == ToolMode::Text && self.form().is_some();
+        let is_told = self.config.tool_mode == ToolMode::Text && self.output_format().is_some();
         if thinking.is_none() && !is_told {
             return self.config.options.clone();
         }
@@ -59,7 +59,7 @@ impl ReactMachine {
                 Phase::BackingOff { command, attempt, until: at }
             }
             Next::Fail if overflow && self.config.context.is_some() => {
-                Phase::Finishing(Box::new(self.failure(FailureKind::TooLong, TOO_LONG.to_owned())))
+                Phase::Finishing(Box::new(self.failure(FailureKind::ContextOverflow, TOO_LONG.to_owned())))
             }
             Next::Fail if failure.code == ModelErrorCode::Cancelled => {
                 self.cancelled = true;
@@ -76,18 +76,24 @@ impl ReactMachine {
     }
 
     /// Handles a request whose answer was lost because the process died.
-    pub(super) fn call_lost(&mut self, command: CommandId, attempt: u32, at: Timestamp) {
-        self.meter.lost();
+    pub(super) fn model_call_lost(&mut self, command: CommandId, attempt: u32, at: Timestamp) {
+        self.meter.count_lost_call();
         self.phase = Phase::BackingOff { command, attempt, until: at };
     }
 
     /// Returns the record of the fallback step that follows from the latest failure, if there is one.
     pub(super) fn step_due(&self, command: CommandId, attempt: u32) -> Option<RecordBody> {
         let due = self.chain.due()?.clone();
-        Some(RecordBody::SteppedDown { command, attempt, step: due.step, code: due.code, reason: due.reason })
+        Some(RecordBody::FallbackSelected {
+            command,
+            attempt,
+            fallback: due.step,
+            code: due.code,
+            reason: due.reason,
+        })
     }
 
-    pub(super) fn stepped_down(&mut self, step: &FailureStep) {
+    pub(super) fn fallback_selected(&mut self, step: &FallbackStep) {
         if matches!(self.phase, Phase::BackingOff { .. }) {
             self.chain.stepped(step);
             self.fit_window();
@@ -106,7 +112,7 @@ impl ReactMachine {
         self.window.resized(&self.config, fallback.and_then(|model| model.context_window));
     }
 
-    pub(super) fn tool_finished(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
+    pub(super) fn tool_call_finished(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
         self.count_failure(id, result, at);
         self.tool_ended(id, result, at);
     }
@@ -114,7 +120,7 @@ impl ReactMachine {
     /// Counts a tool's result for its circuit breaker.
     pub(super) fn count_failure(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
         let open = self.calls().iter().find(|call| call.id == id && call.result().is_none());
-        let breaker = self.config.failure.as_ref().and_then(|policy| policy.breaker);
+        let breaker = self.config.failure_policy.as_ref().and_then(|policy| policy.circuit_breaker);
         if let (Some(name), Some(breaker)) = (open.map(|call| call.call.name.clone()), breaker) {
             self.circuits.ended(&name, result, at, &breaker);
         }
@@ -136,7 +142,7 @@ impl ReactMachine {
     pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Step> {
         let call = calls.iter().find(|call| self.is_left_alone(call))?;
         let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
-        Some(Step::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) }))
+        Some(Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) }))
     }
 }
 

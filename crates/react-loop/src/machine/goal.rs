@@ -1,6 +1,6 @@
 //! The goal check: compares an answer with the expected output and sends it back if it falls short.
 
-use archon_types::{GoalCheck, GoalVerdict, OutcomeStatus, SideQuestion};
+use archon_types::{AuxiliaryCall, GoalCheck, GoalVerdict, OutcomeStatus};
 
 use super::{Phase, ReactMachine, ReactTask, Step};
 
@@ -38,14 +38,14 @@ impl ReactMachine {
     pub(super) fn goal_due(&self) -> Step {
         let expected = self.config.expected_output.clone().unwrap_or_default();
         let due = ReactTask::CheckGoal(GoalDue { expected, answer: self.last_answer.clone() });
-        self.beside(SideQuestion::Goal, Step::Do(due))
+        self.auxiliary_command(AuxiliaryCall::GoalCheck, Step::Do(due))
     }
 
     pub(super) fn goal_checked(&mut self, verdict: &GoalVerdict) {
         if !matches!(self.phase, Phase::Checking) {
             return;
         }
-        self.pay_beside(&verdict.usage, verdict.met.is_some());
+        self.pay_auxiliary_call(&verdict.usage, verdict.met.is_some());
         match verdict.met {
             Some(false) => self.fall_short(verdict.reason.trim()),
             _ => self.accept(),
@@ -54,7 +54,7 @@ impl ReactMachine {
 
     fn accept(&mut self) {
         self.phase = Phase::Finishing(Box::new(self.outcome(OutcomeStatus::Finished)));
-        self.go_on_if_asked();
+        self.take_follow_ups();
     }
 
     fn fall_short(&mut self, why: &str) {

@@ -18,19 +18,21 @@ pub(super) struct Interrupted {
 impl Interrupted {
     pub(super) fn see(&mut self, body: &RecordBody) {
         match body {
-            RecordBody::ModelAsked { .. } => (self.asked, self.acting, self.denied) = (true, false, false),
-            RecordBody::ModelAnswered { message, .. } if message.stop_reason == StopReason::Aborted => {
+            RecordBody::ModelCallStarted { .. } => {
+                (self.asked, self.acting, self.denied) = (true, false, false)
+            }
+            RecordBody::ModelCallFinished { message, .. } if message.stop_reason == StopReason::Aborted => {
                 self.stop();
             }
-            RecordBody::ModelFailed { failure, .. } if failure.code == ModelErrorCode::Cancelled => {
+            RecordBody::ModelCallFailed { failure, .. } if failure.code == ModelErrorCode::Cancelled => {
                 self.stop()
             }
-            RecordBody::ToolStarted { .. } => self.acting = true,
-            RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+            RecordBody::ToolCallStarted { .. } => self.acting = true,
+            RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
                 self.acting = true;
                 self.denied |= is_denied(result);
             }
-            RecordBody::ToolAnswered { answer: Answer::Cancel { .. }, .. } => self.denied = true,
+            RecordBody::ApprovalAnswered { answer: Answer::Cancel { .. }, .. } => self.denied = true,
             RecordBody::CancelRequested { .. } => self.stop(),
             RecordBody::Resumed => self.by = None,
             _ => {}

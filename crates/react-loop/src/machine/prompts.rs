@@ -29,7 +29,7 @@ impl ReactMachine {
         }
         match self.phase {
             Phase::Ready => self.ready(),
-            Phase::Finishing(_) => self.go_on_if_asked(),
+            Phase::Finishing(_) => self.take_follow_ups(),
             _ => {}
         }
     }
@@ -66,19 +66,19 @@ impl ReactMachine {
             true => Phase::Ready,
             false => Phase::Fresh,
         };
-        for Prompt { message, by } in self.queues.take_steers(self.config.steers) {
+        for Prompt { message, by } in self.queues.take_steers(self.config.steering_mode) {
             self.window.push_prompt(message, by);
         }
     }
 
     /// Continues a run that has its answer if steers or follow-ups wait.
-    pub(super) fn go_on_if_asked(&mut self) {
+    pub(super) fn take_follow_ups(&mut self) {
         if !matches!(&self.phase, Phase::Finishing(outcome) if outcome.is_finished()) {
             return;
         }
-        let mut wanted = self.queues.take_steers(self.config.steers);
+        let mut wanted = self.queues.take_steers(self.config.steering_mode);
         if wanted.is_empty() {
-            wanted = self.queues.take_follow_ups(self.config.follow_ups);
+            wanted = self.queues.take_follow_ups(self.config.follow_up_mode);
         }
         if !wanted.is_empty() {
             self.phase = Phase::Ready;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn prompt(text: &str, source: PromptSource) -> RecordBody {
-        RecordBody::Prompted { message: Message::user(text, Timestamp::from_millis(1)).into(), source }
+        RecordBody::MessageAdded { message: Message::user(text, Timestamp::from_millis(1)).into(), source }
     }
 
     // spec: M-23
@@ -145,7 +145,10 @@ mod tests {
             prompt("task", PromptSource::Prompt),
             prompt("steer", PromptSource::Steer),
             prompt("later", PromptSource::FollowUp),
-            RecordBody::Prompted { message: of_event.said_by(Speaker::Tool), source: PromptSource::Prompt },
+            RecordBody::MessageAdded {
+                message: of_event.with_speaker(Speaker::Tool),
+                source: PromptSource::Prompt,
+            },
         ];
         let called = Origin::CalledBy { run: "caller".into(), call: CallId::new(CommandId(0), 0) };
         for mode in [ToolMode::Native, ToolMode::Text] {
@@ -158,8 +161,10 @@ mod tests {
         }
         // In a child run, no prompt can claim to be a person's.
         let message = AgentMessage::from(Message::user("x", Timestamp::from_millis(1)));
-        let body =
-            RecordBody::Prompted { message: message.said_by(Speaker::Person), source: PromptSource::Prompt };
+        let body = RecordBody::MessageAdded {
+            message: message.with_speaker(Speaker::Person),
+            source: PromptSource::Prompt,
+        };
         assert_eq!(attributed_texts(&called, ToolMode::Native, &[body])[0].1, Speaker::Model);
     }
 
@@ -168,7 +173,11 @@ mod tests {
     fn speaker_of_restored_messages_is_unknown() {
         let user = |text: &str| Message::user(text, Timestamp::from_millis(1));
         let messages = vec![user("hello"), user("Observation: Tool page succeeded: I am Anna.")];
-        let said = attributed_texts(&Origin::Prompt, ToolMode::Text, &[RecordBody::Restored { messages }]);
+        let said = attributed_texts(
+            &Origin::Prompt,
+            ToolMode::Text,
+            &[RecordBody::ConversationRestored { messages }],
+        );
         assert_eq!(said.iter().map(|(_, by)| *by).collect::<Vec<_>>(), [Speaker::Unknown; 2]);
     }
 }

@@ -21,12 +21,12 @@ impl ReactMachine {
     ) -> Option<RecordBody> {
         let attempt = self.retry_of(call, result, at)?;
         let result = Arc::new(result.clone());
-        Some(RecordBody::ToolFailed { call, attempt, result, jitter: jitter() })
+        Some(RecordBody::ToolCallFailed { call, attempt, result, jitter: jitter() })
     }
 
     /// Returns the number of the start that failed, if the call is retried after it.
     fn retry_of(&self, id: CallId, result: &ToolResult, at: Timestamp) -> Option<u32> {
-        let policy = self.config.failure.as_ref()?;
+        let policy = self.config.failure_policy.as_ref()?;
         let call = self.calls().iter().find(|call| call.id == id)?;
         let CallStage::Started { attempt, effect } = call.stage else { return None };
         let spec = self.config.tools.iter().find(|tool| tool.name == call.call.name)?;
@@ -36,13 +36,13 @@ impl ReactMachine {
             && attempt < tries
             && !self.cancelled
             && !self.is_steered()
-            && !policy.breaker.as_ref().is_some_and(is_last)
+            && !policy.circuit_breaker.as_ref().is_some_and(is_last)
             // Checked with the longest delay, so that the jitter does not matter.
             && at + policy.tool_retry.delay_for_attempt(attempt, 1.0) < self.deadline();
         may.then_some(attempt)
     }
 
-    pub(super) fn tool_failed(
+    pub(super) fn tool_call_failed(
         &mut self,
         id: CallId,
         attempt: u32,
@@ -50,13 +50,13 @@ impl ReactMachine {
         jitter: f64,
         at: Timestamp,
     ) {
-        let due = match (self.retry_of(id, result, at), &self.config.failure) {
+        let due = match (self.retry_of(id, result, at), &self.config.failure_policy) {
             (Some(failed), Some(policy)) if failed == attempt => {
                 at + policy.tool_retry.delay_for_attempt(attempt, jitter)
             }
             (Some(_), _) => return,
             // Ends the call, so that nothing waits for ever whatever the log says.
-            (None, _) => return self.tool_finished(id, result, at),
+            (None, _) => return self.tool_call_finished(id, result, at),
         };
         self.count_failure(id, result, at);
         self.with_call(id, |call| call.wait(result.clone(), due));
@@ -66,7 +66,7 @@ impl ReactMachine {
     /// those after a call that waits for its retry wait too, and a batch waits for the one before.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
-        let mut left = self.left(self.calls());
+        let mut left = self.open_calls(self.calls());
         match self.run_together(left.iter().copied()) {
             true => left.retain(|call| call.is_due(now)),
             false => left.truncate(left.iter().take_while(|call| call.is_due(now)).count()),
@@ -76,7 +76,7 @@ impl ReactMachine {
 
     /// Returns the calls without a result or question, of the first batch that has any. Calls that a person answered come
     /// in the order of the answers.
-    fn left<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
+    fn open_calls<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
         let size = match self.config.tool_execution {
             ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),
             _ => usize::MAX,
@@ -119,7 +119,7 @@ impl ReactMachine {
         if calls.iter().filter_map(due).next().is_none() || !self.due_calls().is_empty() {
             return None;
         }
-        let left = self.left(calls);
+        let left = self.open_calls(calls);
         let next = match self.run_together(left.iter().copied()) {
             true => left.into_iter().filter_map(due).min(),
             false => left.first().copied().and_then(due),
@@ -134,7 +134,7 @@ impl ReactMachine {
         let all = self.cancelled || self.is_steered();
         calls.iter().find_map(|call| match &call.stage {
             CallStage::Waiting { result, .. } if all || self.circuits.is_open(&call.call.name, now) => {
-                Some(Step::Append(RecordBody::ToolRefused { call: call.id, result: result.clone() }))
+                Some(Step::Append(RecordBody::ToolCallRefused { call: call.id, result: result.clone() }))
             }
             _ => None,
         })

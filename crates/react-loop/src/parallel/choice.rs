@@ -33,7 +33,7 @@ impl Work {
             let mut outcome = Outcome::new(self.context.run.clone(), status);
             outcome.error = (!error.is_empty()).then_some(error);
             outcome.failure = (status == OutcomeStatus::Failed).then(|| common_failure(branches));
-            (outcome.usage, outcome.cost) = (usage, cost);
+            (outcome.usage, outcome.cost_micros) = (usage, cost);
             ParallelChoice::none(strategy.name(), outcome)
         };
         let Candidates { results, kept } = candidates;
@@ -60,9 +60,10 @@ impl Work {
         };
         let mut choice = ParallelChoice::none(strategy.name(), result.outcome.clone());
         choice.outcome.run = self.context.run.clone();
-        (choice.outcome.usage, choice.outcome.cost) = (usage, cost);
+        (choice.outcome.usage, choice.outcome.cost_micros) = (usage, cost);
         choice.outcome.usage += verdict.usage;
-        choice.outcome.cost = choice.outcome.cost.zip(verdict.cost).map(|(a, b)| a.saturating_add(b));
+        choice.outcome.cost_micros =
+            choice.outcome.cost_micros.zip(verdict.cost_micros).map(|(a, b)| a.saturating_add(b));
         choice.selected = u32::try_from(result.config).ok();
         (choice.usage, choice.reason, choice.warnings) = (verdict.usage, verdict.reason, verdict.warnings);
         if !kept[verdict.selected] {
@@ -86,7 +87,7 @@ impl Work {
                     Err(error) => return Err(error),
                 };
                 let said = match &log {
-                    Some(log) => said_in(&outcome.run, log),
+                    Some(log) => added_messages(&outcome.run, log),
                     None => self.answered(outcome),
                 };
                 kept.push(log.is_some());
@@ -111,10 +112,10 @@ impl Work {
 const NOT_KEPT: &str = "the chosen branch was not kept: the session stands where it stood before";
 
 /// Returns the amount reserved for choices whose answers were never recorded.
-pub(super) fn lost(records: &[Arc<Record>]) -> u64 {
-    let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelEnded(_)));
+pub(super) fn lost_reservation(records: &[Arc<Record>]) -> u64 {
+    let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelFinished(_)));
     let reserved = since.map(|record| match record.body {
-        RecordBody::AskedBeside { reserved, .. } => reserved,
+        RecordBody::AuxiliaryCallStarted { reserved_cost_micros: reserved, .. } => reserved,
         _ => 0,
     });
     reserved.fold(0, u64::saturating_add)
@@ -124,10 +125,10 @@ pub(super) fn lost(records: &[Arc<Record>]) -> u64 {
 /// tokens.
 fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
     let mut usage = Usage::default();
-    let mut cost = branches.iter().any(|branch| branch.cost.is_some()).then_some(0_u64);
+    let mut cost = branches.iter().any(|branch| branch.cost_micros.is_some()).then_some(0_u64);
     for branch in branches {
         usage += branch.usage;
-        let own = branch.cost.or_else(|| (branch.usage.total() == 0).then_some(0));
+        let own = branch.cost_micros.or_else(|| (branch.usage.total() == 0).then_some(0));
         cost = cost.zip(own).map(|(all, one)| all.saturating_add(one));
     }
     (usage, cost)
@@ -158,7 +159,7 @@ fn no_answer(branches: &[Outcome]) -> String {
 }
 
 /// Returns the messages that a run added to its conversation, from its log.
-fn said_in(run: &RunId, log: &[Arc<Record>]) -> Vec<AgentMessage> {
+fn added_messages(run: &RunId, log: &[Arc<Record>]) -> Vec<AgentMessage> {
     let mut events = AgentEvents::new();
     let mut said = Vec::new();
     for record in log {

@@ -7,7 +7,7 @@ use archon_types::{Journal, JournalError, Origin, ParallelChoice, Record, Record
 use super::{branch_run, has_ended};
 use crate::{
     LoopError,
-    resume::{spoken, started},
+    resume::{conversation_start, started},
 };
 
 /// Returns the place from which a conversation continues whose newest run has the log `records`. For a
@@ -21,8 +21,8 @@ pub async fn stands_at(
     run: &RunId,
     records: &[Arc<Record>],
 ) -> Result<Origin, LoopError> {
-    let own = spoken(run, records)?;
-    let (parallel, log) = match &own.parallel {
+    let own = conversation_start(run, records)?;
+    let (parallel, log) = match &own.parallel_run {
         None if own.kind == RunKind::Parallel => (run, records.to_vec()),
         None => return Ok(continues(run.clone(), records)),
         Some(parallel) => match journal.read(parallel).await {
@@ -53,7 +53,7 @@ fn continues(run: RunId, records: &[Arc<Record>]) -> Origin {
 /// Returns the latest choice.
 fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
     records.iter().rev().find_map(|record| match &record.body {
-        RecordBody::ParallelEnded(choice) => Some(&**choice),
+        RecordBody::ParallelFinished(choice) => Some(&**choice),
         _ => None,
     })
 }

@@ -32,7 +32,7 @@ impl ReactExecutor<'_> {
             }
             _ => return Ok(None),
         };
-        if delegate::is_lost(self.driver, &self.context.run, &call).await? {
+        if delegate::is_log_lost(self.driver, &self.context.run, &call).await? {
             self.doubt(&call, run).await?;
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl ReactExecutor<'_> {
         if !self.context.can_ask {
             return Ok(Some(Prepared::Refused(Box::new(nobody_to_ask(&request)))));
         }
-        run.record(vec![RecordBody::ToolAsked { call: call.id, request }]).await?;
+        run.record(vec![RecordBody::ApprovalRequested { call: call.id, request }]).await?;
         Ok(None)
     }
 
@@ -120,7 +120,7 @@ impl ReactExecutor<'_> {
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
         let asking = (self.driver, &run.machine);
         let request = decide::complete(request, spec, &wanted.arguments, asking, &self.context);
-        run.record(vec![RecordBody::ToolAsked { call: call.id, request }]).await
+        run.record(vec![RecordBody::ApprovalRequested { call: call.id, request }]).await
     }
 }
 

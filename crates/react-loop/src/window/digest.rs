@@ -53,7 +53,7 @@ pub(crate) fn transcript(items: &[WindowItem], max_chars: u64) -> String {
     let mut lines = Vec::new();
     let mut left = usize::try_from(max_chars).unwrap_or(usize::MAX);
     for item in items.iter().rev() {
-        let mut text = spoken(&item.message);
+        let mut text = message_text(&item.message);
         if let Some(end) = char_end(&text, MESSAGE_WIDTH) {
             text.truncate(end);
             text.push_str("...");
@@ -69,7 +69,7 @@ pub(crate) fn transcript(items: &[WindowItem], max_chars: u64) -> String {
 }
 
 /// Returns a message with its speaker and its tool calls as text.
-pub(crate) fn spoken(message: &Message) -> String {
+pub(crate) fn message_text(message: &Message) -> String {
     let speaker = match message {
         _ if is_result(message) => "Tool result",
         Message::User(_) => "User",
@@ -239,11 +239,11 @@ mod tests {
             archon_types::RunConfig::default(),
         );
         push(archon_types::RecordBody::RunStarted(Box::new(started)));
-        push(archon_types::RecordBody::Prompted {
+        push(archon_types::RecordBody::MessageAdded {
             message: Message::user("What is it?", Timestamp::default()).into(),
             source: archon_types::PromptSource::Prompt,
         });
-        let answer = |content| archon_types::RecordBody::ModelAnswered {
+        let answer = |content| archon_types::RecordBody::ModelCallFinished {
             command: archon_types::CommandId(0),
             attempt: 0,
             message: Box::new(AssistantMessage { content, ..AssistantMessage::default() }),

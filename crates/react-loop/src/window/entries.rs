@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Attributed, CarriedMessage, Content, Message, Speaker, TokenCounter, Trust, UserMessage, ViewPart,
+    Attributed, Content, Message, SnapshotMessage, Speaker, TokenCounter, Trust, UserMessage, ViewPart,
     WindowItem,
 };
 use serde::{Deserialize, Serialize};
@@ -45,18 +45,18 @@ impl Entry {
 
     /// Returns the original message with its author and trust level.
     pub(crate) fn attributed(&self) -> Attributed {
-        Attributed::new(self.as_said().clone(), self.by).believed(self.trust)
+        Attributed::new(self.original().clone(), self.by).with_trust(self.trust)
     }
 
     /// Returns the lowest trust level of the message and of the memories in it.
     pub(crate) fn least_trust(&self) -> Trust {
-        match &**self.as_said() {
-            Message::User(user) => self.trust.min(user.least_told()),
+        match &**self.original() {
+            Message::User(user) => self.trust.min(user.recalled_trust()),
             _ => self.trust,
         }
     }
 
-    fn as_said(&self) -> &Arc<Message> {
+    fn original(&self) -> &Arc<Message> {
         self.said.as_ref().unwrap_or(&self.message)
     }
 
@@ -67,7 +67,7 @@ impl Entry {
 
     /// Returns the entry of a later run, which begins with `message` in place of this entry.
     pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
-        let said = self.as_said();
+        let said = self.original();
         let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
         Self { said, trust: self.trust, ..Self::new(message, tokens, self.by) }
     }
@@ -81,18 +81,18 @@ impl Entry {
     }
 }
 
-impl From<CarriedMessage> for Entry {
-    fn from(carried: CarriedMessage) -> Self {
-        let CarriedMessage { message, tokens, by, trust, said } = carried;
+impl From<SnapshotMessage> for Entry {
+    fn from(carried: SnapshotMessage) -> Self {
+        let SnapshotMessage { message, tokens, speaker: by, trust, original: said } = carried;
         Self { trust, said, ..Self::new(message, tokens, by) }
     }
 }
 
 /// The part of the entry that a later run reads.
-impl From<&Entry> for CarriedMessage {
+impl From<&Entry> for SnapshotMessage {
     fn from(entry: &Entry) -> Self {
         let Entry { tokens, by, trust, said, .. } = entry.seen_as(entry.entered().clone(), entry.tokens);
-        Self { message: entry.entered().clone(), tokens, by, trust, said }
+        Self { message: entry.entered().clone(), tokens, speaker: by, trust, original: said }
     }
 }
 
@@ -131,7 +131,9 @@ pub(crate) fn items(
         next = range.end;
         let (from, to) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
         match part {
-            ViewPart::Keep { .. } => items.extend((from..to).map(|at| kept(&covered[at], at, pins))),
+            ViewPart::Keep { .. } => {
+                items.extend((from..to).map(|at| unchanged_item(&covered[at], at, pins)))
+            }
             ViewPart::Digest { text, .. } => {
                 let message = digest(text, &covered[to - 1].message);
                 items.push(changed(part, message, counter));
@@ -152,7 +154,7 @@ pub(crate) fn items(
 }
 
 /// Returns the item of an entry that stays as it is.
-pub(crate) fn kept(entry: &Entry, at: usize, pins: &[usize]) -> WindowItem {
+pub(crate) fn unchanged_item(entry: &Entry, at: usize, pins: &[usize]) -> WindowItem {
     let from = at as u64;
     WindowItem {
         part: ViewPart::Keep { from, to: from + 1 },

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Attributed, CarriedResult, CarriedSpending, Content, ContextLevel, Message, Record,
-    RecordBody, Speaker, Tokenizer, Trust,
+    AssistantMessage, Attributed, Content, ContextLevel, Message, Record, RecordBody, SnapshotResult,
+    SnapshotSpending, Speaker, Tokenizer, Trust,
 };
 
 use super::{Messages, entries::Entry};
@@ -19,12 +19,12 @@ pub struct History {
     /// The level of the window of which the model was told last.
     pub(crate) status: ContextLevel,
     /// The spending of the earlier runs, for a run that shares their budget.
-    pub(crate) spent: CarriedSpending,
+    pub(crate) spent: SnapshotSpending,
     /// Permission rules of "always allow" answers, valid for the rest of the session in `workspace`.
     pub(crate) trusted: Vec<String>,
     pub(crate) workspace: Option<String>,
     /// Notes of calls about the files that they read or wrote. Known only if the history was read from logs.
-    pub(crate) seen: Vec<CarriedResult>,
+    pub(crate) seen: Vec<SnapshotResult>,
 }
 
 impl History {
@@ -38,7 +38,7 @@ impl History {
     pub(crate) fn after(mut self, records: &[Arc<Record>]) -> Self {
         for record in records {
             let (message, by) = match &record.body {
-                RecordBody::Prompted { message, .. } => match message.as_llm() {
+                RecordBody::MessageAdded { message, .. } => match message.as_llm() {
                     Some(said) => (said.clone(), message.speaker().unwrap_or(Speaker::Person)),
                     None => continue,
                 },

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     ContextParts, ContextUsage, History, Messages, QueueNotice, ToolGate, cleanup, digest,
-    entries::{Entry, items, kept, parts},
+    entries::{Entry, items, parts, unchanged_item},
     file_reads::{self, FileReads},
     name_calls,
     result_sizes::ResultSizes,
@@ -542,7 +542,7 @@ impl ContextManager {
         let mut items = layout.and_then(|layout| self.covered(layout)).unwrap_or_default();
         let from = self.state.entries.len() - self.rest(layout.map_or(0, |l| l.messages)).len();
         let rest = self.state.entries[from..].iter().enumerate();
-        items.extend(rest.map(|(i, entry)| kept(entry, from + i, &self.state.pins)));
+        items.extend(rest.map(|(i, entry)| unchanged_item(entry, from + i, &self.state.pins)));
         items
     }
 

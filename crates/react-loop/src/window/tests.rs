@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_types::{
     AssistantMessage, Attributed, CLEANUP_TOOL, CallId, CommandId, Compaction, CompactionInput,
     CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig, Encoded, Message,
-    ResultTokens, RunConfig, Speaker, Timestamp, Told, ToolCall, ToolResult, ToolSpec, Trust, UserMessage,
-    ViewPart,
+    RecalledText, ResultTokens, RunConfig, Speaker, Timestamp, ToolCall, ToolResult, ToolSpec, Trust,
+    UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -591,8 +591,8 @@ fn recalled_memories_lower_the_models_trust_and_not_the_persons() {
         [(Trust::Untrusted, Trust::Untrusted), (Trust::Model, Trust::Model), (Trust::Trusted, Trust::Model)]
     {
         let mut goal = UserMessage::new(vec![Content::text("the goal")], at(0));
-        goal.tell(Told::new("A first memory.", Trust::Trusted));
-        goal.tell(Told::new("A second memory.", trust));
+        goal.add_recalled(RecalledText::new("A first memory.", Trust::Trusted));
+        goal.add_recalled(RecalledText::new("A second memory.", trust));
         let goal = Message::User(goal);
         let mut native = manager(window(100_000));
         native.push_prompt(goal.clone(), Speaker::Person);

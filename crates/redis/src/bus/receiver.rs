@@ -31,7 +31,7 @@ pub(super) fn group_inbox(agent: &AgentId) -> String {
 
 /// Reads messages one after the other; the next comes when the last is confirmed. Needs a Tokio runtime, on
 /// which a task renews the leases.
-pub struct Receiver {
+pub struct RedisReceiver {
     member: Arc<Member>,
     /// A connection of its own, since it blocks while it waits for messages.
     bell: ConnectionManager,
@@ -88,7 +88,7 @@ struct Item {
     uncounted: bool,
 }
 
-impl Receiver {
+impl RedisReceiver {
     pub(super) async fn open(
         bus: RedisBus,
         agent: &AgentId,
@@ -118,7 +118,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`BusError::Transport`]; the next call retries.
-    pub async fn next(&mut self) -> Result<Delivery<'_>, BusError> {
+    pub async fn next(&mut self) -> Result<RedisDelivery<'_>, BusError> {
         let (part, item) = loop {
             self.give_back().await?;
             self.drop_lost_parts();
@@ -135,7 +135,7 @@ impl Receiver {
                 }
             }
         };
-        Ok(Delivery { receiver: self, part, item: Some(item) })
+        Ok(RedisDelivery { receiver: self, part, item: Some(item) })
     }
 
     /// Turns the reader into a stream that confirms each message as it is read.
@@ -301,7 +301,7 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
+impl Drop for RedisReceiver {
     /// Releases the partitions. Without a runtime they become free when their leases end.
     fn drop(&mut self) {
         self.keeper.abort();
@@ -318,13 +318,13 @@ impl Drop for Receiver {
 
 /// A message that waits for its confirmation. Dropping it unconfirmed is a failure, as
 /// [`retry`](Self::retry) is.
-pub struct Delivery<'a> {
-    receiver: &'a mut Receiver,
+pub struct RedisDelivery<'a> {
+    receiver: &'a mut RedisReceiver,
     part: u32,
     item: Option<Item>,
 }
 
-impl Delivery<'_> {
+impl RedisDelivery<'_> {
     /// Returns the message.
     pub fn message(&self) -> &BusMessage {
         // It is `Some` until `ack` or the drop, which both end the delivery.
@@ -354,7 +354,7 @@ impl Delivery<'_> {
     pub fn retry(self) {}
 }
 
-impl Drop for Delivery<'_> {
+impl Drop for RedisDelivery<'_> {
     fn drop(&mut self) {
         if let Some(mut item) = self.item.take()
             && let Some(part) = self.receiver.parts.get_mut(&self.part)

@@ -1,6 +1,6 @@
 //! The pool's index: what SQLite's promises, over Redis.
 
-use archon_redis::RedisIndex;
+use archon_redis::RedisPoolIndex;
 use archon_testkit::{Trial, trial};
 use archon_types::{JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, TenantId, Timestamp};
 use serde_json::json;
@@ -27,11 +27,11 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
 }
 
-async fn open(server: &Server) -> RedisIndex {
-    RedisIndex::connect(&server.url, "pool").await.unwrap()
+async fn open(server: &Server) -> RedisPoolIndex {
+    RedisPoolIndex::connect(&server.url, "pool").await.unwrap()
 }
 
-async fn runs(index: &RedisIndex, filter: &PoolFilter) -> Vec<String> {
+async fn runs(index: &RedisPoolIndex, filter: &PoolFilter) -> Vec<String> {
     index.find(filter).await.unwrap().iter().map(|entry| entry.run.as_str().to_owned()).collect()
 }
 
@@ -86,6 +86,6 @@ async fn an_entry_that_cannot_be_read_is_left_out_and_a_newer_index_refused() {
     let () = spoil.arg("{pool}:run:run_1").arg("bq1").arg("{").query_async(&mut behind).await.unwrap();
     assert_eq!(runs(&index, &PoolFilter::default()).await, ["run_2"]);
     let () = redis::cmd("SET").arg("{pool}:format").arg(2).query_async(&mut behind).await.unwrap();
-    let newer = RedisIndex::connect(&server.url, "pool").await;
-    assert!(matches!(newer, Err(JournalError::FutureStore { found: 2, supported: 1, .. })));
+    let newer = RedisPoolIndex::connect(&server.url, "pool").await;
+    assert!(matches!(newer, Err(JournalError::UnsupportedStore { found: 2, supported: 1, .. })));
 }

@@ -33,7 +33,7 @@ impl Machine for One {
     fn apply(&mut self, record: &Record) {
         match &record.body {
             RecordBody::ClockRead => self.is_started = true,
-            RecordBody::Noted { text } => self.result = Some(text.clone()),
+            RecordBody::HintAdded { text } => self.result = Some(text.clone()),
             RecordBody::CancelRequested { reason } => self.cancelled = Some(reason.clone()),
             RecordBody::Resumed => self.reports += 1,
             _ => {}
@@ -81,7 +81,7 @@ impl Executor<One> for Runs {
     }
 
     async fn done(&mut self, text: String, run: &mut RunDriver<One, String>) -> Recorded {
-        run.record(vec![RecordBody::Noted { text }]).await
+        run.record(vec![RecordBody::HintAdded { text }]).await
     }
 }
 
@@ -117,7 +117,7 @@ fn outcome(log: RunLog, executor: &mut impl Executor<One, Done = String>) -> Out
 
 /// Drives a run with this task, and returns its outcome.
 fn check(task: MakeTask) -> Outcome {
-    outcome(RunLog::not_kept(context()), &mut Runs(task))
+    outcome(RunLog::unstored(context()), &mut Runs(task))
 }
 
 #[test]
@@ -159,7 +159,7 @@ impl Executor<One> for Settles {
         run.spawn(pending(), || "panicked".to_owned());
         let why = run.settle(self, |_, _| Poll::Ready("late")).await?;
         let text = format!("{:?}, {why:?}, is busy: {}", self.0, run.is_busy());
-        run.record(vec![RecordBody::Noted { text }]).await
+        run.record(vec![RecordBody::HintAdded { text }]).await
     }
 
     async fn done(&mut self, text: String, _: &mut RunDriver<One, String>) -> Recorded {
@@ -170,7 +170,7 @@ impl Executor<One> for Settles {
 
 #[test]
 fn settle_task_that_is_not_over_is_dropped_with_the_reason() {
-    let outcome = outcome(RunLog::not_kept(context()), &mut Settles::default());
+    let outcome = outcome(RunLog::unstored(context()), &mut Settles::default());
     assert_eq!(outcome.last_text(), Some("[\"ended\"], Some(\"late\"), is busy: false, 0 reports"));
 }
 
@@ -263,7 +263,7 @@ fn drive_cancelled_run_with_a_cancel_in_the_inbox_has_its_reason() {
         outcome(log(context), &mut Waits).error
     };
     assert_eq!(reason(log_with_cancel).as_deref(), Some("the office closes"));
-    assert_eq!(reason(RunLog::not_kept).as_deref(), Some("cancelled by the caller"));
+    assert_eq!(reason(RunLog::unstored).as_deref(), Some("cancelled by the caller"));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn not_kept_called_run_has_its_delegation_and_its_caller_is_not_told() {
     let mut context = context();
     context.run = delegation.child.clone();
     context.delegation = Some(Arc::new(delegation.with_caller_log(reports.reporter())));
-    let mut log = RunLog::not_kept(context);
+    let mut log = RunLog::unstored(context);
     assert!(log.context().delegation.is_some());
     assert!(log.append(vec![RecordBody::ClockRead]).now_or_never().is_some(), "it waits for no answer");
     assert!(reports.next().is_none());

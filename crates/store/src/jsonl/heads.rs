@@ -141,7 +141,7 @@ fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
     let mut reader = BufReader::new(&mut file);
     for seq in 0..FIRST as u64 {
         let record = next(&mut reader, files, seq)?;
-        let prompt = matches!(record.body, RecordBody::Prompted { .. });
+        let prompt = matches!(record.body, RecordBody::MessageAdded { .. });
         records.push(Arc::new(record));
         if prompt {
             break;
@@ -180,7 +180,7 @@ mod tests {
     /// Writes `count` runs of as many sessions, ten minutes apart. Three of them are suspended.
     async fn history(runs: &Path, count: u64) {
         for n in 0..count {
-            let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
+            let end = if n % (count / 3) == 1 { "suspended" } else { "hint_added" };
             run_of(runs, n, &format!("s{n}"), "t", end).await;
         }
     }
@@ -190,8 +190,8 @@ mod tests {
         let at = 1_767_225_600_000 + n * 600_000;
         let bodies = [
             json!({
-                "seq": 0, "at": at, "type": "run_started", "format": 1, "kind": "loop", "run": id, "session": session,
-                "agent": "a", "loop_id": "l", "tenant": tenant, "origin": {"kind": "prompt"}, "first_turn": "user",
+                "seq": 0, "at": at, "type": "run_started", "format": 2, "kind": "loop", "run": id, "session": session,
+                "agent": "a", "loop_id": "l", "tenant": tenant, "origin": {"kind": "prompt"}, "first_trigger": "user",
                 "config": {},
             }),
             json!({

@@ -50,7 +50,7 @@ const CUT: &str = "it is cut off, and may be the start of a call that had its ef
 /// Parses the bytes of a log.
 ///
 /// # Errors
-/// [`JournalError::FutureFormat`], [`JournalError::UnknownKind`]: a newer version wrote the log, so its
+/// [`JournalError::UnsupportedFormat`], [`JournalError::UnknownKind`]: a newer version wrote the log, so its
 /// records cannot be trusted to mean what they seem to.
 fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();

@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn note(seq: u64) -> Arc<Record> {
-        let json = serde_json::json!({"seq": seq, "at": 1, "type": "noted", "text": "x"});
+        let json = serde_json::json!({"seq": seq, "at": 1, "type": "hint_added", "text": "x"});
         Arc::new(serde_json::from_value(json).unwrap())
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use archon_types::{
-    Candidate, Collection, Damaged, Found, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder,
-    MemoryPage, MemorySearch, Trust, Validity,
+    Candidate, Collection, Damaged, Listing, MemoryCandidates, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryOrder, MemoryPage, MemorySearch, Trust, Validity,
 };
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
@@ -198,7 +198,7 @@ pub(super) async fn candidates(
     client: &Client,
     scope: &Collection,
     search: &MemorySearch,
-) -> Result<Found, MemoryError> {
+) -> Result<MemoryCandidates, MemoryError> {
     let mut found: BTreeMap<i64, Candidate> = BTreeMap::new();
     let mut damaged: BTreeMap<i64, Damaged> = BTreeMap::new();
     let limit = i64::try_from(search.limit).unwrap_or(i64::MAX);
@@ -247,7 +247,7 @@ pub(super) async fn candidates(
     for (at, cosine) in near.into_iter().filter(|(_, cosine)| cosine.is_finite()) {
         found.entry(at).and_modify(|candidate| candidate.vector = Some(cosine));
     }
-    let mut all = Found::default();
+    let mut all = MemoryCandidates::default();
     all.candidates = found.into_values().filter(|c| c.lexical.is_some() || c.vector.is_some()).collect();
     all.damaged = damaged.into_values().collect();
     Ok(all)

@@ -44,7 +44,7 @@ struct Writing {
 
 impl Database {
     pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
-        let locks = beside(path, "-locks");
+        let locks = sibling_file(path, "-locks");
         create_directory(path.parent().unwrap_or(Path::new("")))?;
         create_directory(&locks)?;
         // One process at a time, until the tables exist.
@@ -124,7 +124,7 @@ impl Database {
     /// Syncs buffered transactions.
     pub(super) fn sync(&self) -> Result<(), JournalError> {
         let _nobody_writes = self.writing();
-        let path = beside(&self.path, "-wal");
+        let path = sibling_file(&self.path, "-wal");
         match OpenOptions::new().write(true).open(&path).and_then(|log| log.sync_data()) {
             // Without that file, everything is in the database and synced.
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("sync", &path)(e)),
@@ -161,7 +161,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, JournalError> {
     Ok(connection)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sibling_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()

@@ -142,7 +142,7 @@ fn ends(
     run: &RunId,
     id: i64,
 ) -> Result<Vec<Arc<Record>>, JournalError> {
-    let is_prompt = |record: &Record| matches!(record.body, RecordBody::Prompted { .. });
+    let is_prompt = |record: &Record| matches!(record.body, RecordBody::MessageAdded { .. });
     let mut records = some(connection, database, run, id, FIRST, is_prompt)?;
     records.extend(some(connection, database, run, id, LAST, |_| true)?);
     Ok(records.into_iter().map(Arc::new).collect())
@@ -200,12 +200,12 @@ mod tests {
         for n in 0..count {
             let id = RunId::new(format!("r{n}"));
             let at = 1_767_225_600_000 + n * 600_000;
-            let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
+            let end = if n % (count / 3) == 1 { "suspended" } else { "hint_added" };
             let bodies = [
                 json!({
-                    "seq": 0, "at": at, "type": "run_started", "format": 1, "kind": "loop", "run": id, "session": format!("s{n}"),
+                    "seq": 0, "at": at, "type": "run_started", "format": 2, "kind": "loop", "run": id, "session": format!("s{n}"),
                     "agent": "a", "loop_id": "l", "tenant": format!("t{n}"), "origin": {"kind": "prompt"},
-                    "first_turn": "user", "config": {},
+                    "first_trigger": "user", "config": {},
                 }),
                 json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
             ];

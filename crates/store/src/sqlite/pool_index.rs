@@ -44,7 +44,7 @@ const TABLES: &str = "
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
 #[derive(Clone, Debug)]
-pub struct SqliteIndex(Arc<Database>);
+pub struct SqlitePoolIndex(Arc<Database>);
 
 #[derive(Debug)]
 struct Database {
@@ -52,12 +52,12 @@ struct Database {
     connection: Mutex<Connection>,
 }
 
-impl SqliteIndex {
+impl SqlitePoolIndex {
     /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
     /// only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::FutureStore`].
+    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::UnsupportedStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
         create_directory(path.parent().unwrap_or(Path::new("")))?;
@@ -78,7 +78,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), JournalError>
     let found: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed())?;
     if found > VERSION {
         let place = path.display().to_string();
-        return Err(JournalError::FutureStore { place, found, supported: VERSION });
+        return Err(JournalError::UnsupportedStore { place, found, supported: VERSION });
     }
     transaction.execute_batch(TABLES).map_err(failed())?;
     transaction.commit().map_err(failed())
@@ -151,7 +151,7 @@ fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
 }
 
-impl PoolIndex for SqliteIndex {
+impl PoolIndex for SqlitePoolIndex {
     fn put<'a>(
         &'a self,
         run: &'a RunId,

@@ -1,4 +1,5 @@
 //! Creates the tables of the journal's database, and upgrades them when an older database is opened.
+//! Databases from before version [`FIRST`] are refused.
 
 use std::{io, path::Path};
 
@@ -8,8 +9,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::failed;
 use crate::files::storage;
 
-/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
-const MIGRATIONS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql")];
+/// The oldest version that can be opened: its file creates all tables.
+const FIRST: u32 = 4;
+
+/// Statement `n` leads to version `FIRST + n`. A released statement never changes.
+const MIGRATIONS: &[&str] = &[include_str!("v4.sql")];
 
 /// `ARCH`, in the header of our databases, so that another program's file is not taken for one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCH");
@@ -20,10 +24,10 @@ pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), J
 }
 
 fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), JournalError> {
-    let supported = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let supported = FIRST - 1 + u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     let found = version(connection, place)?;
-    if found > supported {
-        return Err(JournalError::FutureStore { place: place.display().to_string(), found, supported });
+    if found > supported || (1..FIRST).contains(&found) {
+        return Err(JournalError::UnsupportedStore { place: place.display().to_string(), found, supported });
     }
     use_write_ahead_log(connection, place)?;
     if found == supported {
@@ -35,7 +39,7 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
             transaction.pragma_update(None, "application_id", APPLICATION)?;
             transaction.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT")?;
         }
-        for (version, migration) in (1_u32..).zip(migrations).skip(found as usize) {
+        for (version, migration) in (FIRST..).zip(migrations).filter(|(version, _)| *version > found) {
             transaction.execute_batch(migration)?;
             transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
         }
@@ -101,9 +105,12 @@ mod tests {
         assert_eq!(tables(&open(&dir)), ["schema_version", "a", "b"]);
         let kept: i32 = open(&dir).query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
         assert_eq!(kept, 7);
-        assert_eq!(version(&open(&dir), place).unwrap(), 2);
+        assert_eq!(version(&open(&dir), place).unwrap(), FIRST + 1);
         let e = migrate(&mut open(&dir), place, &[first]).unwrap_err();
-        assert!(matches!(e, JournalError::FutureStore { found: 2, supported: 1, .. }), "{e}");
+        assert!(
+            matches!(e, JournalError::UnsupportedStore { found, supported: FIRST, .. } if found == FIRST + 1),
+            "{e}"
+        );
     }
 
     #[test]
@@ -114,6 +121,6 @@ mod tests {
         let e = migrate(&mut open(&dir), place, &broken).unwrap_err();
         assert!(matches!(e, JournalError::Storage { action: "upgrade", .. }), "{e}");
         assert_eq!(tables(&open(&dir)), ["schema_version", "a"]);
-        assert_eq!(version(&open(&dir), place).unwrap(), 1);
+        assert_eq!(version(&open(&dir), place).unwrap(), FIRST);
     }
 }

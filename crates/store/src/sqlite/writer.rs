@@ -231,11 +231,11 @@ mod tests {
     fn record(seq: u64, text: &str) -> Arc<Record> {
         let json = match seq {
             0 => serde_json::json!({
-                "seq": 0, "at": 1, "type": "run_started", "format": 1, "kind": "loop", "run": "r", "session": "s",
+                "seq": 0, "at": 1, "type": "run_started", "format": 2, "kind": "loop", "run": "r", "session": "s",
                 "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"},
-                "first_turn": "user", "config": {},
+                "first_trigger": "user", "config": {},
             }),
-            _ => serde_json::json!({"seq": seq, "at": 1, "type": "noted", "text": text}),
+            _ => serde_json::json!({"seq": seq, "at": 1, "type": "hint_added", "text": text}),
         };
         Arc::new(serde_json::from_value(json).unwrap())
     }

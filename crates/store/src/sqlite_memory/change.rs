@@ -58,7 +58,7 @@ impl Work<'_> {
             MemoryChange::Embed { id, collection, content, embedder, vector } => {
                 self.embed(&id, &collection, &content, &embedder, &vector)
             }
-            MemoryChange::Use { id, at } => self.used(&id, at),
+            MemoryChange::Use { id, at } => self.mark_used(&id, at),
             _ => Ok(0),
         }
     }
@@ -249,7 +249,7 @@ impl Work<'_> {
         Ok(1)
     }
 
-    fn used(&self, id: &str, at: Timestamp) -> Result<usize, MemoryError> {
+    fn mark_used(&self, id: &str, at: Timestamp) -> Result<usize, MemoryError> {
         let mut filter = MemoryFilter::all();
         filter.ids = vec![id.to_owned()];
         let Conditions { sql, values } = Conditions::of(self.scope, &filter, Damage::Compared)?;

@@ -45,10 +45,10 @@ impl Database {
         database_file::create(path).map_err(failed("create", path))?;
         // A read-only connection changes nothing in another program's database: not even its journal is
         // removed.
-        schema::look(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
+        schema::check_owner(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
         let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // This connection rolls an interrupted change back, so that the version can be read.
-        schema::look(&writer, path)?;
+        schema::check_owner(&writer, path)?;
         schema::prepare(&mut writer, path)?;
         writer.execute_batch("PRAGMA synchronous = NORMAL").map_err(failed("open", path))?;
         Ok(Self {

@@ -34,7 +34,7 @@ pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), M
 
 /// Returns an error for a database of another program or of a newer version. It only reads; after an
 /// interrupted change it checks only the owner of the database.
-pub(super) fn look(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
+pub(super) fn check_owner(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
     match connection.query_row("PRAGMA schema_version", [], |_| Ok(())) {
         Err(error) if is_interrupted(&error) => {
             match is_ours_or_empty(place, APPLICATION).map_err(failed("open", place))? {

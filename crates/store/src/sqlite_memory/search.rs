@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemorySearch};
+use archon_types::{Candidate, Collection, Damaged, MemoryCandidates, MemoryError, MemorySearch};
 use archon_vectors::{GroupRange, Near, VectorIndex, cosine};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
@@ -19,7 +19,7 @@ pub(super) fn candidates(
     database: &Database,
     scope: &Collection,
     search: &MemorySearch,
-) -> Result<Found, MemoryError> {
+) -> Result<MemoryCandidates, MemoryError> {
     // Excluded ids are checked here: SQLite would parse their list anew for each entry.
     let mut filter = search.filter.clone();
     let without = std::mem::take(&mut filter.without);
@@ -40,7 +40,7 @@ pub(super) fn candidates(
         if let Some((embedder, vector)) = &search.vector {
             gathered.by_vector(&range, embedder, vector, search.limit)?;
         }
-        let mut found = Found::default();
+        let mut found = MemoryCandidates::default();
         found.candidates = gathered.by_position.into_values().collect();
         found.damaged = gathered.damaged.into_values().collect();
         Ok(found)

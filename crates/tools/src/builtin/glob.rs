@@ -76,7 +76,7 @@ impl Glob {
             result.content.push(format!("({} more. Narrow the pattern or the path.)", there - limit).into());
         }
         let result = result.with_metadata("matches", there).with_metadata("truncated", there > limit);
-        Ok(places.tell(result))
+        Ok(places.with_notes(result))
     }
 }
 

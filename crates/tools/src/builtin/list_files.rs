@@ -74,7 +74,7 @@ impl ListFiles {
         if context.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        Ok(places.tell(self.result(&folder, found, limit)))
+        Ok(places.with_notes(self.result(&folder, found, limit)))
     }
 
     fn entries(&self, folder: &Path, places: &Places) -> Result<Vec<String>, ToolError> {

@@ -88,7 +88,7 @@ impl Search {
                 break;
             }
         }
-        Ok(places.tell(hits.into_result(&pattern, &needle)))
+        Ok(places.with_notes(hits.into_result(&pattern, &needle)))
     }
 
     /// Searches one file; files that cannot be read or are not text are skipped.

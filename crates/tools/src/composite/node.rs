@@ -19,7 +19,7 @@ pub struct ToolNode {
     /// Names of its open parameters in the composite, by argument, if they differ from the argument's name.
     pub parameters: BTreeMap<String, String>,
     /// If set, the call is made once for each item of a list.
-    pub for_each: Option<ForEach>,
+    pub for_each: Option<ForEachItem>,
     /// The consequence of a failure.
     pub on_failure: OnNodeFailure,
 }
@@ -40,7 +40,7 @@ pub struct Mapping {
 /// Makes a call once for each item of a list. Its result is the list of results, in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ForEach {
+pub struct ForEachItem {
     /// The argument whose value is a list and is passed on item by item.
     pub argument: String,
     /// A JSON pointer to the argument's value in each item; empty for the item itself.
@@ -104,7 +104,7 @@ impl ToolNode {
     /// Makes the call once for each item of the list in this argument; `pointer` selects the value in each
     /// item.
     pub fn for_each(mut self, argument: impl Into<String>, pointer: impl Into<String>) -> Self {
-        self.for_each = Some(ForEach { argument: argument.into(), pointer: pointer.into() });
+        self.for_each = Some(ForEachItem { argument: argument.into(), pointer: pointer.into() });
         self
     }
 

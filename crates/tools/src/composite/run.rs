@@ -12,7 +12,7 @@ use futures_util::{
 };
 use serde_json::{Map, json};
 
-use super::{CompositeTool, ForEach, OnNodeFailure, ToolNode, parameters::required};
+use super::{CompositeTool, ForEachItem, OnNodeFailure, ToolNode, parameters::required};
 use crate::{
     ToolEngine,
     guards::{beginning, millis},
@@ -111,7 +111,7 @@ impl<'r> Running<'r> {
             while let Some(node) = self.startable(running.is_empty(), alone) {
                 match self.arguments(node) {
                     Ok(arguments) => {
-                        alone = !self.may_run_beside(node);
+                        alone = !self.may_run_in_parallel(node);
                         running.push(self.started(node, arguments));
                     }
                     Err(Lacking::Left(why)) => self.leave_out(node, &why),
@@ -139,11 +139,11 @@ impl<'r> Running<'r> {
         (0..self.states.len()).find(|node| {
             matches!(self.states[*node], State::Waiting)
                 && self.tool.waits_for[*node].iter().all(is_settled)
-                && (nothing_runs || !alone && self.may_run_beside(*node))
+                && (nothing_runs || !alone && self.may_run_in_parallel(*node))
         })
     }
 
-    fn may_run_beside(&self, node: usize) -> bool {
+    fn may_run_in_parallel(&self, node: usize) -> bool {
         let tool = self.tool.engine.registry().get(&self.node(node).tool);
         tool.is_some_and(|tool| tool.spec().annotations.concurrency_safe)
     }
@@ -152,7 +152,7 @@ impl<'r> Running<'r> {
         self.states[place] = State::Running;
         let node = self.node(place);
         self.context.on_progress(format!("{}: {}\n", node.id, node.tool));
-        let at_once = if self.may_run_beside(place) { ITEMS_AT_ONCE } else { 1 };
+        let at_once = if self.may_run_in_parallel(place) { ITEMS_AT_ONCE } else { 1 };
         let mut run = self.run.clone();
         let tool = self.tool.engine.registry().get(&node.tool);
         run.agreed_above = self.context.is_agreed && tool.is_some_and(|tool| self.tool.covers(tool.spec()));
@@ -341,7 +341,7 @@ impl NodeCall<'_> {
     /// Calls the tool for all items of a list; the results are in the list's order.
     async fn each(
         &self,
-        each: &ForEach,
+        each: &ForEachItem,
         arguments: Arguments,
         at_once: usize,
     ) -> (Result<Output, Failure>, u32) {

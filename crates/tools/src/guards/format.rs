@@ -3,7 +3,7 @@
 use archon_types::{Content, ToolResult};
 
 use crate::{
-    ErrorText,
+    ErrorStyle,
     guard::{Ended, Guard},
     output::{self, effective_level},
 };
@@ -13,7 +13,7 @@ pub(crate) struct Format;
 impl Guard for Format {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
         if result.is_error() {
-            if ended.options.error_text == ErrorText::Standard {
+            if ended.options.error_text == ErrorStyle::Standard {
                 result.content =
                     vec![output::error_observation(result, ended.context.tool_call_id.as_str()).into()];
             }

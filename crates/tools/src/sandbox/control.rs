@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use archon_types::{Ceiling, Context, Permit, Subject, ToolContext, ToolSpec};
+use archon_types::{Context, PermissionBound, Permit, Subject, ToolContext, ToolSpec};
 
 use super::{Access, Cage};
 use crate::{
@@ -41,7 +41,7 @@ pub(super) struct Places {
 /// The permission rules that deny paths, for one call.
 #[derive(Clone)]
 pub(super) struct Denied {
-    rules: Option<(Arc<dyn Ceiling>, Context)>,
+    rules: Option<(Arc<dyn PermissionBound>, Context)>,
     root: PathBuf,
     read: ToolSpec,
     write: ToolSpec,

@@ -109,7 +109,7 @@ pub(crate) async fn run(
                 return Poll::Ready(Ok(Ended::Flooded));
             }
             while next_look.as_mut().poll(waker).is_ready() {
-                if let Some(spared) = had_too_much.look(&watch, group) {
+                if let Some(spared) = had_too_much.check_limits(&watch, group) {
                     return Poll::Ready(Ok(Ended::DiskFull(spared)));
                 }
                 next_look = clock.sleep_until(clock.now() + watch::EVERY);
@@ -138,8 +138,8 @@ struct TooMuch(bool);
 impl TooMuch {
     /// Checks memory and disks. A command with too much memory is killed, and ends like one that the kernel
     /// kills for lack of memory. Returns the bytes that must stay free if a disk is nearly full.
-    fn look(&mut self, watch: &Watch, group: Pid) -> Option<u64> {
-        match watch.look()? {
+    fn check_limits(&mut self, watch: &Watch, group: Pid) -> Option<u64> {
+        match watch.check()? {
             Beyond::Disk(spared) => Some(spared),
             Beyond::Memory => {
                 self.0 = true;

@@ -80,7 +80,7 @@ impl SandboxOptions {
     /// let workspace = Workspace::new(".")?;
     /// let options = SandboxOptions::default().with_toolchains(&workspace);
     /// assert!(options.write.is_empty());
-    /// # Ok::<(), archon_tools::Error>(())
+    /// # Ok::<(), archon_tools::ToolSetupError>(())
     /// ```
     ///
     /// Links are resolved now, so that a grant cannot be redirected later. Folders within the workspace, and

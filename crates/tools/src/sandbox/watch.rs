@@ -55,7 +55,7 @@ impl Watch {
     }
 
     /// Returns the limit that the command has exceeded, if any.
-    pub(super) fn look(&self) -> Option<Beyond> {
+    pub(super) fn check(&self) -> Option<Beyond> {
         let full = self.disks.iter().find(|disk| free(&disk.folder).is_some_and(|free| free < disk.spared));
         if let Some(disk) = full {
             return Some(Beyond::Disk(disk.spared));
@@ -118,9 +118,9 @@ mod tests {
         let options = SandboxOptions { min_free_disk: u64::MAX, ..SandboxOptions::default() };
         let cage = Cage::new(&crate::Workspace::new(folder.path()).unwrap(), Access::Read, options);
         let mut watch = Watch::new(group, &cage, Some(folder.path()), true);
-        assert_eq!(watch.look(), None);
+        assert_eq!(watch.check(), None);
         watch.disks[0].spared = u64::MAX;
-        assert_eq!(watch.look(), Some(Beyond::Disk(u64::MAX)));
+        assert_eq!(watch.check(), Some(Beyond::Disk(u64::MAX)));
     }
 
     // spec: TE-58
@@ -134,9 +134,9 @@ mod tests {
             SandboxOptions::default(),
         );
         let mut watch = Watch::new(group, &cage, Some(folder.path()), false);
-        assert_eq!(watch.look(), None);
+        assert_eq!(watch.check(), None);
         watch.max_memory = Some(4096);
-        assert_eq!(watch.look(), Some(Beyond::Memory));
+        assert_eq!(watch.check(), Some(Beyond::Memory));
         assert_eq!(Watch::new(group, &cage, Some(folder.path()), true).max_memory, None);
     }
 }

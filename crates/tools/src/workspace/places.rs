@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use archon_types::{Ceiling, Context, Permit, Subject, ToolContext, ToolResult, ToolSpec};
+use archon_types::{Context, PermissionBound, Permit, Subject, ToolContext, ToolResult, ToolSpec};
 
 use super::{Entry, Workspace};
 
@@ -22,7 +22,7 @@ pub(crate) struct Places {
 }
 
 struct Rules {
-    ceiling: Arc<dyn Ceiling>,
+    ceiling: Arc<dyn PermissionBound>,
     run: Context,
     root: PathBuf,
     /// The tool itself, and the tool as which it reads.
@@ -76,7 +76,7 @@ impl Places {
     }
 
     /// Adds a note to the result on how many places were left out.
-    pub(crate) fn tell(&self, mut result: ToolResult) -> ToolResult {
+    pub(crate) fn with_notes(&self, mut result: ToolResult) -> ToolResult {
         let places = match self.left_out.load(Ordering::Relaxed) {
             0 => return result,
             1 => "1 place was".to_owned(),

@@ -641,7 +641,7 @@ async fn composite_reports_the_progress_of_its_steps() {
     run_call(&engine([tool]), &ToolCall::new("c", "watched", json!({})), &run).await;
     let said = |event: Event| match event {
         Event::Delta(delta) => match delta.kind {
-            DeltaKind::Progress { call, text } => Some((call, text)),
+            DeltaKind::ToolProgress { call, text } => Some((call, text)),
             _ => None,
         },
         _ => None,

@@ -306,8 +306,8 @@ async fn tool_progress_reaches_the_watchers_of_the_run() {
         .iter()
         .map(|event: &Event| match event {
             Event::Delta(delta) => match &delta.kind {
-                DeltaKind::Progress { text, .. } => (delta.offset, "progress", text.clone()),
-                DeltaKind::Partial { result, .. } => (delta.offset, "partial", result.text()),
+                DeltaKind::ToolProgress { text, .. } => (delta.offset, "progress", text.clone()),
+                DeltaKind::ToolPartialResult { result, .. } => (delta.offset, "partial", result.text()),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),

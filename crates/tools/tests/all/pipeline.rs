@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use archon_tools::{Ask, EngineOptions, ErrorText, ResultSchema, ToolEngine, ToolRetryPolicy};
+use archon_tools::{Ask, EngineOptions, ErrorStyle, ResultSchema, ToolEngine, ToolRetryPolicy};
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Delta, DeltaKind, Effect, Event,
     FileChange, Json, OutputLevel, Preview, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError,
@@ -173,7 +173,7 @@ async fn repeatable_call_is_retried_and_the_last_result_counts() {
     let (heard, mut run) = (Arc::new(Mutex::new(Vec::new())), paused());
     let sink = heard.clone();
     run.sink = Arc::new(move |event: Event| {
-        if let Event::Delta(Delta { kind: DeltaKind::Progress { text, .. }, .. }) = event {
+        if let Event::Delta(Delta { kind: DeltaKind::ToolProgress { text, .. }, .. }) = event {
             sink.lock().unwrap().push(text);
         }
     });
@@ -325,7 +325,7 @@ async fn a_large_result_is_in_a_file_where_there_is_a_place_for_it() {
 async fn error_text_standard_has_five_lines() {
     let failing = tool(spec("f"), |_| std::future::ready(Err(ToolError::Resource("disk full".to_owned()))));
     let mut options = EngineOptions::default();
-    options.error_text = ErrorText::Standard;
+    options.error_text = ErrorStyle::Standard;
     let result = call(&engine([failing]).with_options(options), "f", &context()).await;
     expect![[r#"
         Operation failed.
@@ -377,7 +377,7 @@ async fn chat_template_tokens_are_escaped_for_the_model_only() {
 
 fn standard_errors() -> EngineOptions {
     let mut options = EngineOptions::default();
-    options.error_text = ErrorText::Standard;
+    options.error_text = ErrorStyle::Standard;
     options
 }
 

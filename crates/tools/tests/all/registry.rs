@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, thread};
 
-use archon_tools::{Error, ToolRegistry, builtin::Calculator, lint};
+use archon_tools::{ToolRegistry, ToolSetupError, builtin::Calculator, lint};
 use archon_types::{Json, Tool, ToolSpec};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
 use crate::fixture::{Recorder, context, engine, run_call, spec};
 
-fn register(spec: ToolSpec) -> Result<(), Error> {
+fn register(spec: ToolSpec) -> Result<(), ToolSetupError> {
     ToolRegistry::new().register(Recorder::default().tool_with(spec))
 }
 
@@ -96,7 +96,7 @@ fn a_schema_that_cannot_be_checked_is_refused_at_once() {
         ]],
     );
     let remote = register(with(json!({ "type": "object", "$ref": "https://example.com/other.json" })));
-    assert!(matches!(remote, Err(Error::InvalidSchema { .. })), "{remote:?}");
+    assert!(matches!(remote, Err(ToolSetupError::InvalidSchema { .. })), "{remote:?}");
 }
 
 // spec: TE-36

@@ -169,7 +169,7 @@ pub(crate) struct Watch(pub(crate) Box<dyn Fn(String) + Send + Sync>);
 impl archon_types::Sink for Watch {
     fn emit(&self, event: Event) {
         if let Event::Delta(delta) = event
-            && let DeltaKind::Partial { result, .. } = delta.kind
+            && let DeltaKind::ToolPartialResult { result, .. } = delta.kind
         {
             (self.0)(result.text());
         }

@@ -15,31 +15,31 @@ use super::retry::RetryConfig;
 pub struct FailurePolicy {
     /// The number of API keys of the run's own model. Default 1, also for a service without keys.
     #[serde(skip_serializing_if = "is_one")]
-    pub keys: u32,
+    pub key_count: u32,
     /// Fallback models, in order of use, for when the run's own cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
     /// The number of retries on the same target after an answer that broke off: its tokens were paid for, and
     /// watchers saw them. [`RetryConfig`] limits it further. Default 1.
     #[serde(skip_serializing_if = "is_one")]
-    pub broken_retries: u32,
+    pub broken_stream_retries: u32,
     /// The retries of a call whose tool failed in a way that may pass: a time-out, once, or a failure of a
     /// tool that works over the [network](crate::ToolAnnotations::network). Only calls that may be repeated
     /// are retried. Default 2 retries after 1 and 2 seconds.
     #[serde(skip_serializing_if = "is_tool_retry")]
     pub tool_retry: RetryConfig,
     /// The circuit breaker for tools that keep failing; `None` for no breaker.
-    pub breaker: Option<CircuitBreaker>,
+    pub circuit_breaker: Option<CircuitBreaker>,
 }
 
 impl Default for FailurePolicy {
     fn default() -> Self {
         Self {
-            keys: 1,
+            key_count: 1,
             fallbacks: Vec::new(),
-            broken_retries: 1,
+            broken_stream_retries: 1,
             tool_retry: tool_retry(),
-            breaker: Some(CircuitBreaker::default()),
+            circuit_breaker: Some(CircuitBreaker::default()),
         }
     }
 }
@@ -53,9 +53,9 @@ pub struct FallbackModel {
     pub provider: String,
     /// The model, as the provider names it.
     pub model: String,
-    /// The number of API keys, as [`FailurePolicy::keys`].
+    /// The number of API keys, as [`FailurePolicy::key_count`].
     #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub keys: u32,
+    pub key_count: u32,
     /// The retries of its failed calls.
     #[serde(default)]
     pub retry: RetryConfig,
@@ -73,7 +73,7 @@ impl FallbackModel {
         Self {
             provider: provider.into(),
             model: model.into(),
-            keys: 1,
+            key_count: 1,
             retry: RetryConfig::default(),
             price: None,
             context_window: None,
@@ -120,7 +120,7 @@ pub enum OnStorageFailure {
     /// The run does not begin.
     #[default]
     Refuse,
-    /// The run works without a log, and reports it with [`RecordBody::NotKept`](crate::RecordBody::NotKept):
+    /// The run works without a log, and reports it with [`RecordBody::LogUnavailable`](crate::RecordBody::LogUnavailable):
     /// it cannot be resumed, continued or shown later.
     Ephemeral,
 }
@@ -146,14 +146,14 @@ pub struct ModelTarget {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum FailureStep {
+pub enum FallbackStep {
     /// The same model with its next key.
     NextKey {
         /// The index of the key, from 0.
         key: u32,
     },
     /// The same model with less thinking.
-    LessThinking {
+    LowerThinking {
         /// The thinking level from here on.
         level: ThinkingLevel,
     },
@@ -168,11 +168,11 @@ pub enum FailureStep {
     },
 }
 
-impl std::fmt::Display for FailureStep {
+impl std::fmt::Display for FallbackStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NextKey { key } => write!(f, "going on with key {}", key + 1),
-            Self::LessThinking { level } => write!(f, "going on with thinking {level}"),
+            Self::LowerThinking { level } => write!(f, "going on with thinking {level}"),
             Self::NextModel { provider, model, .. } => write!(f, "going on with {provider}:{model}"),
         }
     }

@@ -13,7 +13,7 @@ pub struct Lease {
     pub tokens: u64,
     /// Money in millionths of a currency unit; none if the caller has no limit of money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<u64>,
+    pub cost_micros: Option<u64>,
     /// Active time in milliseconds.
     pub duration_ms: u64,
 }
@@ -21,14 +21,14 @@ pub struct Lease {
 impl Lease {
     /// Creates a lease of tokens and time, without a limit of money.
     pub fn new(tokens: u64, duration_ms: u64) -> Self {
-        Self { tokens, cost: None, duration_ms }
+        Self { tokens, cost_micros: None, duration_ms }
     }
 
     /// Returns the limits of a run that has this lease.
     pub fn narrow(&self, mut limits: ExecutionLimits) -> ExecutionLimits {
         limits.max_total_tokens = limits.max_total_tokens.min(self.tokens);
         limits.max_duration_ms = limits.max_duration_ms.min(self.duration_ms);
-        limits.max_cost = match (limits.max_cost, self.cost) {
+        limits.max_cost_micros = match (limits.max_cost_micros, self.cost_micros) {
             (Some(own), Some(granted)) => Some(own.min(granted)),
             (own, granted) => own.or(granted),
         };
@@ -45,13 +45,13 @@ pub struct Spending {
     /// Tokens.
     pub tokens: u64,
     /// Money in millionths of a currency unit, as far as prices are known.
-    pub cost: u64,
+    pub cost_micros: u64,
 }
 
 impl Spending {
     /// Creates the spending of these tokens and this money.
     pub fn new(tokens: u64, cost: u64) -> Self {
-        Self { tokens, cost }
+        Self { tokens, cost_micros: cost }
     }
 
     /// Returns true if nothing was spent.
@@ -63,6 +63,6 @@ impl Spending {
 impl std::ops::AddAssign for Spending {
     fn add_assign(&mut self, more: Self) {
         self.tokens = self.tokens.saturating_add(more.tokens);
-        self.cost = self.cost.saturating_add(more.cost);
+        self.cost_micros = self.cost_micros.saturating_add(more.cost_micros);
     }
 }

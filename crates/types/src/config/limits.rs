@@ -27,7 +27,7 @@ pub struct ExecutionLimits {
     /// cost of the next call is reserved before it is made: the price of its prompt and of the longest answer,
     /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none; needs a price.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cost: Option<u64>,
+    pub max_cost_micros: Option<u64>,
     /// The most levels of child runs below the run: with 1, the default, a child run can start no other. In a
     /// log it is the [`Context::depth`](crate::Context::depth) of the deepest run.
     #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
@@ -65,7 +65,7 @@ impl Default for ExecutionLimits {
             max_duration_ms: 600_000,
             max_repeats: 3,
             max_parse_failures: 3,
-            max_cost: None,
+            max_cost_micros: None,
             max_depth: MAX_DEPTH,
             stuck_after: STUCK_AFTER,
             on_limit: OnLimit::Stop,
@@ -79,7 +79,8 @@ impl ExecutionLimits {
         self.max_turns = self.max_turns.max(more.max_turns.unwrap_or_default());
         self.max_total_tokens = self.max_total_tokens.max(more.max_total_tokens.unwrap_or_default());
         self.max_duration_ms = self.max_duration_ms.max(more.max_duration_ms.unwrap_or_default());
-        self.max_cost = self.max_cost.map(|cost| cost.max(more.max_cost.unwrap_or_default()));
+        self.max_cost_micros =
+            self.max_cost_micros.map(|cost| cost.max(more.max_cost_micros.unwrap_or_default()));
     }
 
     /// Sets the limit of turns.
@@ -102,8 +103,8 @@ impl ExecutionLimits {
 
     /// Sets the limit of money, in millionths of a currency unit: `50_000` is five cents. It needs a price,
     /// which known models have.
-    pub fn with_max_cost(mut self, millionths: u64) -> Self {
-        self.max_cost = Some(millionths);
+    pub fn with_max_cost_micros(mut self, micros: u64) -> Self {
+        self.max_cost_micros = Some(micros);
         self
     }
 
@@ -164,9 +165,9 @@ pub struct MoreLimits {
     /// [`ExecutionLimits::max_duration_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
-    /// [`ExecutionLimits::max_cost`].
+    /// [`ExecutionLimits::max_cost_micros`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cost: Option<u64>,
+    pub max_cost_micros: Option<u64>,
 }
 
 impl MoreLimits {
@@ -178,11 +179,11 @@ impl MoreLimits {
     /// use archon_types::{ExecutionLimits, MoreLimits};
     ///
     /// let more = MoreLimits::default().with_max_turns(20).with_max_total_tokens(9_000_000);
-    /// let more = more.with_max_duration(Duration::from_secs(3_600)).with_max_cost(90_000);
-    /// let mut limits = ExecutionLimits::default().with_max_turns(10).with_max_cost(50_000);
+    /// let more = more.with_max_duration(Duration::from_secs(3_600)).with_max_cost_micros(90_000);
+    /// let mut limits = ExecutionLimits::default().with_max_turns(10).with_max_cost_micros(50_000);
     /// limits.raise(&more);
     /// assert_eq!((limits.max_turns, limits.max_total_tokens), (20, 9_000_000));
-    /// assert_eq!((limits.max_duration_ms, limits.max_cost), (3_600_000, Some(90_000)));
+    /// assert_eq!((limits.max_duration_ms, limits.max_cost_micros), (3_600_000, Some(90_000)));
     /// ```
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.max_turns = Some(turns);
@@ -203,8 +204,8 @@ impl MoreLimits {
 
     /// Sets a larger limit of money, in millionths of a currency unit: `50_000` is five cents. A run that was
     /// started without one gets none.
-    pub fn with_max_cost(mut self, millionths: u64) -> Self {
-        self.max_cost = Some(millionths);
+    pub fn with_max_cost_micros(mut self, micros: u64) -> Self {
+        self.max_cost_micros = Some(micros);
         self
     }
 
@@ -263,7 +264,7 @@ pub enum LimitReached {
     /// Money: the next call might cost more than is left.
     Cost {
         /// The limit in millionths of a currency unit.
-        max: u64,
+        max_cost_micros: u64,
     },
 }
 
@@ -274,7 +275,7 @@ impl fmt::Display for LimitReached {
             Self::Tokens { max } => write!(f, "Max tokens reached ({max})"),
             Self::Duration { max_ms } => write!(f, "Max duration reached ({} s)", *max_ms as f64 / 1000.0),
             Self::Repeats { max } => write!(f, "The same tool call was repeated {max} times"),
-            Self::Cost { max } => write!(f, "Max cost reached ({})", *max as f64 / 1e6),
+            Self::Cost { max_cost_micros: max } => write!(f, "Max cost reached ({})", *max as f64 / 1e6),
         }
     }
 }

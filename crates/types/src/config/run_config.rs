@@ -13,7 +13,8 @@ use crate::{
 };
 
 use super::{
-    failure::FailurePolicy, form::FormCheck, goal::GoalCheck, limits::ExecutionLimits, retry::RetryConfig,
+    failure::FailurePolicy, goal::GoalCheck, limits::ExecutionLimits, retry::RetryConfig,
+    structured_output::OutputCheck,
 };
 
 /// The configuration of a run. It is logged, so that replay needs nothing else.
@@ -42,13 +43,13 @@ pub struct RunConfig {
     /// The policy for failures that retries do not fix; without it the run fails, and a failing tool is
     /// never left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<FailurePolicy>,
+    pub failure_policy: Option<FailurePolicy>,
     /// The format of tool calls.
     pub tool_mode: ToolMode,
     /// In text mode, the name of the tags around tool results. It is different in each run, so that text that
     /// a tool reads cannot end its result and pose as another one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_mark: Option<String>,
+    pub result_tag: Option<String>,
     /// The folder that the run's tools work in; none if they need none, or none was given. Permission rules
     /// for a session hold only in the folder for which they were given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +63,7 @@ pub struct RunConfig {
     /// The check of answers against [`RequestOptions::response_format`]; none by default. In text mode the
     /// schema is then a part of the instructions, and not of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub form_check: Option<FormCheck>,
+    pub output_check: Option<OutputCheck>,
     /// Settings of questions to people; none if nobody can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalSettings>,
@@ -77,10 +78,10 @@ pub struct RunConfig {
     pub tool_execution: ToolExecutionStrategy,
     /// The number of steering messages that the model reads at once.
     #[serde(skip_serializing_if = "QueueMode::is_default")]
-    pub steers: QueueMode,
+    pub steering_mode: QueueMode,
     /// The number of follow-ups that the model reads at once.
     #[serde(skip_serializing_if = "QueueMode::is_default")]
-    pub follow_ups: QueueMode,
+    pub follow_up_mode: QueueMode,
     /// The absolute paths of files with the project's instructions; the first that exists is used. They are
     /// read again before each request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -93,8 +94,8 @@ pub struct RunConfig {
 impl RunConfig {
     /// Returns the format that the run's answer is checked against, if it is checked. For a plan or a team it
     /// is the format of the final answer.
-    pub fn form(&self) -> Option<&ResponseFormat> {
-        self.form_check.and(self.options.response_format.as_ref())
+    pub fn output_format(&self) -> Option<&ResponseFormat> {
+        self.output_check.and(self.options.response_format.as_ref())
     }
 }
 

@@ -16,43 +16,43 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Carried {
+pub struct SessionSnapshot {
     /// The number of earlier runs in the conversation.
     pub runs: u32,
     /// The run that carries the part before `messages` and `seen`; none if there is no such part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
-    pub messages: Vec<CarriedMessage>,
+    pub messages: Vec<SnapshotMessage>,
     /// Reports of calls about the files that they read or wrote, oldest first; for each file only the latest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub seen: Vec<CarriedResult>,
+    pub seen: Vec<SnapshotResult>,
     /// The tokenizer that counted the messages; none if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub counted_by: Option<Tokenizer>,
+    pub tokenizer: Option<Tokenizer>,
     /// The level of the window of which the model was told last.
     #[serde(skip_serializing_if = "ContextLevel::is_normal")]
-    pub status: ContextLevel,
+    pub context_level: ContextLevel,
     /// The used part of a budget that branches share.
-    pub spent: CarriedSpending,
+    pub spent: SnapshotSpending,
     /// Rules under which nobody is asked for the rest of the session, in `workspace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub trusted: Vec<String>,
+    pub trusted_rules: Vec<String>,
     /// The folder that the previous run worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// The bytes of `messages` and `seen`.
     pub bytes: u64,
     /// The bytes of all messages that the earlier runs added.
-    pub bytes_said: u64,
+    pub message_bytes: u64,
     /// The bytes that the earlier runs and this one carry in total.
-    pub bytes_carried: u64,
+    pub snapshot_bytes: u64,
 }
 
 /// A message of the conversation at the beginning of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CarriedMessage {
+pub struct SnapshotMessage {
     /// The message as the model reads it.
     pub message: Arc<Message>,
     /// Estimated tokens.
@@ -60,19 +60,19 @@ pub struct CarriedMessage {
     pub tokens: u64,
     /// The speaker.
     #[serde(default)]
-    pub by: Speaker,
+    pub speaker: Speaker,
     /// The trust level.
     #[serde(default)]
     pub trust: Trust,
     /// The original message, if the model reads a changed or shortened one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<Arc<Message>>,
+    pub original: Option<Arc<Message>>,
 }
 
 /// A call's report about a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CarriedResult {
+pub struct SnapshotResult {
     /// The tool that was called.
     pub tool: String,
     /// The call's result, without its content.
@@ -82,12 +82,12 @@ pub struct CarriedResult {
 /// The used part of a budget that several runs share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CarriedSpending {
+pub struct SnapshotSpending {
     /// Turns.
     pub turns: u32,
     /// Tokens.
     pub tokens: u64,
     /// Money in millionths of a currency unit.
     #[serde(default)]
-    pub money: u64,
+    pub cost_micros: u64,
 }

@@ -84,7 +84,7 @@ pub enum DeltaKind {
         text: String,
     },
     /// A tool call begins.
-    ToolCall {
+    ToolCallStarted {
         /// The index of the call in the answer.
         index: u32,
         /// The model's id for it.
@@ -93,7 +93,7 @@ pub enum DeltaKind {
         name: String,
     },
     /// Argument text of a tool call.
-    Arguments {
+    ToolCallArguments {
         /// The index of the call in the answer.
         index: u32,
         /// The model's id for the call.
@@ -102,14 +102,14 @@ pub enum DeltaKind {
         text: String,
     },
     /// A progress message of a running tool.
-    Progress {
+    ToolProgress {
         /// The call.
         call: CallId,
         /// The message.
         text: String,
     },
     /// A partial result of a running tool.
-    Partial {
+    ToolPartialResult {
         /// The call.
         call: CallId,
         /// The result so far; replaces the one before.

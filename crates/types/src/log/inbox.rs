@@ -2,7 +2,7 @@
 //!
 //! A run has one writer. Others leave messages here to steer, answer or cancel it. The writer, or the next
 //! process that resumes the run, moves each message into the log and then removes it from the inbox. In the
-//! log it follows a `Received` record with the message's id, so a message that could not be removed is not
+//! log it follows a `InboxMessageReceived` record with the message's id, so a message that could not be removed is not
 //! moved twice.
 
 use std::{collections::HashSet, sync::Arc};
@@ -42,11 +42,11 @@ pub trait Inbox: Send + Sync {
     }
 }
 
-/// Returns the ids of the messages that a log has received. A `Received` record at the very end does not
+/// Returns the ids of the messages that a log has received. A `InboxMessageReceived` record at the very end does not
 /// count, because the message that should follow it is missing.
 pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
     let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
-        RecordBody::Received { id } => Some(id.clone()),
+        RecordBody::InboxMessageReceived { message_id: id } => Some(id.clone()),
         _ => None,
     });
     ids.collect()

@@ -144,7 +144,7 @@ pub struct OpenRun {
 impl OpenRun {
     /// Returns true if the log has a prompt.
     pub fn is_asked(&self) -> bool {
-        self.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }))
+        self.records.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }))
     }
 }
 

@@ -28,7 +28,7 @@ pub enum JournalError {
     /// writer appends nothing more, so the run has no further effects.
     #[error("run {run} cannot go on: {problem} while it worked")]
     Taken {
-        /// Returns the id of the run.
+        /// The id of the run.
         run: RunId,
         /// The file that was changed, and the change.
         problem: String,
@@ -55,11 +55,9 @@ pub enum JournalError {
         /// The action.
         action: &'static str,
     },
-    /// The whole store was written by a newer version.
-    #[error(
-        "{place} has store format {found}, and this version reads up to {supported}: use a newer version"
-    )]
-    FutureStore {
+    /// The whole store was written by another version.
+    #[error("{place} has store format {found}, and this version reads format {supported}")]
+    UnsupportedStore {
         /// The location of the store.
         place: String,
         /// Its format.
@@ -67,30 +65,42 @@ pub enum JournalError {
         /// The newest format that can be read.
         supported: u32,
     },
-    /// The log was written by a newer version.
-    #[error(
-        "run {run} has log format {found}, and this version reads up to {supported}: use a newer version"
-    )]
-    FutureFormat {
-        /// Returns the id of the run.
+    /// The log was written by another version.
+    #[error("run {run} has log format {found}, and this version reads format {supported}")]
+    UnsupportedFormat {
+        /// The id of the run.
         run: RunId,
         /// Its format.
         found: u32,
-        /// The newest format that can be read.
+        /// The format that can be read.
         supported: u32,
+    },
+    /// The log has a record of a type that this version does not know.
+    #[error(
+        "run {run} has a record `{name}` at {record}, which this version does not know (log format {format})"
+    )]
+    UnknownRecord {
+        /// The id of the run.
+        run: RunId,
+        /// The index of the record, from 0.
+        record: u64,
+        /// The type of the record.
+        name: String,
+        /// The log format that this version reads, [`LOG_FORMAT`](crate::LOG_FORMAT).
+        format: u32,
     },
     /// The log has a kind of run that this version does not know, or none.
     #[error("run {run} {}", unknown_kind(kind.as_deref()))]
     UnknownKind {
-        /// Returns the id of the run.
+        /// The id of the run.
         run: RunId,
-        /// The kind in the log; none in logs of versions before runs had kinds.
+        /// The kind in the log; none if the log names none.
         kind: Option<String>,
     },
     /// A record in the middle of the log is damaged.
     #[error("run {run} is damaged at record {record}: {problem}")]
     Corrupt {
-        /// Returns the id of the run.
+        /// The id of the run.
         run: RunId,
         /// The index of the record, from 0.
         record: u64,
@@ -125,11 +135,12 @@ impl JournalError {
             | Self::Taken { run, .. }
             | Self::Needed { run, .. }
             | Self::Posted { run, .. }
-            | Self::FutureFormat { run, .. }
+            | Self::UnsupportedFormat { run, .. }
+            | Self::UnknownRecord { run, .. }
             | Self::UnknownKind { run, .. }
             | Self::Corrupt { run, .. } => Some(run),
             Self::Unsupported { .. }
-            | Self::FutureStore { .. }
+            | Self::UnsupportedStore { .. }
             | Self::BadId { .. }
             | Self::Storage { .. } => None,
         }
@@ -137,7 +148,13 @@ impl JournalError {
 
     /// Returns true if another version wrote the log, so that its content may mean something else.
     pub fn is_of_another_version(&self) -> bool {
-        matches!(self, Self::FutureFormat { .. } | Self::FutureStore { .. } | Self::UnknownKind { .. })
+        matches!(
+            self,
+            Self::UnsupportedFormat { .. }
+                | Self::UnsupportedStore { .. }
+                | Self::UnknownRecord { .. }
+                | Self::UnknownKind { .. }
+        )
     }
 
     /// Returns advice for a person, in a line.
@@ -152,13 +169,21 @@ impl JournalError {
             Self::Needed { .. } => "delete the runs that need it first",
             Self::Posted { .. } => "the first message counts; post another one under another id",
             Self::Unsupported { .. } => "use a journal that can",
-            Self::FutureFormat { .. } | Self::FutureStore { .. } => {
+            Self::UnsupportedFormat { found, supported, .. } if found < supported => {
+                "it was written before the first release: start the task again; `archon runs delete` removes it"
+            }
+            Self::UnsupportedStore { found, supported, .. } if found < supported => {
+                "it was written before the first release: move the file away, and start the tasks again"
+            }
+            Self::UnsupportedFormat { .. } | Self::UnsupportedStore { .. } => {
                 "use the version of archon that wrote it, or a newer one"
             }
             Self::UnknownKind { kind: None, .. } => {
                 "it was written before the first release: delete it with `archon runs delete`, and start it again"
             }
-            Self::UnknownKind { .. } => "use a newer version of archon: the one that wrote it, for instance",
+            Self::UnknownKind { .. } | Self::UnknownRecord { .. } => {
+                "use a newer version of archon: the one that wrote it, for instance"
+            }
             Self::Corrupt { .. } => {
                 "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
             }

@@ -38,14 +38,14 @@ pub struct Outcome {
     pub usage: Usage,
     /// Estimated tokens of calls for which the service reported no usage, and of calls that were lost.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub uncounted: u64,
+    pub estimated_tokens: u64,
     /// The cost of the run's model calls in millionths of a currency unit; none if the run has no price. A
     /// call without reported tokens counts as the amount that was reserved for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<u64>,
+    pub cost_micros: Option<u64>,
     /// Tokens and money that child runs used.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
-    pub delegated: Spending,
+    pub child_spending: Spending,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -65,9 +65,9 @@ impl Outcome {
             failure: None,
             turns: 0,
             usage: Usage::default(),
-            uncounted: 0,
-            cost: None,
-            delegated: Spending::default(),
+            estimated_tokens: 0,
+            cost_micros: None,
+            child_spending: Spending::default(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Outcome {
         Some(self.answer.as_str()).filter(|said| !said.is_empty())
     }
 
-    pub(crate) fn into_said(self) -> String {
+    pub(crate) fn into_last_text(self) -> String {
         self.answer
     }
 
@@ -110,9 +110,11 @@ impl Outcome {
 
     /// Returns all that the run used: its own model calls and its child runs.
     pub fn spending(&self) -> Spending {
-        let mut all =
-            Spending::new(self.usage.total().saturating_add(self.uncounted), self.cost.unwrap_or_default());
-        all += self.delegated;
+        let mut all = Spending::new(
+            self.usage.total().saturating_add(self.estimated_tokens),
+            self.cost_micros.unwrap_or_default(),
+        );
+        all += self.child_spending;
         all
     }
 

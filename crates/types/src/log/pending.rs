@@ -94,7 +94,7 @@ impl PendingApproval {
 /// Returns the open questions of a run, oldest first, with those of child runs that were passed up to it.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
-    let source = match (&started.origin, started.first_turn) {
+    let source = match (&started.origin, started.first_trigger) {
         (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => "agent",
         _ => "user",
     };
@@ -124,16 +124,16 @@ fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
     let mut open: Vec<Asked<'_>> = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::ToolAsked { call, request } => {
+            RecordBody::ApprovalRequested { call, request } => {
                 // A question that is asked again replaces the earlier one and keeps its time.
                 let before = open.iter().position(|(.., other)| other.request_id == request.request_id);
                 let first = before.map_or(record.at, |index| open.remove(index).1);
                 open.push((*call, first, request));
             }
-            RecordBody::ToolAnswered { call, .. }
-            | RecordBody::ToolStarted { call, .. }
-            | RecordBody::ToolRefused { call, .. }
-            | RecordBody::ToolFinished { call, .. } => open.retain(|(other, ..)| other != call),
+            RecordBody::ApprovalAnswered { call, .. }
+            | RecordBody::ToolCallStarted { call, .. }
+            | RecordBody::ToolCallRefused { call, .. }
+            | RecordBody::ToolCallFinished { call, .. } => open.retain(|(other, ..)| other != call),
             RecordBody::RunFinished(_) => open.clear(),
             _ => {}
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{FailureStep, FormProblem, GoalVerdict, Lease, LimitReached, MoreLimits, Spending},
+    config::{FallbackStep, GoalVerdict, Lease, LimitReached, MoreLimits, SchemaProblem, Spending},
     messages::{AgentMessage, AssistantMessage, Compaction, ContextLevel, Message, Summary, ToolResult},
     models::{ApiErrorKind, ModelErrorCode},
     plans::{PlanRecord, TeamRecord},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 use super::{
-    carried::Carried,
+    carried::SessionSnapshot,
     hook_point::HookPoint,
     outcome::Outcome,
     parallel::{ParallelBranch, ParallelChoice},
@@ -49,7 +49,7 @@ pub enum RecordBody {
     /// The first record of every run.
     RunStarted(Box<RunStarted>),
     /// A message to the agent. The model reads it in its next request.
-    Prompted {
+    MessageAdded {
         /// The message.
         message: AgentMessage,
         /// The way in which it came.
@@ -57,50 +57,48 @@ pub enum RecordBody {
     },
     /// The next record came through the run's inbox. At the end of a log this does not count: the message did
     /// not arrive.
-    Received {
+    InboxMessageReceived {
         /// [`InboxEntry::id`](crate::InboxEntry::id).
-        id: String,
+        message_id: String,
     },
     /// The run begins with this conversation, which was kept elsewhere. Tool calls without a result, and
     /// results without a call, are ignored.
-    Restored {
+    ConversationRestored {
         /// The messages, oldest first.
         messages: Vec<Message>,
     },
     /// The state at the end of the runs before this one, so that their logs need not be read. Derived: it is
     /// the fold of those logs. It changes nothing in this run.
-    Carried(Box<Carried>),
+    SessionSnapshot(Box<SessionSnapshot>),
     /// An [`InputFilter`](crate::InputFilter) refused the prompt; the model never sees it.
     InputRejected {
         /// The reason.
         reason: String,
     },
     /// A hook stopped the run.
-    Vetoed {
+    StoppedByHook {
         /// The hook.
         hook: HookPoint,
     },
     /// The storage failed when the run began, and the run goes on without a log. Only watchers see this
     /// record: it is in no log.
-    NotKept {
+    LogUnavailable {
         /// The error of the storage.
         reason: String,
     },
     /// A request is about to be sent to the model. Derived.
-    ModelAsked {
+    ModelCallStarted {
         /// The command that the request belongs to.
         command: CommandId,
         /// The number of the attempt, from 0; grows with each retry of the same request.
         attempt: u32,
         /// The number of the turn, from 0.
         turn: u32,
-        /// [`Request::content_hash`](crate::Request::content_hash) of the request; empty in logs of versions
-        /// that did not record it.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
+        /// [`Request::content_hash`](crate::Request::content_hash) of the request.
         request_hash: String,
     },
     /// The model answered. The tool calls in the answer are requested by this record.
-    ModelAnswered {
+    ModelCallFinished {
         /// The command of the request.
         command: CommandId,
         /// The attempt.
@@ -109,7 +107,7 @@ pub enum RecordBody {
         message: Box<AssistantMessage>,
     },
     /// The model gave no answer. Deltas of this attempt do not count.
-    ModelFailed {
+    ModelCallFailed {
         /// The command of the request.
         command: CommandId,
         /// The attempt.
@@ -118,27 +116,27 @@ pub enum RecordBody {
         failure: ModelFailure,
     },
     /// After a failure that a retry does not fix, the run uses a fallback from here on. Derived.
-    SteppedDown {
+    FallbackSelected {
         /// The command whose request is sent again.
         command: CommandId,
         /// The attempt that failed.
         attempt: u32,
         /// The fallback.
-        step: FailureStep,
+        fallback: FallbackStep,
         /// [`ModelFailure::code`] of the failure that led to it.
         code: ModelErrorCode,
         /// The text of the failure.
         reason: String,
     },
     /// A model call was under way when the process died; its answer is lost.
-    CallLost {
+    ModelCallLost {
         /// The command whose request is sent again.
         command: CommandId,
         /// The attempt that was lost.
         attempt: u32,
     },
     /// A guard refused a call, or it was skipped; `result` is its result.
-    ToolRefused {
+    ToolCallRefused {
         /// The call.
         call: CallId,
         /// The result that the model reads.
@@ -146,48 +144,48 @@ pub enum RecordBody {
     },
     /// A call is about to start a child run, and this part of the remaining budget is reserved for it.
     /// Derived.
-    Granted {
+    LeaseGranted {
         /// The call.
         call: CallId,
         /// The child run.
-        child: RunId,
+        child_run: RunId,
         /// The part of the budget that the child run may use.
         lease: Lease,
     },
     /// A child run used this much; the rest of its lease is returned. A second such record for the same call
     /// replaces the first: the child run went on after a crash.
-    Settled {
+    LeaseSettled {
         /// The call.
         call: CallId,
         /// The child run.
-        child: RunId,
+        child_run: RunId,
         /// The tokens and the money that it used.
         spent: Spending,
     },
-    /// A side question is about to be sent to a model. Derived, except for [`SideQuestion::Choice`].
-    AskedBeside {
+    /// A side question is about to be sent to a model. Derived, except for [`AuxiliaryCall::BranchChoice`].
+    AuxiliaryCallStarted {
         /// The question.
-        question: SideQuestion,
+        purpose: AuxiliaryCall,
         /// The money that it may cost, in millionths of a currency unit. It is reserved until the answer
         /// comes, and counts as spent if the process dies before. 0 if tokens have no price.
-        reserved: u64,
+        reserved_cost_micros: u64,
     },
     /// A person is asked about a call.
-    ToolAsked {
+    ApprovalRequested {
         /// The call.
         call: CallId,
         /// The question.
         request: Box<ApprovalRequest>,
     },
     /// A person answered a question.
-    ToolAnswered {
+    ApprovalAnswered {
         /// The call.
         call: CallId,
         /// The answer.
         answer: Answer,
     },
     /// A tool is about to run; the record is on disk before the tool starts.
-    ToolStarted {
+    ToolCallStarted {
         /// The call.
         call: CallId,
         /// The number of the attempt, from 0; each retry writes its own start.
@@ -199,23 +197,23 @@ pub enum RecordBody {
         child_run: Option<RunId>,
     },
     /// A running tool started processes; the record is in the log before they do anything.
-    ToolSpawned {
+    ProcessStarted {
         /// The call.
         call: CallId,
         /// The processes.
-        group: ProcessGroup,
+        process_group: ProcessGroup,
     },
     /// A child run has a log and has done nothing yet. If that log is missing later, it is lost, and the
     /// effects of the child run are unknown.
-    ChildBegun {
+    ChildRunCreated {
         /// The call.
         call: CallId,
         /// The child run.
-        child: RunId,
+        child_run: RunId,
     },
     /// A tool failed in a way that may pass, and the call is retried after a delay. Only calls that may be
     /// repeated are retried.
-    ToolFailed {
+    ToolCallFailed {
         /// The call.
         call: CallId,
         /// The attempt that failed.
@@ -227,7 +225,7 @@ pub enum RecordBody {
         jitter: f64,
     },
     /// A tool call ended.
-    ToolFinished {
+    ToolCallFinished {
         /// The call.
         call: CallId,
         /// The result.
@@ -245,7 +243,7 @@ pub enum RecordBody {
     /// The current time, when the machine needs it: a deadline passed or a wait is over.
     ClockRead,
     /// A text of the loop for the model, such as a hint or a reminder. Derived.
-    Noted {
+    HintAdded {
         /// The text that the model reads, as a user message.
         text: String,
     },
@@ -261,10 +259,10 @@ pub enum RecordBody {
     /// [`RunConfig::goal_check`](crate::RunConfig::goal_check).
     GoalChecked(GoalVerdict),
     /// The answer was checked against its schema; see
-    /// [`RunConfig::form_check`](crate::RunConfig::form_check).
-    FormChecked {
+    /// [`RunConfig::output_check`](crate::RunConfig::output_check).
+    OutputChecked {
         /// The problems; empty if the answer is valid.
-        problems: Vec<FormProblem>,
+        problems: Vec<SchemaProblem>,
     },
     /// The model sees less of the conversation from here on. Derived.
     Compacted(Compaction),
@@ -284,7 +282,7 @@ pub enum RecordBody {
         branches: Vec<ParallelBranch>,
     },
     /// The branches have ended, with the chosen one if there was a choice.
-    ParallelEnded(Box<ParallelChoice>),
+    ParallelFinished(Box<ParallelChoice>),
     /// An event of the plan that this run follows. A run with such records calls no model itself.
     Plan(Box<PlanRecord>),
     /// An event of the team of this run. A run with such records calls no model itself.
@@ -307,16 +305,18 @@ impl RecordBody {
             Self::Plan(plan) => return plan.is_input(),
             Self::Team(team) => return team.is_input(),
             // The reserved cost of a choice comes from its strategy, not from records before it.
-            Self::AskedBeside { question, .. } => return *question == SideQuestion::Choice,
+            Self::AuxiliaryCallStarted { purpose: question, .. } => {
+                return *question == AuxiliaryCall::BranchChoice;
+            }
             _ => {}
         }
         !matches!(
             self,
-            Self::ModelAsked { .. }
-                | Self::Carried(_)
-                | Self::SteppedDown { .. }
-                | Self::Granted { .. }
-                | Self::Noted { .. }
+            Self::ModelCallStarted { .. }
+                | Self::SessionSnapshot(_)
+                | Self::FallbackSelected { .. }
+                | Self::LeaseGranted { .. }
+                | Self::HintAdded { .. }
                 | Self::Compacted(_)
                 | Self::ContextStatus { .. }
                 | Self::LimitReached(_)
@@ -326,7 +326,7 @@ impl RecordBody {
     }
 
     /// Returns true if a process resumes the run with this record: no process worked on the run before it.
-    pub fn is_taking_up(&self) -> bool {
+    pub fn is_resumption(&self) -> bool {
         matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }
 
@@ -342,10 +342,10 @@ impl RecordBody {
         matches!(
             self,
             Self::RunStarted(_)
-                | Self::Received { .. }
+                | Self::InboxMessageReceived { .. }
                 | Self::ParallelStarted { .. }
-                | Self::ToolStarted { effect: Effect::Idempotent | Effect::SideEffect, .. }
-                | Self::ToolAsked { .. }
+                | Self::ToolCallStarted { effect: Effect::Idempotent | Effect::SideEffect, .. }
+                | Self::ApprovalRequested { .. }
                 | Self::Suspended { .. }
                 | Self::RunFinished(_)
         )
@@ -357,13 +357,13 @@ impl RecordBody {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum SideQuestion {
+pub enum AuxiliaryCall {
     /// Asks for a summary of old turns; answered by [`RecordBody::Summarized`].
     Summary,
     /// Asks if the answer meets the expected output; answered by [`RecordBody::GoalChecked`].
-    Goal,
-    /// Asks for the best branch of a parallel loop; answered by [`RecordBody::ParallelEnded`].
-    Choice,
+    GoalCheck,
+    /// Asks for the best branch of a parallel loop; answered by [`RecordBody::ParallelFinished`].
+    BranchChoice,
 }
 
 /// The way in which a message came to a run.
@@ -394,10 +394,10 @@ pub struct ModelFailure {
     pub retryable: bool,
     /// The kind of the refusal, if the service refused the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<ApiErrorKind>,
+    pub api_error: Option<ApiErrorKind>,
     /// True if a part of the answer had been streamed. It does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub partial: bool,
+    pub had_output: bool,
     /// The HTTP status; none if no answer came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -416,8 +416,8 @@ impl ModelFailure {
             code: error.code(),
             message: error.to_string(),
             retryable: error.is_retryable(),
-            refusal: error.refusal(),
-            partial: false,
+            api_error: error.refusal(),
+            had_output: false,
             status: error.status(),
             retry_after_ms: error.retry_after().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
             jitter,

@@ -33,48 +33,52 @@ impl Forms {
         }
         match body {
             B::RunStarted(started) => self.clean_config(&mut started.config),
-            B::Prompted { message, .. } => self.clean_agent_message(message),
-            B::Restored { messages } => messages.iter_mut().for_each(|message| self.clean_message(message)),
-            B::InputRejected { reason } | B::NotKept { reason } | B::CancelRequested { reason } => {
+            B::MessageAdded { message, .. } => self.clean_agent_message(message),
+            B::ConversationRestored { messages } => {
+                messages.iter_mut().for_each(|message| self.clean_message(message))
+            }
+            B::InputRejected { reason } | B::LogUnavailable { reason } | B::CancelRequested { reason } => {
                 self.clean_text(reason);
             }
-            B::ModelAnswered { message, .. } => self.clean_answer(message),
-            B::ModelFailed { failure, .. } => self.clean_text(&mut failure.message),
-            B::ToolRefused { result, .. } | B::ToolFailed { result, .. } | B::ToolFinished { result, .. } => {
+            B::ModelCallFinished { message, .. } => self.clean_answer(message),
+            B::ModelCallFailed { failure, .. } => self.clean_text(&mut failure.message),
+            B::ToolCallRefused { result, .. }
+            | B::ToolCallFailed { result, .. }
+            | B::ToolCallFinished { result, .. } => {
                 self.clean_result(Arc::make_mut(result));
             }
-            B::ToolAsked { request, .. } => self.clean_question(request),
-            B::ToolAnswered { answer, .. } => self.clean_reply(answer),
+            B::ApprovalRequested { request, .. } => self.clean_question(request),
+            B::ApprovalAnswered { answer, .. } => self.clean_reply(answer),
             B::Summarized(summary) => self.clean_optional(&mut summary.text),
             B::InstructionsRead { text } => self.clean_text(text),
             B::GoalChecked(verdict) => self.clean_text(&mut verdict.reason),
-            B::FormChecked { problems } => {
+            B::OutputChecked { problems } => {
                 problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));
             }
             B::ParallelStarted { prompts, .. } => {
                 prompts.iter_mut().for_each(|prompt| self.clean_agent_message(prompt));
             }
-            B::ParallelEnded(choice) => self.clean_choice(choice),
+            B::ParallelFinished(choice) => self.clean_choice(choice),
             B::Plan(plan) => self.clean_as_json(&mut **plan),
             B::Team(team) => self.clean_as_json(&mut **team),
             // These hold only ids, counts and times.
-            B::Received { .. }
-            | B::Vetoed { .. }
-            | B::CallLost { .. }
-            | B::Settled { .. }
-            | B::ToolStarted { .. }
-            | B::ToolSpawned { .. }
-            | B::ChildBegun { .. }
+            B::InboxMessageReceived { .. }
+            | B::StoppedByHook { .. }
+            | B::ModelCallLost { .. }
+            | B::LeaseSettled { .. }
+            | B::ToolCallStarted { .. }
+            | B::ProcessStarted { .. }
+            | B::ChildRunCreated { .. }
             | B::LimitsRaised(_)
             | B::Resumed
             | B::ClockRead => {}
             // These are derived.
-            B::Carried(_)
-            | B::ModelAsked { .. }
-            | B::SteppedDown { .. }
-            | B::Granted { .. }
-            | B::AskedBeside { .. }
-            | B::Noted { .. }
+            B::SessionSnapshot(_)
+            | B::ModelCallStarted { .. }
+            | B::FallbackSelected { .. }
+            | B::LeaseGranted { .. }
+            | B::AuxiliaryCallStarted { .. }
+            | B::HintAdded { .. }
             | B::Compacted(_)
             | B::ContextStatus { .. }
             | B::LimitReached(_)
@@ -167,7 +171,7 @@ mod tests {
             serde_json::to_value(&bodies[0]).unwrap()
         };
         let mut answered =
-            clean(json!({"type": "model_answered", "command": 1, "attempt": 0, "message": answer}));
+            clean(json!({"type": "model_call_finished", "command": 1, "attempt": 0, "message": answer}));
         let message = answered["message"].take();
         assert_eq!((&message["model"], &message["provider"]), (&json!("secret-one"), &json!("secret-one")));
         assert_eq!(
@@ -178,9 +182,9 @@ mod tests {
                 {"type": "toolCall", "id": "****", "name": "x", "arguments": {"****": ["****"]}},
             ])
         );
-        let plan = clean(json!({"type": "plan", "plan": "given", "values": {"key": "secret-one"}}));
-        assert_eq!(plan["values"], json!({"key": "****"}));
-        let noted = json!({"type": "noted", "text": "secret-one"});
+        let plan = clean(json!({"type": "plan", "event": "inputs", "context": {"key": "secret-one"}}));
+        assert_eq!(plan["context"], json!({"key": "****"}));
+        let noted = json!({"type": "hint_added", "text": "secret-one"});
         assert_eq!(clean(noted.clone()), noted, "it follows from the records before");
     }
 }

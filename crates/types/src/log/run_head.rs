@@ -74,12 +74,12 @@ impl RunHead {
                     head.kind = Some(s.kind);
                     head.session = Some(s.session.clone());
                     head.tenant = Some(s.tenant.clone());
-                    head.branch_of.clone_from(&s.parallel);
+                    head.branch_of.clone_from(&s.parallel_run);
                     if let Origin::CalledBy { run, .. } = &s.origin {
                         head.called_by = Some(run.clone());
                     }
                 }
-                RecordBody::Prompted { message, .. } if head.task.is_empty() => {
+                RecordBody::MessageAdded { message, .. } if head.task.is_empty() => {
                     head.task = task(message);
                 }
                 RecordBody::ParallelStarted { prompts, .. } => {
@@ -97,7 +97,7 @@ impl RunHead {
     /// Returns the status of a run whose last record is this one, as far as its log tells.
     pub fn status_after(last: &RecordBody) -> RunStatus {
         match last {
-            RecordBody::RunStarted(_) => RunStatus::Begun,
+            RecordBody::RunStarted(_) => RunStatus::Created,
             RecordBody::Suspended { .. } => RunStatus::Suspended,
             RecordBody::RunFinished(outcome) => outcome.status.into(),
             _ => RunStatus::Running,

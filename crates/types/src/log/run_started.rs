@@ -9,8 +9,8 @@ use crate::{
 
 use super::origin::{Origin, TurnTrigger};
 
-/// Version of the log's format, in the first record of every run. Readers refuse a newer one.
-pub const LOG_FORMAT: u32 = 1;
+/// Version of the log's format, in the first record of every run. Readers refuse any other.
+pub const LOG_FORMAT: u32 = 2;
 
 /// The beginning of a run: its identity, its origin, and its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,9 +35,9 @@ pub struct RunStarted {
     pub origin: Origin,
     /// The parallel loop of which it is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallel: Option<RunId>,
+    pub parallel_run: Option<RunId>,
     /// The trigger of the first turn.
-    pub first_turn: TurnTrigger,
+    pub first_trigger: TurnTrigger,
     /// Model, tools and limits.
     pub config: RunConfig,
 }
@@ -54,8 +54,8 @@ impl RunStarted {
             loop_id,
             tenant: TenantId::new("local"),
             origin: Origin::Prompt,
-            parallel: None,
-            first_turn: TurnTrigger::User,
+            parallel_run: None,
+            first_trigger: TurnTrigger::User,
             config,
         }
     }

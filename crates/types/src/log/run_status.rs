@@ -11,7 +11,7 @@ use super::outcome::OutcomeStatus;
 #[non_exhaustive]
 pub enum RunStatus {
     /// It has started but done nothing yet, for instance a fork that was not resumed.
-    Begun,
+    Created,
     /// A process works on it, as far as the journal can tell.
     Running,
     /// It has not ended and no process works on it, for instance because its process died.
@@ -45,7 +45,7 @@ impl From<OutcomeStatus> for RunStatus {
 impl RunStatus {
     /// All statuses.
     pub const ALL: [Self; 9] = [
-        Self::Begun,
+        Self::Created,
         Self::Running,
         Self::Interrupted,
         Self::Suspended,
@@ -59,7 +59,7 @@ impl RunStatus {
     /// Returns the name, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Begun => "begun",
+            Self::Created => "created",
             Self::Running => "running",
             Self::Interrupted => "interrupted",
             Self::Suspended => "suspended",

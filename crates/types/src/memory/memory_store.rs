@@ -31,7 +31,10 @@ pub trait MemoryStore: Send + Sync {
 
     /// Returns candidates in no particular order, with raw scores: at most [`MemorySearch::limit`] entries by
     /// words and as many by vector. An entry found by both is returned once, with both scores.
-    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>>;
+    fn candidates<'a>(
+        &'a self,
+        search: &'a MemorySearch,
+    ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>>;
 
     /// Returns a page of entries, in the order in which they were first written, or in reverse.
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
@@ -218,7 +221,7 @@ impl MemorySearch {
 /// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct MemoryCandidates {
     /// Entries with their scores.
     pub candidates: Vec<Candidate>,
     /// Entries that could not be read.

@@ -12,7 +12,7 @@ use crate::{
 use super::{
     content::{Content, ToolCall},
     tool_result::ToolResult,
-    trust::{Speaker, Told, Trust},
+    trust::{RecalledText, Speaker, Trust},
 };
 
 /// A message that a model can read.
@@ -40,36 +40,36 @@ pub struct UserMessage {
     pub timestamp: Timestamp,
     /// The number of blocks at the end that were recalled from memory and that nobody said.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub told: u32,
-    /// The lowest trust level of these blocks. Untrusted in logs of versions that did not record it.
+    pub recalled: u32,
+    /// The lowest trust level of these blocks.
     #[serde(default, skip_serializing_if = "is_untrusted")]
-    pub told_trust: Trust,
+    pub recalled_trust: Trust,
 }
 
 impl UserMessage {
     /// Creates a message.
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
-        Self { content, timestamp, told: 0, told_trust: Trust::default() }
+        Self { content, timestamp, recalled: 0, recalled_trust: Trust::default() }
     }
 
     /// Appends text recalled from memory.
-    pub fn tell(&mut self, told: Told) {
-        self.told_trust = self.least_told().min(told.trust);
+    pub fn add_recalled(&mut self, told: RecalledText) {
+        self.recalled_trust = self.recalled_trust().min(told.trust);
         self.content.push(Content::text(told.text));
-        self.told += 1;
+        self.recalled += 1;
     }
 
     /// Returns the lowest trust level of the recalled blocks; [`Trust::Trusted`] if there are none.
-    pub fn least_told(&self) -> Trust {
-        match self.told {
+    pub fn recalled_trust(&self) -> Trust {
+        match self.recalled {
             0 => Trust::Trusted,
-            _ => self.told_trust,
+            _ => self.recalled_trust,
         }
     }
 
     /// Returns the blocks without those recalled from memory.
     pub fn own_content(&self) -> &[Content] {
-        let told = usize::try_from(self.told).unwrap_or(usize::MAX);
+        let told = usize::try_from(self.recalled).unwrap_or(usize::MAX);
         &self.content[..self.content.len().saturating_sub(told)]
     }
 }
@@ -320,9 +320,9 @@ impl AgentMessage {
     }
 
     /// Sets the speaker of the message.
-    pub fn said_by(mut self, speaker: Speaker) -> Self {
+    pub fn with_speaker(mut self, speaker: Speaker) -> Self {
         if let Self::Llm(m) = &mut self {
-            m.by = Some(speaker);
+            m.speaker = Some(speaker);
         }
         self
     }
@@ -330,7 +330,7 @@ impl AgentMessage {
     /// Returns the speaker, if the message names one.
     pub fn speaker(&self) -> Option<Speaker> {
         match self {
-            Self::Llm(m) => m.by,
+            Self::Llm(m) => m.speaker,
             Self::Extension(_) => None,
         }
     }
@@ -338,7 +338,7 @@ impl AgentMessage {
 
 impl From<Message> for AgentMessage {
     fn from(message: Message) -> Self {
-        Self::Llm(LlmMessage { message, turn_id: None, metadata: None, by: None })
+        Self::Llm(LlmMessage { message, turn_id: None, metadata: None, speaker: None })
     }
 }
 
@@ -378,7 +378,7 @@ pub struct LlmMessage {
     /// The speaker, if it is not the usual one of a run's prompts: a person or, in a child run, the calling
     /// agent's model. Set it for messages that an event or a web hook brings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Speaker>,
+    pub speaker: Option<Speaker>,
 }
 
 /// The id, author, conversation and time of a message.
@@ -444,9 +444,9 @@ mod tests {
     #[test]
     fn user_message_recalled_trust_is_the_lowest_of_its_recalled_texts() {
         let mut user = UserMessage::new(vec![Content::text("Where?")], Timestamp::default());
-        assert_eq!(user.least_told(), Trust::Trusted);
+        assert_eq!(user.recalled_trust(), Trust::Trusted);
         let plain = serde_json::to_string(&user).unwrap();
-        assert!(!plain.contains("told"), "{plain}");
+        assert!(!plain.contains("recalled"), "{plain}");
         for (told, least) in [
             (Trust::Trusted, Trust::Trusted),
             (Trust::Model, Trust::Model),
@@ -454,14 +454,10 @@ mod tests {
             (Trust::Untrusted, Trust::Untrusted),
             (Trust::Trusted, Trust::Untrusted),
         ] {
-            user.tell(Told::new("In Bern.", told));
+            user.add_recalled(RecalledText::new("In Bern.", told));
             let json = serde_json::to_string(&user).unwrap();
             let read: UserMessage = serde_json::from_str(&json).unwrap();
-            assert_eq!((&read, read.least_told()), (&user, least));
-            // As written before trust levels were recorded.
-            let old = json.replace(&format!(r#","told_trust":"{}""#, least.as_str()), "");
-            let old: UserMessage = serde_json::from_str(&old).unwrap();
-            assert_eq!(old.least_told(), Trust::Untrusted);
+            assert_eq!((&read, read.recalled_trust()), (&user, least));
         }
         assert_eq!(user.own_content(), [Content::text("Where?")]);
     }

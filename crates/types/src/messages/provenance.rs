@@ -43,7 +43,7 @@ impl Attributed {
     }
 
     /// Sets the trust level.
-    pub fn believed(self, trust: Trust) -> Self {
+    pub fn with_trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }
 }
@@ -60,7 +60,7 @@ mod tests {
         let trust = |by| Attributed::new(message.clone(), by).trust;
         assert_eq!((trust(Speaker::Model), trust(Speaker::Person)), (Trust::Untrusted, Trust::Trusted));
         assert_eq!(
-            Attributed::new(message.clone(), Speaker::Model).believed(Trust::Model).trust,
+            Attributed::new(message.clone(), Speaker::Model).with_trust(Trust::Model).trust,
             Trust::Model
         );
     }

@@ -71,14 +71,14 @@ impl Speaker {
 /// Text recalled from memory for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Told {
+pub struct RecalledText {
     /// The text for the model.
     pub text: String,
     /// The lowest trust level in the text. The model's output has no higher level from here on.
     pub trust: Trust,
 }
 
-impl Told {
+impl RecalledText {
     /// Creates a recalled text.
     pub fn new(text: impl Into<String>, trust: Trust) -> Self {
         Self { text: text.into(), trust }

@@ -13,19 +13,19 @@ pub enum FailureKind {
     /// The model's service was not reached, or did not answer in time.
     Unreachable,
     /// The service was too busy for the request, even after the retries.
-    Busy,
+    Overloaded,
     /// The key is missing, or the service refuses it.
     Auth,
     /// The service refused the request: it does not know the model, for instance.
     Rejected,
     /// The conversation does not fit into the model's context window.
-    TooLong,
+    ContextOverflow,
     /// The model gave no answer, for another reason.
     Model,
     /// The model's answers cannot be parsed.
-    BadAnswer,
+    UnparsableAnswer,
     /// The answer does not match its schema.
-    Form,
+    StructuredOutput,
     /// The model declined to answer where an answer was required.
     Declined,
     /// A limit was reached that ends runs with an error ([`OnLimit::Error`](crate::OnLimit::Error)).
@@ -50,13 +50,13 @@ impl FailureKind {
     /// All kinds.
     pub const ALL: [Self; 17] = [
         Self::Unreachable,
-        Self::Busy,
+        Self::Overloaded,
         Self::Auth,
         Self::Rejected,
-        Self::TooLong,
+        Self::ContextOverflow,
         Self::Model,
-        Self::BadAnswer,
-        Self::Form,
+        Self::UnparsableAnswer,
+        Self::StructuredOutput,
         Self::Declined,
         Self::Limit,
         Self::Filtered,
@@ -72,13 +72,13 @@ impl FailureKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
-            Self::Busy => "busy",
+            Self::Overloaded => "overloaded",
             Self::Auth => "auth",
             Self::Rejected => "rejected",
-            Self::TooLong => "too_long",
+            Self::ContextOverflow => "context_overflow",
             Self::Model => "model",
-            Self::BadAnswer => "bad_answer",
-            Self::Form => "form",
+            Self::UnparsableAnswer => "unparsable_answer",
+            Self::StructuredOutput => "structured_output",
             Self::Declined => "declined",
             Self::Limit => "limit",
             Self::Filtered => "filtered",
@@ -94,19 +94,21 @@ impl FailureKind {
     /// Returns true if the run may succeed when it is resumed without a change. Plans and teams without an
     /// answer can be resumed only after such a failure; a loop after every failure.
     pub const fn may_pass(self) -> bool {
-        !matches!(self, Self::TooLong | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
+        !matches!(self, Self::ContextOverflow | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
     }
 
     /// Returns advice, in a line. A failed run keeps the work it has done.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "start the model's service, or correct its address; then resume the run",
-            Self::Busy => "wait a little, then resume the run",
+            Self::Overloaded => "wait a little, then resume the run",
             Self::Auth => "correct the key of the model's service, then resume the run",
             Self::Rejected => "check the model's name and the request's options, then resume the run",
-            Self::TooLong => "begin a new session, or use a model with a larger context window",
-            Self::Model | Self::BadAnswer | Self::Declined => "resume the run, or choose another model",
-            Self::Form => "resume the run to try again, or ask for a simpler schema",
+            Self::ContextOverflow => "begin a new session, or use a model with a larger context window",
+            Self::Model | Self::UnparsableAnswer | Self::Declined => {
+                "resume the run, or choose another model"
+            }
+            Self::StructuredOutput => "resume the run to try again, or ask for a simpler schema",
             Self::Limit => "resume the run with larger limits: `MoreLimits`",
             Self::Filtered => "change the prompt as the error says",
             Self::Plan => "put the goal another way, or give a plan",
@@ -184,14 +186,14 @@ impl From<ModelErrorCode> for FailureKind {
     /// Converts the failure of a model call into the kind of the run's failure.
     fn from(code: ModelErrorCode) -> Self {
         match code {
-            ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => Self::Busy,
+            ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => Self::Overloaded,
             ModelErrorCode::Network | ModelErrorCode::Unreachable | ModelErrorCode::Timeout => {
                 Self::Unreachable
             }
             ModelErrorCode::Auth => Self::Auth,
             ModelErrorCode::Api => Self::Rejected,
-            ModelErrorCode::ContextOverflow => Self::TooLong,
-            ModelErrorCode::Protocol => Self::BadAnswer,
+            ModelErrorCode::ContextOverflow => Self::ContextOverflow,
+            ModelErrorCode::Protocol => Self::UnparsableAnswer,
             ModelErrorCode::Cancelled | ModelErrorCode::Other => Self::Model,
         }
     }

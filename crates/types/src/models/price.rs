@@ -97,9 +97,29 @@ impl ModelPrice {
     }
 }
 
+/// Formats an amount of money in whole units of the currency, without trailing zeros; `micros` counts
+/// millionths of a unit.
+///
+/// ```
+/// use archon_types::format_money;
+///
+/// assert_eq!((format_money(250_000), format_money(2_000_000)), ("0.25".to_owned(), "2".to_owned()));
+/// ```
+pub fn format_money(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn format_money_drops_trailing_zeros() {
+        for (micros, text) in [(250_000, "0.25"), (2_000_000, "2"), (0, "0"), (1_234_567, "1.234567")] {
+            assert_eq!(format_money(micros), text);
+        }
+    }
 
     // spec: P-40
     #[test]

@@ -20,16 +20,16 @@ use super::task::{SubTask, Task};
 /// An event in the run of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "plan", rename_all = "snake_case")]
+#[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PlanRecord {
     /// The settings of the run; follows the first record.
     Settings(PlanSettings),
     /// The inputs of the plan: the task's context and the memories recalled for the goal.
-    Given {
+    Inputs {
         /// Becomes [`Task::context`].
         #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Json>"))]
-        values: serde_json::Map<String, Json>,
+        context: serde_json::Map<String, Json>,
         /// The recalled memories, most relevant first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memories: Vec<String>,
@@ -39,12 +39,12 @@ pub enum PlanRecord {
         background: String,
     },
     /// A fixed plan: no planner is asked, not even after a failure. Before the goal.
-    Fixed {
+    FixedPlan {
         /// The plan's subtasks.
         subtasks: Vec<SubTask>,
     },
     /// The planner is asked for a first or a new plan. Derived.
-    Asked {
+    PlanningStarted {
         /// The command that the answer must name.
         command: CommandId,
         /// The number of the attempt, from 0; grows with each answer that was not a valid plan.
@@ -54,14 +54,14 @@ pub enum PlanRecord {
         reason: Option<String>,
     },
     /// The spending of the planner for a request; before the record of its answer.
-    Paid {
+    PlanningPaid {
         /// The command of the request.
         command: CommandId,
         /// The tokens and the money.
         spent: Spending,
     },
     /// The planner made a plan that can be followed.
-    Made {
+    Planned {
         /// The command that this answers.
         command: CommandId,
         /// The plan.
@@ -85,7 +85,7 @@ pub enum PlanRecord {
         failure: Option<FailureKind>,
     },
     /// The plan changes from here on, or once a person agrees ([`Confirm::Each`]).
-    Changed {
+    Replanned {
         /// The command that this answers.
         command: CommandId,
         /// The change.
@@ -109,7 +109,7 @@ pub enum PlanRecord {
         reason: String,
     },
     /// The list of a loop is known: these subtasks are added to the plan, and the loop waits for them.
-    Unfolded {
+    LoopExpanded {
         /// The call of the loop.
         call: CallId,
         /// The subtasks of all items.
@@ -118,7 +118,7 @@ pub enum PlanRecord {
         results: Vec<Vec<SubTaskId>>,
     },
     /// All items of a loop are done; its result is the list of theirs. Derived.
-    Joined {
+    LoopFinished {
         /// The call of the loop.
         call: CallId,
     },
@@ -130,13 +130,13 @@ pub enum PlanRecord {
     /// The plan goes on after a pause.
     Unpaused,
     /// The final answer is being written. Derived.
-    Concluding {
+    AnswerStarted {
         /// The command that the answer must name.
         command: CommandId,
     },
     /// The final answer. If it must have a schema, it is checked next, and written again if it does not
     /// match.
-    Concluded {
+    AnswerFinished {
         /// The command that this answers.
         command: CommandId,
         /// The answer.
@@ -148,7 +148,7 @@ pub enum PlanRecord {
         spent: Spending,
     },
     /// No answer with the required schema could be written, and the results do not match it either.
-    NotConcluded {
+    AnswerFailed {
         /// The command that this answers.
         command: CommandId,
         /// The reason.
@@ -163,7 +163,10 @@ impl PlanRecord {
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
-            Self::Asked { .. } | Self::Skipped { .. } | Self::Joined { .. } | Self::Concluding { .. }
+            Self::PlanningStarted { .. }
+                | Self::Skipped { .. }
+                | Self::LoopFinished { .. }
+                | Self::AnswerStarted { .. }
         )
     }
 
@@ -171,7 +174,10 @@ impl PlanRecord {
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
-            Self::Made { .. } | Self::Changed { .. } | Self::Unfolded { .. } | Self::Concluded { .. }
+            Self::Planned { .. }
+                | Self::Replanned { .. }
+                | Self::LoopExpanded { .. }
+                | Self::AnswerFinished { .. }
         )
     }
 }
@@ -220,7 +226,7 @@ pub struct PlanSettings {
     /// The time that a question waits for a person, milliseconds; without an answer it counts as a no.
     /// Default 30 minutes.
     #[serde(skip_serializing_if = "crate::tools::is_usual_wait")]
-    pub answer_within_ms: u64,
+    pub question_timeout_ms: u64,
 }
 
 impl Default for PlanSettings {
@@ -232,7 +238,7 @@ impl Default for PlanSettings {
             planning_attempts: 2,
             confirm: Confirm::default(),
             retry_delay_ms: 0,
-            answer_within_ms: crate::tools::USUAL_WAIT_MS,
+            question_timeout_ms: crate::tools::USUAL_WAIT_MS,
         }
     }
 }

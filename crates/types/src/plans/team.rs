@@ -186,9 +186,9 @@ pub struct TeamSettings {
     /// The most delegations at the same time, without those that members ask for. Default 8; 0 counts as 1.
     pub max_concurrent: u32,
     /// The longest chain of delegations. Default 5.
-    pub max_chain: u32,
+    pub max_delegation_depth: u32,
     /// The number of times that a task is delegated before it counts as failed. Default 3; 0 counts as 1.
-    pub max_tries: u32,
+    pub max_attempts: u32,
     /// The most new plans for a run whose plan lost steps. Default 3; 0 for none, also in logs without this
     /// field.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -196,15 +196,15 @@ pub struct TeamSettings {
     /// The most delegations in one run, including those that members ask for. Default 1,000.
     pub max_delegations: u32,
     /// The longest time of one delegation, milliseconds. Default 300,000.
-    pub task_ms: u64,
+    pub task_timeout_ms: u64,
     /// The interval in which a member at work must send a heartbeat, milliseconds; 0 for no check. Default
     /// 5,000.
-    pub beat_ms: u64,
+    pub heartbeat_ms: u64,
     /// The source of heartbeats. Default [`Heartbeat::Timer`].
     #[serde(skip_serializing_if = "Heartbeat::is_timer")]
     pub heartbeat: Heartbeat,
     /// The number of heartbeats that may be missed in a row. Default 3; 0 counts as 1.
-    pub missed_beats: u32,
+    pub missed_heartbeats: u32,
     /// The number of members that do each task; the first answer wins. Default 1; 0 counts as 1.
     pub redundancy: u32,
     /// The rules for conflicts.
@@ -220,7 +220,7 @@ pub struct TeamSettings {
     pub error_budget: Option<u32>,
     /// The time that a question of the team itself waits for a person, milliseconds. Default 30 minutes.
     #[serde(skip_serializing_if = "crate::tools::is_usual_wait")]
-    pub answer_within_ms: u64,
+    pub question_timeout_ms: u64,
 }
 
 impl Default for TeamSettings {
@@ -228,20 +228,20 @@ impl Default for TeamSettings {
         Self {
             pattern: TeamPattern::default(),
             max_concurrent: 8,
-            max_chain: 5,
-            max_tries: 3,
+            max_delegation_depth: 5,
+            max_attempts: 3,
             max_replans: 3,
             max_delegations: 1_000,
-            task_ms: 300_000,
-            beat_ms: 5_000,
+            task_timeout_ms: 300_000,
+            heartbeat_ms: 5_000,
             heartbeat: Heartbeat::default(),
-            missed_beats: 3,
+            missed_heartbeats: 3,
             redundancy: 1,
             conflicts: ConflictPolicy::default(),
             reviewer: None,
             max_revisions: 1,
             error_budget: None,
-            answer_within_ms: crate::tools::USUAL_WAIT_MS,
+            question_timeout_ms: crate::tools::USUAL_WAIT_MS,
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum TeamRecord {
         lead: Option<AgentId>,
     },
     /// The inputs of the team, for a process that resumes the run; before the goal.
-    Given {
+    Inputs {
         /// The configurations of the members' runs and the lead's, by agent id. Agents that cannot tell
         /// theirs are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -66,7 +66,7 @@ pub enum TeamRecord {
         spent: Spending,
     },
     /// The planner made no plan, or no new plan for the lost steps.
-    NotPlanned {
+    PlanningFailed {
         /// The reason.
         problem: String,
         /// The kind of the failure, if it is known, for instance that the planner's model gave no answer.
@@ -89,21 +89,21 @@ pub enum TeamRecord {
         task: String,
     },
     /// A task cannot be delegated to any member. Derived.
-    Undeliverable {
+    DelegationFailed {
         /// The command of the task.
         command: CommandId,
         /// The reason; if the chain of delegations was refused, it names the chain.
         reason: String,
     },
     /// A member has sent a heartbeat since the last such record.
-    Beat {
+    Heartbeat {
         /// The member's delegation.
         call: CallId,
         /// The time of the last heartbeat, Unix milliseconds.
-        heard: Timestamp,
+        last_seen: Timestamp,
     },
     /// A task was taken from a member, whose answer is ignored from now on. Derived.
-    TakenBack {
+    DelegationRevoked {
         /// The delegation.
         call: CallId,
         /// The member.
@@ -112,7 +112,7 @@ pub enum TeamRecord {
         reason: String,
     },
     /// A member answered after its task had been taken from it; the answer was ignored.
-    Late {
+    LateAnswer {
         /// The delegation.
         call: CallId,
         /// The member.
@@ -121,17 +121,17 @@ pub enum TeamRecord {
         answer: String,
     },
     /// A member asks for another delegation.
-    Requested {
+    DelegationRequested {
         /// The delegation of the member that asks.
-        by: CallId,
+        requester: CallId,
         /// The task.
         task: String,
         /// The role or the id of the member that is to do it.
-        to: String,
+        assignee: String,
     },
     /// A member waits for other members, which wait for a person. Its run was stopped, and goes on from its
     /// log when they have answered, or when the team's run is resumed.
-    Waits {
+    MemberWaiting {
         /// The member's delegation.
         call: CallId,
         /// The delegations that it asked for, if it waits for nothing else.
@@ -139,9 +139,9 @@ pub enum TeamRecord {
         requests: Vec<CommandId>,
     },
     /// A member wrote to the shared context.
-    Shared {
+    ValueShared {
         /// The delegation of the member that writes.
-        by: CallId,
+        writer: CallId,
         /// The key.
         key: String,
         /// The value.
@@ -149,28 +149,28 @@ pub enum TeamRecord {
         /// The version before the change that the writer expects; 0 for no entry. None overwrites any
         /// version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        expected: Option<u64>,
+        expected_version: Option<u64>,
     },
     /// Answers conflict. Derived.
-    Conflict {
+    ConflictFound {
         /// The number of the conflict in the run, from 0.
-        conflict: u64,
+        number: u64,
         /// The subject.
         key: String,
         /// The conflicting answers.
         claims: Vec<Claim>,
     },
     /// A conflict was settled. Derived.
-    Settled {
+    ConflictResolved {
         /// The number of the conflict.
-        conflict: u64,
+        number: u64,
         /// The value that holds from now on.
         value: Json,
         /// The way in which it was settled, for people.
-        how: String,
+        resolution: String,
     },
     /// The answer is made of all contributions, because the team has no lead. Derived.
-    Concluded {
+    AnswerFinished {
         /// The answer.
         answer: String,
     },
@@ -182,18 +182,18 @@ impl TeamRecord {
         !matches!(
             self,
             Self::Delegated { .. }
-                | Self::Undeliverable { .. }
-                | Self::TakenBack { .. }
-                | Self::Conflict { .. }
-                | Self::Settled { .. }
-                | Self::Concluded { .. }
+                | Self::DelegationFailed { .. }
+                | Self::DelegationRevoked { .. }
+                | Self::ConflictFound { .. }
+                | Self::ConflictResolved { .. }
+                | Self::AnswerFinished { .. }
         )
     }
 
     /// Returns the delegation of the member whose heartbeat it is, if it is one.
     pub fn beat_of(&self) -> Option<CallId> {
         match self {
-            Self::Beat { call, .. } => Some(*call),
+            Self::Heartbeat { call, .. } => Some(*call),
             _ => None,
         }
     }
@@ -202,7 +202,10 @@ impl TeamRecord {
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
-            Self::Formed { .. } | Self::Planned { .. } | Self::Replanned { .. } | Self::Requested { .. }
+            Self::Formed { .. }
+                | Self::Planned { .. }
+                | Self::Replanned { .. }
+                | Self::DelegationRequested { .. }
         )
     }
 }

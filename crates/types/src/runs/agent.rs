@@ -33,14 +33,18 @@ pub trait Agent: Send + Sync {
 
     /// Returns the same agent with structured output of this format, where its provider supports that. The
     /// caller checks the answer. Default: none; then the task has to describe the format.
-    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+    fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         let _ = form;
         None
     }
 
     /// Returns the spending of a run of this agent that has no outcome yet, from its log in `journal`.
     /// Default none: then the run counts with its whole lease.
-    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+    fn spending_of<'a>(
+        &'a self,
+        run: &'a RunId,
+        journal: &'a dyn Journal,
+    ) -> BoxFuture<'a, Option<Spending>> {
         let _ = (run, journal);
         Box::pin(std::future::ready(None))
     }
@@ -59,11 +63,15 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
         (**self).config()
     }
 
-    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
-        (**self).in_form(form)
+    fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        (**self).with_output_format(form)
     }
 
-    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
-        (**self).used(run, journal)
+    fn spending_of<'a>(
+        &'a self,
+        run: &'a RunId,
+        journal: &'a dyn Journal,
+    ) -> BoxFuture<'a, Option<Spending>> {
+        (**self).spending_of(run, journal)
     }
 }

@@ -173,11 +173,11 @@ impl Delegation {
 }
 
 /// Returns true if a child run's log is lost: its caller's log says that it had one
-/// ([`RecordBody::ChildBegun`]).
+/// ([`RecordBody::ChildRunCreated`]).
 ///
 /// # Errors
 /// The journal cannot read the run.
-pub async fn is_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, JournalError> {
+pub async fn is_log_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, JournalError> {
     match journal.read(child).await {
         Err(JournalError::UnknownRun { .. }) => Ok(true),
         found => found.map(|_| false),
@@ -206,10 +206,10 @@ fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
     let mut open = BTreeMap::new();
     for record in records {
         match &record.body {
-            RecordBody::ToolStarted { call, child_run: Some(run), .. } => {
+            RecordBody::ToolCallStarted { call, child_run: Some(run), .. } => {
                 open.insert(*call, run.clone());
             }
-            RecordBody::ToolFinished { call, .. } => {
+            RecordBody::ToolCallFinished { call, .. } => {
                 open.remove(call);
             }
             _ => {}

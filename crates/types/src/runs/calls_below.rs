@@ -79,7 +79,8 @@ impl Sink for Below {
     fn emit(&self, event: Event) {
         match event {
             Event::Delta(delta) if delta.run == self.call.run.run => {
-                if let (DeltaKind::Progress { text, .. }, Some(progress)) = (delta.kind, &self.call.progress)
+                if let (DeltaKind::ToolProgress { text, .. }, Some(progress)) =
+                    (delta.kind, &self.call.progress)
                 {
                     progress(Progress::Text(text));
                 }

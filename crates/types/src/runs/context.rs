@@ -55,7 +55,7 @@ pub struct Context {
     /// Rules under which the person wants no questions for the rest of the session.
     pub trusted: Arc<[String]>,
     /// The permission bound of the runs above: this run and its child runs may do no more.
-    pub ceiling: Option<Arc<dyn Ceiling>>,
+    pub ceiling: Option<Arc<dyn PermissionBound>>,
     /// The tools that led to this call, the outermost first, to detect tools that call each other in a
     /// circle.
     pub tools_above: Arc<[String]>,
@@ -69,7 +69,7 @@ pub struct Context {
 }
 
 /// The permission bound of a run: the most that it may do. A bound can only restrict.
-pub trait Ceiling: Send + Sync {
+pub trait PermissionBound: Send + Sync {
     /// Returns the strictest decision of the runs above about a call of this tool.
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
 }

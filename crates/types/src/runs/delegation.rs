@@ -41,9 +41,9 @@ pub struct Delegation {
 
 /// The access of child runs to the log of their caller.
 pub trait CallerLog: Send + Sync {
-    /// Appends [`RecordBody::ChildBegun`](crate::RecordBody::ChildBegun), unless the log has one for this
+    /// Appends [`RecordBody::ChildRunCreated`](crate::RecordBody::ChildRunCreated), unless the log has one for this
     /// call. Returns when the record is in the log, or when nobody appends to the log any more.
-    fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()>;
+    fn child_run_created<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()>;
 }
 
 impl Delegation {

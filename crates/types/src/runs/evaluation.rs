@@ -25,7 +25,7 @@ pub trait EvaluationStrategy: Send + Sync {
         &'a self,
         evaluation: Evaluation<'a>,
         context: &'a Context,
-    ) -> BoxFuture<'a, Result<Verdict, EvaluationError>>;
+    ) -> BoxFuture<'a, Result<BranchVerdict, EvaluationError>>;
 
     /// Returns the highest cost of a selection by a model, in millionths of a currency unit, or 0 if its
     /// tokens have no price. This amount counts as spent if the process dies before the verdict. Default:
@@ -91,23 +91,23 @@ impl BranchResult {
 /// The verdict of a strategy.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct BranchVerdict {
     /// The index of the selected branch in [`Evaluation::branches`], from 0.
     pub selected: usize,
     /// Tokens that the selection used.
     pub usage: Usage,
     /// The cost of the tokens, in millionths of a currency unit; none if tokens have no price.
-    pub cost: Option<u64>,
+    pub cost_micros: Option<u64>,
     /// The reason, if the strategy gives one.
     pub reason: Option<String>,
     /// Warnings about the selection, for people.
     pub warnings: Vec<String>,
 }
 
-impl Verdict {
+impl BranchVerdict {
     /// Creates a verdict that used no tokens.
     pub fn select(selected: usize) -> Self {
-        Self { selected, cost: Some(0), ..Self::default() }
+        Self { selected, cost_micros: Some(0), ..Self::default() }
     }
 }
 

@@ -177,14 +177,14 @@ pub struct PlanningContext {
     /// The budget of the planner itself; none for no limit.
     pub left: Option<Lease>,
     /// Counts the spending of a planner that asks a model. Clones of the context share it.
-    pub expenses: Expenses,
+    pub expenses: SpendingCounter,
 }
 
 /// A counter of tokens and money that can be read while work goes on. Clones share the count.
 #[derive(Clone, Debug, Default)]
-pub struct Expenses(Arc<Mutex<Spending>>);
+pub struct SpendingCounter(Arc<Mutex<Spending>>);
 
-impl Expenses {
+impl SpendingCounter {
     /// Adds to the count.
     pub fn add(&self, spent: Spending) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += spent;
@@ -211,7 +211,7 @@ impl PlanningContext {
             targets: Vec::new(),
             max_subtasks: None,
             left: None,
-            expenses: Expenses::default(),
+            expenses: SpendingCounter::default(),
         }
     }
 

@@ -123,7 +123,7 @@ impl FinalAnswer {
 
     /// Returns the text of the answer, by value.
     pub fn into_text(self) -> String {
-        self.outcome.into_said()
+        self.outcome.into_last_text()
     }
 
     /// Returns the outcome from the run's log, by value.

@@ -311,7 +311,7 @@ impl RunError {
                 "resume it, or cancel it and resume it, which ends it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
             }
             Self::WentOn { .. } => {
-                "send the session a new message, or leave the run for another way with `KeepRuns::fork`"
+                "send the session a new message, or leave the run for another way with `ManageRuns::fork`"
             }
             Self::SessionBusy { .. } => {
                 "wait until it has ended; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"

@@ -5,7 +5,7 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     config::MemoryConfig,
-    messages::{Attributed, Compaction, Message, Told},
+    messages::{Attributed, Compaction, Message, RecalledText},
 };
 
 use super::context::Context;
@@ -37,7 +37,7 @@ pub trait RunMemory: Send + Sync {
         context: &'a Context,
         message: &'a Message,
         window: &'a [Attributed],
-    ) -> BoxFuture<'a, Option<Told>> {
+    ) -> BoxFuture<'a, Option<RecalledText>> {
         let _ = (context, message, window);
         Box::pin(std::future::ready(None))
     }

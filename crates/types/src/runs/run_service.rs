@@ -9,7 +9,7 @@
 //! | go on after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
 //! | steer, cancel, answer questions | [`AnswerRuns`] |
 //! | resume runs whose questions expired | [`AnswerRuns::sweep`] |
-//! | fork, delete, prune, erase a tenant | [`KeepRuns`] |
+//! | fork, delete, prune, erase a tenant | [`ManageRuns`] |
 //!
 //! A [`RunAgent`] is the counterpart: an agent of one kind, whose runs a service begins and resumes.
 
@@ -29,9 +29,9 @@ use crate::{
 use super::{context::Context, reply::Reply, run_error::RunError};
 
 /// The complete run service: a type that implements the three parts implements this.
-pub trait RunService: StartRuns + AnswerRuns + KeepRuns {}
+pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
 
-impl<T: StartRuns + AnswerRuns + KeepRuns + ?Sized> RunService for T {}
+impl<T: StartRuns + AnswerRuns + ManageRuns + ?Sized> RunService for T {}
 
 /// Starts, resumes, lists and watches runs.
 pub trait StartRuns: Send + Sync {
@@ -172,7 +172,7 @@ pub trait AnswerRuns: Send + Sync {
 }
 
 /// Forks and deletes runs.
-pub trait KeepRuns: Send + Sync {
+pub trait ManageRuns: Send + Sync {
     /// Forks a run: the new run begins with the first `turns` turns of `run`, or with all. Resume the fork,
     /// or send a prompt to its session, as [`Fork::wants_answer`] says.
     ///

@@ -32,7 +32,7 @@ impl SessionPlace {
 
     /// Returns the records that keep the extensions.
     pub fn extension_records(&self) -> impl Iterator<Item = RecordBody> {
-        self.extensions.iter().cloned().map(|extension| RecordBody::Prompted {
+        self.extensions.iter().cloned().map(|extension| RecordBody::MessageAdded {
             message: AgentMessage::from(extension),
             source: PromptSource::Prompt,
         })
@@ -56,7 +56,7 @@ impl RunStarted {
         started.kind = kind;
         started.tenant = context.tenant.clone();
         if matches!(origin, Origin::CalledBy { .. }) {
-            started.first_turn = TurnTrigger::SubAgent;
+            started.first_trigger = TurnTrigger::SubAgent;
         }
         started.origin = origin;
         started

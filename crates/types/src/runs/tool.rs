@@ -12,7 +12,7 @@ use crate::{
     values::{CallId, SessionId, ToolCallId},
 };
 
-use super::context::{Ceiling, Context};
+use super::context::{Context, PermissionBound};
 
 /// A function that a model can call.
 ///
@@ -94,7 +94,7 @@ pub struct ToolContext {
     pub processes: Option<Arc<dyn Processes>>,
     /// Checks permission rules for paths that the call finds by itself, for instance below a folder; none if
     /// there are no rules.
-    pub places: Option<Arc<dyn Ceiling>>,
+    pub places: Option<Arc<dyn PermissionBound>>,
     /// The target of the call at the moment when it was allowed; none if no check needed it. If the target is
     /// another by now, because a symbolic link was changed meanwhile, the tool must not go on.
     pub subject: Option<Arc<Subject>>,

@@ -47,7 +47,7 @@ pub struct ApprovalRequest {
     /// The path from the run that logs the question down to the run that asks, as the calls between them.
     /// Empty if the run itself asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub path: Vec<Asker>,
+    pub call_path: Vec<AskingRun>,
     /// The version of the agent's input fields. An answer for other fields than the agent has now is not
     /// used. Empty if an agent has no fields.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -60,7 +60,7 @@ pub struct ApprovalRequest {
 /// A run that asks, or that waits for a child run that asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Asker {
+pub struct AskingRun {
     /// The run.
     pub run: RunId,
     /// The call that is asked about, or that started the next run of the path.
@@ -80,7 +80,7 @@ pub enum QuestionKind {
     InDoubt,
     /// A step of a plan failed: how to go on? A yes tries it again, a reply is its result, an empty reply
     /// goes on without it, and a no gives up the steps that depend on it.
-    Failed,
+    FailedStep,
     /// An input for the call is missing: what is its value? The answer is [`Answer::Edit`] with values by
     /// name, or [`Answer::Reply`] in a person's own words.
     Input,
@@ -107,7 +107,7 @@ impl ApprovalRequest {
             timeout_ms: None,
             binding: String::new(),
             rules: Vec::new(),
-            path: Vec::new(),
+            call_path: Vec::new(),
             schema_version: String::new(),
             paused_at: None,
         }
@@ -152,8 +152,8 @@ impl ApprovalRequest {
     }
 
     /// Returns the run that asks, unless it is the run that logs the question.
-    pub fn asker(&self) -> Option<&Asker> {
-        self.path.last()
+    pub fn asker(&self) -> Option<&AskingRun> {
+        self.call_path.last()
     }
 
     /// Pauses the question.
@@ -172,7 +172,7 @@ impl ApprovalRequest {
 
     /// Returns the question as the log of the parent run has it, whose `call` started `child`.
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
-        self.path.insert(0, Asker { run: child, call });
+        self.call_path.insert(0, AskingRun { run: child, call });
         self
     }
 }

@@ -19,13 +19,13 @@ pub struct ProcessGroup {
     /// boot, as in `0b1cf0b2-…/123456`. It differs for two processes with the same id. Empty if the system
     /// does not report it; such a group is not ended by a later process.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub started: String,
+    pub leader_started: String,
 }
 
 impl ProcessGroup {
     /// Creates a group from its number and the start of its leader.
     pub fn new(id: u32, started: impl Into<String>) -> Self {
-        Self { id, started: started.into() }
+        Self { id, leader_started: started.into() }
     }
 }
 
@@ -44,7 +44,7 @@ pub trait Processes: Send + Sync {
 
 /// Logs the process groups of a run's calls.
 pub trait ProcessLog: Send + Sync {
-    /// Appends [`RecordBody::ToolSpawned`](crate::RecordBody::ToolSpawned); returns false if the call is over
+    /// Appends [`RecordBody::ProcessStarted`](crate::RecordBody::ProcessStarted); returns false if the call is over
     /// and nothing was appended.
     fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool>;
 }

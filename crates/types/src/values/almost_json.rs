@@ -11,7 +11,7 @@ use crate::Json;
 
 /// An object at the beginning of a text.
 #[derive(Debug, PartialEq)]
-pub struct Found {
+pub struct ParsedObject {
     /// The entries of the object.
     pub fields: Map<String, Json>,
     /// The position of its end.
@@ -40,10 +40,10 @@ pub enum OpenEnd {
 }
 
 /// Parses the object at the start of `text`, which is a `{`.
-pub fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject> {
+pub fn object_at(text: &str, open_end: OpenEnd) -> Result<ParsedObject, NoObject> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Json>>();
     if let Some(Ok(fields)) = strict.next() {
-        return Ok(Found { fields, end: strict.byte_offset() });
+        return Ok(ParsedObject { fields, end: strict.byte_offset() });
     }
     if !begins_like_an_object(text) {
         return Err(NoObject::Prose);
@@ -60,7 +60,7 @@ pub fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject> {
         plain.close();
     }
     match json5::from_str(&plain.text) {
-        Ok(Json::Object(fields)) => Ok(Found { fields, end: plain.end }),
+        Ok(Json::Object(fields)) => Ok(ParsedObject { fields, end: plain.end }),
         _ => Err(NoObject::Bad),
     }
 }

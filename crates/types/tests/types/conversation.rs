@@ -132,7 +132,7 @@ fn metadata_defaults_and_iso_time() {
         message: Message::user("hi", at(5)),
         turn_id: Some("turn_1".into()),
         metadata: Some(metadata),
-        by: None,
+        speaker: None,
     };
     round_trip(
         &message,

@@ -10,17 +10,17 @@ use crate::samples::{
     parallel_records, plan_records, records, steering_records, team_records, window_records,
 };
 
-const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
-const GOLDEN_APPROVAL: &str = include_str!("../golden/approval-v1.jsonl");
-const GOLDEN_CHECK: &str = include_str!("../golden/check-v1.jsonl");
-const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v1.jsonl");
-const GOLDEN_FORM: &str = include_str!("../golden/form-v1.jsonl");
-const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v1.jsonl");
-const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v1.jsonl");
-const GOLDEN_PLAN: &str = include_str!("../golden/plan-v1.jsonl");
-const GOLDEN_STEERING: &str = include_str!("../golden/steering-v1.jsonl");
-const GOLDEN_TEAM: &str = include_str!("../golden/team-v1.jsonl");
-const GOLDEN_WINDOW: &str = include_str!("../golden/window-v1.jsonl");
+const GOLDEN: &str = include_str!("../golden/log-v2.jsonl");
+const GOLDEN_APPROVAL: &str = include_str!("../golden/approval-v2.jsonl");
+const GOLDEN_CHECK: &str = include_str!("../golden/check-v2.jsonl");
+const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v2.jsonl");
+const GOLDEN_FORM: &str = include_str!("../golden/output-v2.jsonl");
+const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v2.jsonl");
+const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v2.jsonl");
+const GOLDEN_PLAN: &str = include_str!("../golden/plan-v2.jsonl");
+const GOLDEN_STEERING: &str = include_str!("../golden/steering-v2.jsonl");
+const GOLDEN_TEAM: &str = include_str!("../golden/team-v2.jsonl");
+const GOLDEN_WINDOW: &str = include_str!("../golden/window-v2.jsonl");
 
 fn lines(records: &[Arc<Record>]) -> String {
     records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect()
@@ -28,18 +28,18 @@ fn lines(records: &[Arc<Record>]) -> String {
 
 #[test]
 fn golden_logs_load_and_are_written_back_unchanged() {
-    check("log-v1.jsonl", GOLDEN, &records());
-    check("approval-v1.jsonl", GOLDEN_APPROVAL, &approval_records());
-    check("check-v1.jsonl", GOLDEN_CHECK, &check_records());
-    check("failure-v1.jsonl", GOLDEN_FAILURE, &failure_records());
-    check("form-v1.jsonl", GOLDEN_FORM, &form_records());
-    check("delegation-v1.jsonl", GOLDEN_DELEGATION, &delegation_records());
-    check("parallel-v1.jsonl", GOLDEN_PARALLEL, &parallel_records());
-    check("plan-v1.jsonl", GOLDEN_PLAN, &plan_records());
-    check("steering-v1.jsonl", GOLDEN_STEERING, &steering_records());
-    check("team-v1.jsonl", GOLDEN_TEAM, &team_records());
-    check("window-v1.jsonl", GOLDEN_WINDOW, &window_records());
-    assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");
+    check("log-v2.jsonl", GOLDEN, &records());
+    check("approval-v2.jsonl", GOLDEN_APPROVAL, &approval_records());
+    check("check-v2.jsonl", GOLDEN_CHECK, &check_records());
+    check("failure-v2.jsonl", GOLDEN_FAILURE, &failure_records());
+    check("output-v2.jsonl", GOLDEN_FORM, &form_records());
+    check("delegation-v2.jsonl", GOLDEN_DELEGATION, &delegation_records());
+    check("parallel-v2.jsonl", GOLDEN_PARALLEL, &parallel_records());
+    check("plan-v2.jsonl", GOLDEN_PLAN, &plan_records());
+    check("steering-v2.jsonl", GOLDEN_STEERING, &steering_records());
+    check("team-v2.jsonl", GOLDEN_TEAM, &team_records());
+    check("window-v2.jsonl", GOLDEN_WINDOW, &window_records());
+    assert_eq!(LOG_FORMAT, 2, "a new format needs a golden file of its own beside this one");
 }
 
 // A kind that is in no file could change its shape without anybody noticing.
@@ -82,10 +82,10 @@ fn check(file: &str, golden: &str, records: &[Arc<Record>]) {
 
 #[test]
 fn records_without_later_fields_load_with_defaults() {
-    let sparse = r#"{"seq":0,"at":0,"type":"run_started","format":1,"kind":"loop","run":"r","session":"s","agent":"a","loop_id":"l",
-        "tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{}}"#;
+    let sparse = r#"{"seq":0,"at":0,"type":"run_started","format":2,"kind":"loop","run":"r","session":"s","agent":"a","loop_id":"l",
+        "tenant":"local","origin":{"kind":"prompt"},"first_trigger":"user","config":{}}"#;
     assert!(serde_json::from_str::<Record>(sparse).is_ok());
-    let failed = r#"{"seq":0,"at":0,"type":"model_failed","command":0,"attempt":0,
+    let failed = r#"{"seq":0,"at":0,"type":"model_call_failed","command":0,"attempt":0,
         "failure":{"code":"other","message":"m","retryable":false},"new_field":1}"#;
     assert!(serde_json::from_str::<Record>(failed).is_ok());
 }

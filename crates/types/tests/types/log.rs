@@ -10,7 +10,7 @@ use archon_types::{
 use expect_test::expect;
 
 use crate::{
-    samples::{ended, finished, model_asked, prompted, started},
+    samples::{ended, finished, model_call_started, prompted, started},
     support::{at, round_trip},
 };
 
@@ -117,25 +117,28 @@ fn time_never_runs_backwards_or_over() {
 fn processes_of_calls() {
     let call = CallId::new(CommandId(3), 1);
     round_trip(
-        &RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "0b1cf0b2/123456") },
+        &RecordBody::ProcessStarted { call, process_group: ProcessGroup::new(4711, "0b1cf0b2/123456") },
         &expect![[
-            r#"{"type":"tool_spawned","call":{"command":3,"index":1},"group":{"id":4711,"started":"0b1cf0b2/123456"}}"#
+            r#"{"type":"process_started","call":{"command":3,"index":1},"process_group":{"id":4711,"leader_started":"0b1cf0b2/123456"}}"#
         ]],
     );
-    let unknown = RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "") };
+    let unknown = RecordBody::ProcessStarted { call, process_group: ProcessGroup::new(4711, "") };
     round_trip(
         &unknown,
-        &expect![[r#"{"type":"tool_spawned","call":{"command":3,"index":1},"group":{"id":4711}}"#]],
+        &expect![[
+            r#"{"type":"process_started","call":{"command":3,"index":1},"process_group":{"id":4711}}"#
+        ]],
     );
     assert!(unknown.is_input() && !unknown.needs_sync(), "no process survives a power cut");
 }
 
 #[test]
 fn a_run_that_was_called_and_has_a_log() {
-    let begun = RecordBody::ChildBegun { call: CallId::new(CommandId(3), 1), child: "run_1.3-1".into() };
+    let begun =
+        RecordBody::ChildRunCreated { call: CallId::new(CommandId(3), 1), child_run: "run_1.3-1".into() };
     round_trip(
         &begun,
-        &expect![[r#"{"type":"child_begun","call":{"command":3,"index":1},"child":"run_1.3-1"}"#]],
+        &expect![[r#"{"type":"child_run_created","call":{"command":3,"index":1},"child_run":"run_1.3-1"}"#]],
     );
     assert!(begun.is_input() && !begun.needs_sync(), "its own log is on the medium");
 }
@@ -153,8 +156,8 @@ fn run_head_status_follows_from_the_log() {
     let waiting = || RecordBody::Suspended { waiting: vec![] };
     let table = [
         (vec![], "running"),
-        (vec![start()], "begun"),
-        (vec![start(), model_asked(0, 0)], "running"),
+        (vec![start()], "created"),
+        (vec![start(), model_call_started(0, 0)], "running"),
         (vec![start(), waiting()], "suspended"),
         (vec![start(), waiting(), RecordBody::Resumed], "running"),
         (vec![start(), finished("30")], "finished"),
@@ -175,7 +178,7 @@ fn the_head_of_a_run_names_its_first_prompt_and_its_times() {
     let extension = archon_types::ExtensionMessage::new("k", serde_json::Value::Null).into();
     let mut head = head(vec![
         RecordBody::RunStarted(Box::new(started())),
-        RecordBody::Prompted { message: extension, source: PromptSource::Prompt },
+        RecordBody::MessageAdded { message: extension, source: PromptSource::Prompt },
         prompted(&long, PromptSource::Prompt),
         prompted("second", PromptSource::FollowUp),
     ]);
@@ -203,7 +206,7 @@ fn journal_errors_name_the_run_and_give_advice_apart() {
         JournalError::UnknownRun { run: run.clone() },
         JournalError::Exists { run: run.clone() },
         JournalError::Locked { run: run.clone() },
-        JournalError::FutureFormat { run: run.clone(), found: 9, supported: 1 },
+        JournalError::UnsupportedFormat { run: run.clone(), found: 9, supported: 1 },
         JournalError::UnknownKind { run: run.clone(), kind: None },
         JournalError::UnknownKind { run: run.clone(), kind: Some("choir".into()) },
         JournalError::Corrupt { run, record: 3, problem: "not JSON".into() },
@@ -225,11 +228,12 @@ fn is_input_is_true_for_inputs_and_false_for_derived_records() {
     let records: Vec<_> =
         crate::samples::records().into_iter().chain(crate::samples::window_records()).collect();
     let derived: Vec<_> = records.iter().filter(|r| !r.body.is_input()).map(kind).collect();
-    expect!["model_asked noted suspended limit_reached run_finished compacted context_status model_asked asked_beside compacted carried"]
+    expect!["model_call_started hint_added suspended limit_reached run_finished compacted context_status model_call_started auxiliary_call_started compacted session_snapshot"]
         .assert_eq(&distinct(derived));
     let synced: Vec<_> = crate::samples::records().iter().filter(|r| r.body.needs_sync()).map(kind).collect();
-    expect!["run_started tool_asked tool_started suspended run_finished"].assert_eq(&distinct(synced));
-    let started = |effect| RecordBody::ToolStarted {
+    expect!["run_started approval_requested tool_call_started suspended run_finished"]
+        .assert_eq(&distinct(synced));
+    let started = |effect| RecordBody::ToolCallStarted {
         call: CallId::new(CommandId(0), 0),
         attempt: 0,
         effect,

@@ -118,7 +118,7 @@ proptest! {
     // Three layers of flattened and untagged types lie over the message here.
     #[test]
     fn an_event_is_read_back_as_it_was(message in transcript_entry(), seq: u64) {
-        let body = RecordBody::Prompted { message, source: PromptSource::Prompt };
+        let body = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
         let event = Event::Record { run: "run_1".into(), record: Record { seq, at: at(seq), body }.into() };
         let json = serde_json::to_string(&event).unwrap();
         prop_assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), event);

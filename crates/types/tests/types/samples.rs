@@ -3,18 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId, Carried,
-    CarriedMessage, CarriedResult, CarriedSpending, CircuitBreaker, Citation, Claim, CommandId, Compaction,
-    CompactionLevel, ConflictStrategy, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
-    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailureKind, FailurePolicy, FailureStep,
-    FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached,
-    LlmMessage, MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice,
-    MoreLimits, OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice,
-    PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode,
-    Record, RecordBody, Role, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, SubTask,
-    SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel, Tokenizer,
-    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage,
-    UserMessage, ViewPart, metadata,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, AuxiliaryCall,
+    CallId, CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy,
+    Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
+    ExtensionMessage, FailureKind, FailurePolicy, FallbackModel, FallbackStep, GoalCheck, GoalVerdict,
+    HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata,
+    MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
+    OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
+    ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig,
+    RunStarted, SchemaProblem, SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending, Speaker,
+    Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings,
+    ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
+    Trust, TurnTrigger, Usage, UserMessage, ViewPart, metadata,
 };
 use serde_json::json;
 
@@ -58,18 +58,18 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
         RecordBody::Compacted(compaction),
         RecordBody::Compacted(forced),
         RecordBody::ContextStatus { level: ContextLevel::Moderate, text: "Notice: 70% context used".into() },
-        RecordBody::ModelAsked {
+        RecordBody::ModelCallStarted {
             command: CommandId(1),
             attempt: 0,
             turn: 1,
             request_hash: "cbf29ce484222325".into(),
         },
-        RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: 1_200 },
-        RecordBody::AskedBeside { question: SideQuestion::Goal, reserved: 0 },
-        RecordBody::AskedBeside { question: SideQuestion::Choice, reserved: 7 },
+        RecordBody::AuxiliaryCallStarted { purpose: AuxiliaryCall::Summary, reserved_cost_micros: 1_200 },
+        RecordBody::AuxiliaryCallStarted { purpose: AuxiliaryCall::GoalCheck, reserved_cost_micros: 0 },
+        RecordBody::AuxiliaryCallStarted { purpose: AuxiliaryCall::BranchChoice, reserved_cost_micros: 7 },
         RecordBody::Compacted(cleanup),
-        RecordBody::Carried(Box::new(carried())),
-        RecordBody::Carried(Box::default()),
+        RecordBody::SessionSnapshot(Box::new(carried())),
+        RecordBody::SessionSnapshot(Box::default()),
     ];
     (0..)
         .zip(bodies)
@@ -78,23 +78,23 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
 }
 
 /// What the runs before a run left, with everything in it.
-fn carried() -> Carried {
+fn carried() -> SessionSnapshot {
     let message = |text: &str| Arc::new(Message::user(text, at(1)));
-    let mut carried = Carried::default();
+    let mut carried = SessionSnapshot::default();
     (carried.runs, carried.base) = (17, Some("run_9".into()));
-    carried.messages = vec![CarriedMessage {
+    carried.messages = vec![SnapshotMessage {
         message: message("[a.rs was read again later]"),
         tokens: 9,
-        by: Speaker::Tool,
+        speaker: Speaker::Tool,
         trust: Trust::Untrusted,
-        said: Some(message("fn main() {}")),
+        original: Some(message("fn main() {}")),
     }];
     let seen = ToolResult::default().with_metadata(metadata::SEEN, json!({"file": "/w/a.rs", "version": {}}));
-    carried.seen = vec![CarriedResult { tool: "read_file".into(), result: seen }];
-    (carried.counted_by, carried.status) = (Some(Tokenizer::Cl100k), ContextLevel::Moderate);
-    carried.spent = CarriedSpending { turns: 3, tokens: 900, money: 12 };
-    (carried.trusted, carried.workspace) = (vec!["bash(ls:*)".into()], Some("/w".into()));
-    (carried.bytes, carried.bytes_said, carried.bytes_carried) = (300, 4_000, 9_000);
+    carried.seen = vec![SnapshotResult { tool: "read_file".into(), result: seen }];
+    (carried.tokenizer, carried.context_level) = (Some(Tokenizer::Cl100k), ContextLevel::Moderate);
+    carried.spent = SnapshotSpending { turns: 3, tokens: 900, cost_micros: 12 };
+    (carried.trusted_rules, carried.workspace) = (vec!["bash(ls:*)".into()], Some("/w".into()));
+    (carried.bytes, carried.message_bytes, carried.snapshot_bytes) = (300, 4_000, 9_000);
     carried
 }
 
@@ -102,21 +102,22 @@ fn carried() -> Carried {
 pub(crate) fn steering_records() -> Vec<Arc<Record>> {
     let mut started = started();
     started.config.price = Some(ModelPrice::new(3_000_000, 15_000_000));
-    (started.config.steers, started.config.follow_ups) = (QueueMode::All, QueueMode::All);
+    (started.config.steering_mode, started.config.follow_up_mode) = (QueueMode::All, QueueMode::All);
     let limits = &mut started.config.limits;
-    (limits.max_cost, limits.max_depth, limits.stuck_after) = (Some(500_000), 1, 2);
+    (limits.max_cost_micros, limits.max_depth, limits.stuck_after) = (Some(500_000), 1, 2);
     let restored = vec![Message::user("hello", at(1)), Message::Assistant(answer(vec![Content::text("hi")]))];
-    let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Limit(LimitReached::Cost { max: 500_000 }));
-    outcome.cost = Some(499_000);
+    let mut outcome =
+        Outcome::new("run_1".into(), OutcomeStatus::Limit(LimitReached::Cost { max_cost_micros: 500_000 }));
+    outcome.cost_micros = Some(499_000);
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
-        RecordBody::Restored { messages: restored },
-        RecordBody::Received { id: "in_1".into() },
+        RecordBody::ConversationRestored { messages: restored },
+        RecordBody::InboxMessageReceived { message_id: "in_1".into() },
         prompted("the other one", PromptSource::Steer),
         RecordBody::InputRejected { reason: "no secrets, please".into() },
-        RecordBody::Vetoed { hook: HookPoint::BeforeLoop },
-        RecordBody::Vetoed { hook: HookPoint::BeforeTurn },
-        RecordBody::LimitReached(LimitReached::Cost { max: 500_000 }),
+        RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop },
+        RecordBody::StoppedByHook { hook: HookPoint::BeforeTurn },
+        RecordBody::LimitReached(LimitReached::Cost { max_cost_micros: 500_000 }),
         RecordBody::RunFinished(Box::new(outcome)),
     ];
     (0..)
@@ -129,32 +130,33 @@ pub(crate) fn steering_records() -> Vec<Arc<Record>> {
 pub(crate) fn failure_records() -> Vec<Arc<Record>> {
     let mut started = started();
     let mut policy = FailurePolicy::default();
-    policy.keys = 2;
+    policy.key_count = 2;
     policy.fallbacks = vec![FallbackModel::new("other", "small")];
-    policy.fallbacks[0].keys = 3;
+    policy.fallbacks[0].key_count = 3;
     policy.fallbacks[0].price = Some(ModelPrice::new(1, 2));
-    policy.breaker = Some(CircuitBreaker::new(3, std::time::Duration::from_secs(5)));
-    started.config.failure = Some(policy);
+    policy.circuit_breaker = Some(CircuitBreaker::new(3, std::time::Duration::from_secs(5)));
+    started.config.failure_policy = Some(policy);
     let refused = |kind| ProviderError::Api { status: 400, kind, message: "no".into() };
     let failed = |error: &ProviderError| ModelFailure::new(error, 0.0);
     let mut cut_off = failed(&ProviderError::Network("reset".into()));
-    cut_off.partial = true;
+    cut_off.had_output = true;
     let failures = [failed(&refused(ApiErrorKind::Quota)), failed(&refused(ApiErrorKind::Thinking)), cut_off];
     let steps = [
-        FailureStep::NextKey { key: 1 },
-        FailureStep::LessThinking { level: ThinkingLevel::Low },
-        FailureStep::NextModel { fallback: 1, provider: "other".into(), model: "small".into() },
+        FallbackStep::NextKey { key: 1 },
+        FallbackStep::LowerThinking { level: ThinkingLevel::Low },
+        FallbackStep::NextModel { fallback: 1, provider: "other".into(), model: "small".into() },
     ];
     let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
     for (attempt, (failure, step)) in (0..).zip(failures.into_iter().zip(steps)) {
         let (command, code, reason) = (CommandId(0), failure.code, failure.message.clone());
-        bodies.push(RecordBody::ModelFailed { command, attempt, failure });
-        bodies.push(RecordBody::SteppedDown { command, attempt, step, code, reason });
+        bodies.push(RecordBody::ModelCallFailed { command, attempt, failure });
+        bodies.push(RecordBody::FallbackSelected { command, attempt, fallback: step, code, reason });
     }
-    bodies.push(RecordBody::NotKept { reason: "the disk is full".into() });
+    bodies.push(RecordBody::LogUnavailable { reason: "the disk is full".into() });
     let call = CallId::new(CommandId(0), 0);
-    bodies.push(RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "0b1cf0b2/123456") });
-    bodies.push(RecordBody::ChildBegun { call, child: "run_1.0-0".into() });
+    bodies
+        .push(RecordBody::ProcessStarted { call, process_group: ProcessGroup::new(4711, "0b1cf0b2/123456") });
+    bodies.push(RecordBody::ChildRunCreated { call, child_run: "run_1.0-0".into() });
     (0..)
         .zip(bodies)
         .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
@@ -170,16 +172,20 @@ pub(crate) fn delegation_records() -> Vec<Arc<Record>> {
     let calls = [0, 1].map(|i| CallId::new(CommandId(0), i));
     let mut lease = Lease::new(450_000, 599_000);
     let mut granted = |call, cost| {
-        lease.cost = cost;
-        RecordBody::Granted { call, child: "run_1.0-0".into(), lease }
+        lease.cost_micros = cost;
+        RecordBody::LeaseGranted { call, child_run: "run_1.0-0".into(), lease }
     };
     let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
-    outcome.delegated = Spending::new(1_200, 900);
+    outcome.child_spending = Spending::new(1_200, 900);
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         granted(calls[0], None),
         granted(calls[1], Some(250_000)),
-        RecordBody::Settled { call: calls[0], child: "run_1.0-0".into(), spent: outcome.delegated },
+        RecordBody::LeaseSettled {
+            call: calls[0],
+            child_run: "run_1.0-0".into(),
+            spent: outcome.child_spending,
+        },
         RecordBody::RunFinished(Box::new(outcome)),
     ];
     (0..)
@@ -191,7 +197,7 @@ pub(crate) fn delegation_records() -> Vec<Arc<Record>> {
 /// Several configurations side by side, and a branch of them, in a log of its own.
 pub(crate) fn parallel_records() -> Vec<Arc<Record>> {
     let mut branch = started();
-    branch.parallel = Some("run_0".into());
+    branch.parallel_run = Some("run_0".into());
     let prompts = vec![Message::user("which?", at(1)).into()];
     let branches = vec![ParallelBranch { run: "run_0-0".into(), loop_id: "s_1.default.1.branch.0".into() }];
     let outcome = Outcome::new("run_0".into(), OutcomeStatus::Failed);
@@ -204,8 +210,8 @@ pub(crate) fn parallel_records() -> Vec<Arc<Record>> {
     let bodies = [
         RecordBody::RunStarted(Box::new(branch)),
         RecordBody::ParallelStarted { prompts, branches },
-        RecordBody::ParallelEnded(Box::new(none)),
-        RecordBody::ParallelEnded(Box::new(chosen)),
+        RecordBody::ParallelFinished(Box::new(none)),
+        RecordBody::ParallelFinished(Box::new(chosen)),
     ];
     (0..)
         .zip(bodies)
@@ -231,12 +237,12 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
     let citations = vec![Citation::new(&steps[0], Some("run_1.1-0".into()))];
     let bodies = [
         PlanRecord::Settings(settings),
-        PlanRecord::Given {
-            values,
+        PlanRecord::Inputs {
+            context: values,
             memories: vec!["likes museums".into()],
             background: "It is about Paris.".into(),
         },
-        PlanRecord::Asked { command, attempt: 0, reason: None },
+        PlanRecord::PlanningStarted { command, attempt: 0, reason: None },
         PlanRecord::Rejected {
             command,
             attempt: 0,
@@ -244,31 +250,31 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             retryable: true,
             failure: None,
         },
-        PlanRecord::Made { command, task, warnings: vec!["many steps".into()] },
+        PlanRecord::Planned { command, task, warnings: vec!["many steps".into()] },
         PlanRecord::Skipped {
             call: CallId::new(CommandId(2), 0),
             reason: "its condition does not hold".into(),
         },
         PlanRecord::ReplanRequested { reason: "later".into(), targets: vec!["b".into()] },
-        PlanRecord::Asked { command: CommandId(3), attempt: 0, reason: Some("a failed".into()) },
-        PlanRecord::Changed { command: CommandId(3), diff: Box::new(diff), warnings: vec![] },
+        PlanRecord::PlanningStarted { command: CommandId(3), attempt: 0, reason: Some("a failed".into()) },
+        PlanRecord::Replanned { command: CommandId(3), diff: Box::new(diff), warnings: vec![] },
         PlanRecord::Paused { reason: "by hand".into() },
         PlanRecord::Unpaused,
-        PlanRecord::Concluding { command: CommandId(5) },
-        PlanRecord::Concluded {
+        PlanRecord::AnswerStarted { command: CommandId(5) },
+        PlanRecord::AnswerFinished {
             command: CommandId(5),
             answer: "Done [a].".into(),
             citations,
             spent: Spending::new(10, 1),
         },
-        PlanRecord::Paid { command: CommandId(6), spent: Spending::new(20, 2) },
-        PlanRecord::Fixed { subtasks: vec![SubTask::new("a", "Look")] },
-        PlanRecord::Unfolded {
+        PlanRecord::PlanningPaid { command: CommandId(6), spent: Spending::new(20, 2) },
+        PlanRecord::FixedPlan { subtasks: vec![SubTask::new("a", "Look")] },
+        PlanRecord::LoopExpanded {
             call: CallId::new(CommandId(7), 0),
             subtasks: vec![SubTask::new("d_1", "Read the first").after(["a"])],
             results: vec![vec!["d_1".into()]],
         },
-        PlanRecord::Joined { call: CallId::new(CommandId(7), 0) },
+        PlanRecord::LoopFinished { call: CallId::new(CommandId(7), 0) },
     ];
     let bodies = bodies.into_iter().map(|plan| RecordBody::Plan(Box::new(plan)));
     let first = RecordBody::RunStarted(Box::new(started()));
@@ -294,7 +300,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
     let call = CallId::new(CommandId(1), 0);
     let other = CallId::new(CommandId(1), 1);
     let bodies = [
-        TeamRecord::Given {
+        TeamRecord::Inputs {
             agents: [("ada".into(), RunConfig::default())].into(),
             plan: Some(vec![SubTask::new("a", "Look")]),
             background: "It is about Paris.".into(),
@@ -305,7 +311,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
             lead: Some("lead".into()),
         },
-        TeamRecord::NotPlanned { problem: "no model".into(), failure: None, spent: Spending::default() },
+        TeamRecord::PlanningFailed { problem: "no model".into(), failure: None, spent: Spending::default() },
         TeamRecord::Planned {
             task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)),
             spent: Spending::default(),
@@ -316,24 +322,37 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             chain: vec!["lead".into()],
             task: "Write".into(),
         },
-        TeamRecord::Undeliverable { command: CommandId(2), reason: "ann → bob → ann".into() },
-        TeamRecord::Beat { call, heard: at(1_700_000_000_000) },
-        TeamRecord::TakenBack { call, member: "ann".into(), reason: "silent for 15 s".into() },
-        TeamRecord::Late { call, member: "ann".into(), answer: "Here".into() },
-        TeamRecord::Requested { by: call, task: "What is 2 + 2?".into(), to: "calculator".into() },
-        TeamRecord::Shared { by: call, key: "rain".into(), value: json!(12), expected: Some(0) },
-        TeamRecord::Conflict {
-            conflict: 0,
+        TeamRecord::DelegationFailed { command: CommandId(2), reason: "ann → bob → ann".into() },
+        TeamRecord::Heartbeat { call, last_seen: at(1_700_000_000_000) },
+        TeamRecord::DelegationRevoked { call, member: "ann".into(), reason: "silent for 15 s".into() },
+        TeamRecord::LateAnswer { call, member: "ann".into(), answer: "Here".into() },
+        TeamRecord::DelegationRequested {
+            requester: call,
+            task: "What is 2 + 2?".into(),
+            assignee: "calculator".into(),
+        },
+        TeamRecord::ValueShared {
+            writer: call,
+            key: "rain".into(),
+            value: json!(12),
+            expected_version: Some(0),
+        },
+        TeamRecord::ConflictFound {
+            number: 0,
             key: "trend".into(),
             claims: vec![
                 Claim::new("ann".into(), call, json!(0.3)).with_confidence(Some(0.5)),
                 Claim::new("bob".into(), other, json!(0.15)),
             ],
         },
-        TeamRecord::Settled { conflict: 0, value: json!(0.15), how: "bob has more authority".into() },
-        TeamRecord::Concluded { answer: "Done.".into() },
+        TeamRecord::ConflictResolved {
+            number: 0,
+            value: json!(0.15),
+            resolution: "bob has more authority".into(),
+        },
+        TeamRecord::AnswerFinished { answer: "Done.".into() },
         TeamRecord::Replanned { diff: Box::new(diff), spent: Spending::new(20, 2) },
-        TeamRecord::Waits { call, requests: vec![CommandId(3)] },
+        TeamRecord::MemberWaiting { call, requests: vec![CommandId(3)] },
     ];
     let bodies = bodies.into_iter().map(|team| RecordBody::Team(Box::new(team)));
     let first = RecordBody::RunStarted(Box::new(started()));
@@ -356,7 +375,7 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::InstructionsRead { text: "Use tabs.".into() },
-        RecordBody::ToolFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
+        RecordBody::ToolCallFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
         verdict(Some(false), "the unit is missing"),
         verdict(None, ""),
     ];
@@ -369,13 +388,13 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
 /// What a run records about the form that its answer must have, in a log of its own.
 pub(crate) fn form_records() -> Vec<Arc<Record>> {
     let mut started = started();
-    started.config.form_check = Some(FormCheck::new(1));
-    let problem = FormProblem::new("/days", "\"three\" is not of type \"integer\"");
+    started.config.output_check = Some(OutputCheck::new(1));
+    let problem = SchemaProblem::new("/days", "\"three\" is not of type \"integer\"");
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
-        RecordBody::FormChecked { problems: vec![FormProblem::new("", "it is empty"), problem] },
-        RecordBody::FormChecked { problems: Vec::new() },
-        RecordBody::Plan(Box::new(PlanRecord::NotConcluded {
+        RecordBody::OutputChecked { problems: vec![SchemaProblem::new("", "it is empty"), problem] },
+        RecordBody::OutputChecked { problems: Vec::new() },
+        RecordBody::Plan(Box::new(PlanRecord::AnswerFailed {
             command: CommandId(5),
             problem: "no key".into(),
             failure: FailureKind::Auth,
@@ -393,10 +412,10 @@ pub(crate) fn deltas() -> Vec<Delta> {
     let kinds = [
         DeltaKind::Text { text: "Hel".into() },
         DeltaKind::Thinking { text: "hm".into() },
-        DeltaKind::ToolCall { index: 0, id: "c1".into(), name: "calculator".into() },
-        DeltaKind::Arguments { index: 0, id: "c1".into(), text: "{\"a\":".into() },
-        DeltaKind::Progress { call, text: "half way".into() },
-        DeltaKind::Partial { call, result: Box::new(ToolResult::success("so far")) },
+        DeltaKind::ToolCallStarted { index: 0, id: "c1".into(), name: "calculator".into() },
+        DeltaKind::ToolCallArguments { index: 0, id: "c1".into(), text: "{\"a\":".into() },
+        DeltaKind::ToolProgress { call, text: "half way".into() },
+        DeltaKind::ToolPartialResult { call, result: Box::new(ToolResult::success("so far")) },
         DeltaKind::TurnEnd,
     ];
     let delta = |kind| Delta { run: "run_1".into(), command: CommandId(0), attempt: 0, offset: 3, kind };
@@ -469,15 +488,24 @@ pub(crate) fn answer(content: Vec<Content>) -> AssistantMessage {
 }
 
 pub(crate) fn prompted(text: &str, source: PromptSource) -> RecordBody {
-    RecordBody::Prompted { message: Message::user(text, at(1)).into(), source }
+    RecordBody::MessageAdded { message: Message::user(text, at(1)).into(), source }
 }
 
 pub(crate) fn answered(command: u64, content: Vec<Content>) -> RecordBody {
-    RecordBody::ModelAnswered { command: CommandId(command), attempt: 0, message: Box::new(answer(content)) }
+    RecordBody::ModelCallFinished {
+        command: CommandId(command),
+        attempt: 0,
+        message: Box::new(answer(content)),
+    }
 }
 
-pub(crate) fn model_asked(command: u64, attempt: u32) -> RecordBody {
-    RecordBody::ModelAsked { command: CommandId(command), attempt, turn: 0, request_hash: String::new() }
+pub(crate) fn model_call_started(command: u64, attempt: u32) -> RecordBody {
+    RecordBody::ModelCallStarted {
+        command: CommandId(command),
+        attempt,
+        turn: 0,
+        request_hash: String::new(),
+    }
 }
 
 pub(crate) fn finished(answer: &str) -> RecordBody {
@@ -503,7 +531,7 @@ fn starts() -> Vec<RecordBody> {
     branch.config.expected_output = Some("a number".into());
     let mut child = started();
     child.origin = Origin::CalledBy { run: "run_0".into(), call: CallId::new(CommandId(2), 1) };
-    child.first_turn = TurnTrigger::SubAgent;
+    child.first_trigger = TurnTrigger::SubAgent;
     child.config = RunConfig::default();
     child.config.limits.max_depth = 5;
     [started(), branch, child].map(|s| RecordBody::RunStarted(Box::new(s))).into()
@@ -513,7 +541,8 @@ fn prompts() -> Vec<RecordBody> {
     let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
     let message = Message::User(UserMessage::new(vec![Content::text("What is this?"), image], at(1)));
     let metadata = Some(MessageMetadata::new("msg_1", at(1_700_000_000_123)));
-    let said = AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata, by: None });
+    let said =
+        AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata, speaker: None });
     let extension = ExtensionMessage::new("ui_update", json!({"pane": 2})).into();
     let result = Message::ToolResult(ToolResultMessage {
         tool_call_id: "c0".into(),
@@ -523,9 +552,9 @@ fn prompts() -> Vec<RecordBody> {
         timestamp: at(2),
     });
     vec![
-        RecordBody::Prompted { message: said, source: PromptSource::Prompt },
-        RecordBody::Prompted { message: extension, source: PromptSource::Steer },
-        RecordBody::Prompted { message: result.into(), source: PromptSource::FollowUp },
+        RecordBody::MessageAdded { message: said, source: PromptSource::Prompt },
+        RecordBody::MessageAdded { message: extension, source: PromptSource::Steer },
+        RecordBody::MessageAdded { message: result.into(), source: PromptSource::FollowUp },
     ]
 }
 
@@ -538,9 +567,9 @@ fn model_calls() -> Vec<RecordBody> {
     let mut broken = ToolCall::new("c2", "calculator", json!({}));
     broken.malformed = Some(MalformedArguments { text: "{\"expression\":".into(), error: "cut off".into() });
     vec![
-        model_asked(0, 0),
-        RecordBody::ModelFailed { command, attempt: 0, failure: ModelFailure::new(&error, 0.25) },
-        RecordBody::CallLost { command, attempt: 1 },
+        model_call_started(0, 0),
+        RecordBody::ModelCallFailed { command, attempt: 0, failure: ModelFailure::new(&error, 0.25) },
+        RecordBody::ModelCallLost { command, attempt: 1 },
         answered(0, vec![thinking, "I calculate.".into(), call.into(), broken.into()]),
     ]
 }
@@ -552,19 +581,19 @@ fn tool_calls() -> Vec<RecordBody> {
     request.expires_at = Some(at(1_700_000_900_000));
     let mut result = ToolResult::success("30").measured(Duration::from_millis(12), "1.0.0");
     result.child_run = Some("run_2".into());
-    let answer = |answer| RecordBody::ToolAnswered { call: first, answer };
+    let answer = |answer| RecordBody::ApprovalAnswered { call: first, answer };
     let start =
-        |attempt, effect, child_run| RecordBody::ToolStarted { call: first, attempt, effect, child_run };
+        |attempt, effect, child_run| RecordBody::ToolCallStarted { call: first, attempt, effect, child_run };
     vec![
-        RecordBody::ToolRefused { call: second, result: Arc::new(ToolResult::error("not JSON")) },
-        RecordBody::ToolAsked { call: first, request: Box::new(request) },
+        RecordBody::ToolCallRefused { call: second, result: Arc::new(ToolResult::error("not JSON")) },
+        RecordBody::ApprovalRequested { call: first, request: Box::new(request) },
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
         answer(Answer::Cancel { reason: "no".into() }),
         start(0, Effect::ReadOnly, None),
         start(1, Effect::Idempotent, Some("run_2".into())),
         start(2, Effect::SideEffect, None),
-        RecordBody::ToolFinished { call: first, result: Arc::new(result) },
+        RecordBody::ToolCallFinished { call: first, result: Arc::new(result) },
     ]
 }
 
@@ -582,7 +611,7 @@ fn ends() -> Vec<RecordBody> {
         RecordBody::LimitsRaised(more),
         RecordBody::Resumed,
         RecordBody::ClockRead,
-        RecordBody::Noted { text: "[Agent stopped: Max turns reached (50)]".into() },
+        RecordBody::HintAdded { text: "[Agent stopped: Max turns reached (50)]".into() },
         RecordBody::Suspended { waiting: vec![CallId::new(CommandId(0), 0)] },
     ];
     bodies.extend(limits.map(RecordBody::LimitReached));
@@ -606,7 +635,7 @@ pub(crate) fn approval_records() -> Vec<Arc<Record>> {
     surfaced.binding = "a1b2".into();
     surfaced.rules = vec!["calculator".into()];
     surfaced.allow_modification = false;
-    let answer = |answer| RecordBody::ToolAnswered { call, answer };
+    let answer = |answer| RecordBody::ApprovalAnswered { call, answer };
     let mut config = RunConfig::default();
     let mut settings = ApprovalSettings::default();
     settings.on_deny = OnDeny::Abort;
@@ -616,7 +645,7 @@ pub(crate) fn approval_records() -> Vec<Arc<Record>> {
         RunStarted::new("run_1".into(), "s_1".into(), "agent_1".into(), "s_1.default.1".into(), config);
     let bodies = vec![
         RecordBody::RunStarted(Box::new(started)),
-        RecordBody::ToolAsked { call, request: Box::new(surfaced) },
+        RecordBody::ApprovalRequested { call, request: Box::new(surfaced) },
         answer(Answer::Trust { rules: vec!["bash(git status:*)".into()] }),
         answer(Answer::Reply { text: "I did it myself.".into() }),
         answer(Answer::Expired),

@@ -20,7 +20,7 @@ fn lines() -> Vec<Json> {
 fn the_schema_is_versioned_and_a_schema() {
     let schema = event_log_schema();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!(schema["$id"], "archon:events:v1");
+    assert_eq!(schema["$id"], "archon:events:v2");
     assert!(jsonschema::meta::is_valid(&schema));
 }
 
@@ -108,11 +108,11 @@ fn a_broken_line_is_not_valid() {
 #[test]
 fn the_schema_sees_into_flattened_types() {
     let broken = [
-        ("/message/role", json!("robot"), "prompted"),
-        ("/message/content/0/type", json!("video"), "prompted"),
+        ("/message/role", json!("robot"), "message_added"),
+        ("/message/content/0/type", json!("video"), "message_added"),
         ("/config/limits/max_turns", json!(-1), "run_started"),
         ("/status", json!("unheard of"), "run_finished"),
-        ("/message/stop_reason", json!("unheard of"), "model_answered"),
+        ("/message/stop_reason", json!("unheard of"), "model_call_finished"),
         ("/limit", json!("unheard of"), "limit_reached"),
         ("/run", json!(7), "run_started"),
     ];

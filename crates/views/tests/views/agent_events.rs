@@ -12,7 +12,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use crate::{
-    samples::{answered, ended, finished, model_asked, prompted, started, usage},
+    samples::{answered, ended, finished, model_call_started, prompted, started, usage},
     support::{at, round_trip},
 };
 
@@ -110,20 +110,20 @@ fn calls(names: &[&str]) -> Step {
 }
 
 fn start(index: u32, attempt: u32) -> Step {
-    Is(RecordBody::ToolStarted { call: id(index), attempt, effect: Effect::ReadOnly, child_run: None })
+    Is(RecordBody::ToolCallStarted { call: id(index), attempt, effect: Effect::ReadOnly, child_run: None })
 }
 
 fn end(index: u32, result: ToolResult) -> Step {
-    Is(RecordBody::ToolFinished { call: id(index), result: Arc::new(result) })
+    Is(RecordBody::ToolCallFinished { call: id(index), result: Arc::new(result) })
 }
 
 fn refuse(index: u32, why: &str) -> Step {
-    Is(RecordBody::ToolRefused { call: id(index), result: Arc::new(ToolResult::error(why)) })
+    Is(RecordBody::ToolCallRefused { call: id(index), result: Arc::new(ToolResult::error(why)) })
 }
 
 fn fail(attempt: u32) -> Step {
     let failure = ModelFailure::new(&ProviderError::Network("gone".into()), 0.0);
-    Is(RecordBody::ModelFailed { command: CommandId(0), attempt, failure })
+    Is(RecordBody::ModelCallFailed { command: CommandId(0), attempt, failure })
 }
 
 // spec: T-08, R-03, A-42
@@ -132,7 +132,7 @@ fn a_plain_prompt() {
     check(
         [
             ask("What is 2+2?"),
-            Is(model_asked(0, 0)),
+            Is(model_call_started(0, 0)),
             Says(DeltaKind::Thinking { text: "easy".into() }),
             text("It is"),
             text(" 4."),
@@ -158,7 +158,12 @@ fn a_plain_prompt() {
 #[test]
 fn agent_events_answer_without_deltas_has_message_start_and_end() {
     check(
-        [ask("hi"), Is(model_asked(0, 0)), Is(answered(0, vec!["hello".into()])), Is(finished("hello"))],
+        [
+            ask("hi"),
+            Is(model_call_started(0, 0)),
+            Is(answered(0, vec!["hello".into()])),
+            Is(finished("hello")),
+        ],
         &expect![[r#"
             AgentStart
             TurnStart 0 User
@@ -174,23 +179,24 @@ fn agent_events_answer_without_deltas_has_message_start_and_end() {
 // spec: T-08, R-04
 #[test]
 fn a_turn_with_tools_ends_after_them() {
-    let arguments = |piece: &str| Says(DeltaKind::Arguments { index: 0, id: "a".into(), text: piece.into() });
+    let arguments =
+        |piece: &str| Says(DeltaKind::ToolCallArguments { index: 0, id: "a".into(), text: piece.into() });
     check(
         [
             ask("What is 15% of 200?"),
-            Is(model_asked(0, 0)),
-            Says(DeltaKind::ToolCall { index: 0, id: "a".into(), name: "calculator".into() }),
+            Is(model_call_started(0, 0)),
+            Says(DeltaKind::ToolCallStarted { index: 0, id: "a".into(), name: "calculator".into() }),
             arguments("{\"x\""),
             arguments(":1}"),
             calls(&["a", "b"]),
             start(0, 0),
             start(1, 0),
-            Says(DeltaKind::Progress { call: id(1), text: "half way".into() }),
-            Says(DeltaKind::Partial { call: id(0), result: Box::new(ToolResult::success("3")) }),
+            Says(DeltaKind::ToolProgress { call: id(1), text: "half way".into() }),
+            Says(DeltaKind::ToolPartialResult { call: id(0), result: Box::new(ToolResult::success("3")) }),
             end(1, ToolResult::error("broke")),
             end(0, ToolResult::success("30")),
-            Is(model_asked(1, 0)),
-            Is(RecordBody::ModelAnswered {
+            Is(model_call_started(1, 0)),
+            Is(RecordBody::ModelCallFinished {
                 command: CommandId(1),
                 attempt: 0,
                 message: Box::new(crate::samples::answer(vec!["30".into()])),
@@ -230,13 +236,13 @@ fn a_turn_with_tools_ends_after_them() {
 fn the_results_of_a_turn_stand_in_the_order_of_its_calls() {
     let steps = [
         ask("q"),
-        Is(model_asked(0, 0)),
+        Is(model_call_started(0, 0)),
         calls(&["a", "b"]),
         start(0, 0),
         start(1, 0),
         end(1, "2".into()),
         end(0, "1".into()),
-        Is(model_asked(1, 0)),
+        Is(model_call_started(1, 0)),
     ];
     let events = project(steps);
     let ended = events.iter().position(|event| matches!(event, AgentEvent::TurnEnd { .. })).unwrap();
@@ -253,7 +259,7 @@ fn starts_and_ends_of_tools_pair_up() {
     check(
         [
             ask("q"),
-            Is(model_asked(0, 0)),
+            Is(model_call_started(0, 0)),
             calls(&["refused", "retried", "in_doubt", "late"]),
             refuse(0, "not allowed"),
             start(1, 0),
@@ -297,14 +303,14 @@ fn agent_events_retry_restarts_the_message_and_drops_late_deltas() {
     check(
         [
             ask("q"),
-            Is(model_asked(0, 0)),
+            Is(model_call_started(0, 0)),
             text("It"),
             fail(0),
             text("is"),
-            Is(model_asked(0, 1)),
+            Is(model_call_started(0, 1)),
             late,
-            Is(RecordBody::CallLost { command: CommandId(0), attempt: 1 }),
-            Is(model_asked(1, 0)),
+            Is(RecordBody::ModelCallLost { command: CommandId(0), attempt: 1 }),
+            Is(model_call_started(1, 0)),
             Is(answered(1, vec!["4".into()])),
             Is(finished("4")),
         ],
@@ -325,7 +331,7 @@ fn agent_events_retry_restarts_the_message_and_drops_late_deltas() {
 // spec: T-08
 #[test]
 fn agent_events_turn_without_an_answer_ends_with_an_error_message() {
-    let steps = || [ask("q"), Is(model_asked(0, 0)), text("It"), fail(0)].into_iter();
+    let steps = || [ask("q"), Is(model_call_started(0, 0)), text("It"), fail(0)].into_iter();
     let failed = Is(ended(OutcomeStatus::Failed, Some("network: gone")));
     check(
         steps().chain([failed]),
@@ -361,14 +367,14 @@ fn notes_between_turns_and_prompts_inside_answers_wait_for_their_place() {
     check(
         [
             ask("q"),
-            Is(model_asked(0, 0)),
+            Is(model_call_started(0, 0)),
             text("Hm"),
             Is(prompted("by the way", PromptSource::Steer)),
             Is(answered(0, vec!["Hm.".into()])),
-            Is(RecordBody::Noted { text: "Say it in JSON.".into() }),
-            Is(model_asked(1, 0)),
+            Is(RecordBody::HintAdded { text: "Say it in JSON.".into() }),
+            Is(model_call_started(1, 0)),
             Is(answered(1, vec!["{}".into()])),
-            Is(RecordBody::Noted { text: "[Agent stopped]".into() }),
+            Is(RecordBody::HintAdded { text: "[Agent stopped]".into() }),
             Is(finished("{}")),
         ],
         &expect![[r#"
@@ -399,10 +405,10 @@ fn a_run_that_goes_on_after_its_end_starts_again() {
     check(
         [
             ask("q"),
-            Is(model_asked(0, 0)),
+            Is(model_call_started(0, 0)),
             Is(ended(OutcomeStatus::Cancelled, None)),
             Is(RecordBody::Resumed),
-            Is(model_asked(1, 0)),
+            Is(model_call_started(1, 0)),
             Is(answered(1, vec!["4".into()])),
             Is(finished("4")),
         ],
@@ -442,7 +448,7 @@ fn agent_start_names_the_parent_and_the_continuation() {
     for (origin, parent, kind, trigger) in table {
         let mut from = started();
         from.origin = origin;
-        let events = project_from(from, [ask("q"), Is(model_asked(0, 0))]);
+        let events = project_from(from, [ask("q"), Is(model_call_started(0, 0))]);
         let [
             AgentEvent::AgentStart { parent_loop_id, continuation_kind, .. },
             AgentEvent::TurnStart { triggered_by, .. },

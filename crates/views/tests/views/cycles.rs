@@ -22,30 +22,30 @@ fn records(bodies: Vec<RecordBody>) -> Vec<Arc<Record>> {
     (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(seq * 10), body })).collect()
 }
 
-fn model_asked(command: u64, attempt: u32) -> RecordBody {
+fn model_call_started(command: u64, attempt: u32) -> RecordBody {
     let (command, turn) = (CommandId(command), u32::try_from(command).unwrap());
-    RecordBody::ModelAsked { command, attempt, turn, request_hash: format!("hash {turn}.{attempt}") }
+    RecordBody::ModelCallStarted { command, attempt, turn, request_hash: format!("hash {turn}.{attempt}") }
 }
 
 fn failed(command: u64) -> RecordBody {
     let failure = ModelFailure::new(&ProviderError::Network("reset".into()), 0.0);
-    RecordBody::ModelFailed { command: CommandId(command), attempt: 0, failure }
+    RecordBody::ModelCallFailed { command: CommandId(command), attempt: 0, failure }
 }
 
 fn second_attempt(mut body: RecordBody) -> RecordBody {
-    if let RecordBody::ModelAnswered { attempt, .. } = &mut body {
+    if let RecordBody::ModelCallFinished { attempt, .. } = &mut body {
         *attempt = 1;
     }
     body
 }
 
-fn tool_started(index: u32) -> RecordBody {
+fn tool_call_started(index: u32) -> RecordBody {
     let call = CallId::new(CommandId(0), index);
-    RecordBody::ToolStarted { call, attempt: 0, effect: Effect::ReadOnly, child_run: None }
+    RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::ReadOnly, child_run: None }
 }
 
 fn result(index: u32, result: ToolResult) -> RecordBody {
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
+    RecordBody::ToolCallFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
 }
 
 fn two_turns() -> Vec<RecordBody> {
@@ -53,7 +53,7 @@ fn two_turns() -> Vec<RecordBody> {
     let long = json!({"expression": "0.15*200", "note": "n".repeat(150), "list": [1, 2]});
     vec![
         prompted(&"What is 15% of 200? ".repeat(20), PromptSource::Prompt),
-        model_asked(0, 0),
+        model_call_started(0, 0),
         answered(
             0,
             vec![
@@ -63,12 +63,12 @@ fn two_turns() -> Vec<RecordBody> {
                 ToolCall::new("c2", "nothing", json!({})).into(),
             ],
         ),
-        tool_started(0),
+        tool_call_started(0),
         result(0, ToolResult::success("30")),
         result(1, ToolResult::error("no such tool")),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         failed(1),
-        model_asked(1, 1),
+        model_call_started(1, 1),
         // Of the first attempt, which had failed: it comes too late and changes nothing.
         answered(1, vec!["It is 29.".into()]),
         second_attempt(answered(1, vec!["It is 30.".into()])),
@@ -132,14 +132,14 @@ fn stream_events_have_the_names_that_interfaces_know() {
     let mut bodies = two_turns();
     let question = ApprovalRequest::new("q1", "send an email", json!({}));
     let call = CallId::new(CommandId(0), 0);
-    bodies.insert(3, RecordBody::ToolAsked { call, request: Box::new(question) });
+    bodies.insert(3, RecordBody::ApprovalRequested { call, request: Box::new(question) });
     bodies.insert(4, RecordBody::Suspended { waiting: vec![call] });
-    bodies.insert(5, RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    bodies.insert(5, RecordBody::ApprovalAnswered { call, answer: Answer::Approve });
     bodies.insert(6, RecordBody::Suspended { waiting: vec![call] });
     let mut stream = StreamEvents::new();
     let mut lines = Vec::new();
     for record in records(bodies) {
-        let asked = matches!(record.body, RecordBody::ModelAsked { command: CommandId(0), .. });
+        let asked = matches!(record.body, RecordBody::ModelCallStarted { command: CommandId(0), .. });
         let mut events = vec![Event::Record { run: "run_1".into(), record }];
         if asked {
             let kind = DeltaKind::Text { text: "I calc".into() };
@@ -175,20 +175,20 @@ fn report_of_a_run_names_its_calls_and_those_that_still_wait_for_a_person() {
     let call = |index| CallId::new(CommandId(0), index);
     let ask = |index| {
         let request = Box::new(ApprovalRequest::new(format!("q{index}"), "Run it", json!({})));
-        RecordBody::ToolAsked { call: call(index), request }
+        RecordBody::ApprovalRequested { call: call(index), request }
     };
     let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", json!({})).into());
     let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Cancelled);
     outcome.usage.input = 7;
     let log = records(vec![
-        model_asked(0, 0),
+        model_call_started(0, 0),
         answered(0, calls.into()),
         ask(0),
         ask(1),
         ask(2),
-        RecordBody::ToolAnswered { call: call(0), answer: Answer::Approve },
-        RecordBody::ToolFinished { call: call(0), result: Arc::new(ToolResult::success("30")) },
-        RecordBody::ToolRefused { call: call(2), result: Arc::new(ToolResult::error("no")) },
+        RecordBody::ApprovalAnswered { call: call(0), answer: Answer::Approve },
+        RecordBody::ToolCallFinished { call: call(0), result: Arc::new(ToolResult::success("30")) },
+        RecordBody::ToolCallRefused { call: call(2), result: Arc::new(ToolResult::error("no")) },
         RecordBody::RunFinished(Box::new(outcome.clone())),
     ]);
     let report = RunReport::of(&log).unwrap();
@@ -235,11 +235,11 @@ fn tool_executions_call_with_an_approval_waits_then_runs_or_fails() {
     let call = |index| CallId::new(CommandId(0), index);
     let ask = |index| {
         let request = Box::new(ApprovalRequest::new("approval_1", "Run it", json!({})));
-        RecordBody::ToolAsked { call: call(index), request }
+        RecordBody::ApprovalRequested { call: call(index), request }
     };
     let refused = |index| {
         let result = Box::new(ToolResult::error("declined"));
-        RecordBody::ToolRefused { call: call(index), result: result.into() }
+        RecordBody::ToolCallRefused { call: call(index), result: result.into() }
     };
     let calls = ["c1", "c2", "c3"].map(|id| ToolCall::new(id, "t", json!({})).into());
     let bodies = [
@@ -248,13 +248,13 @@ fn tool_executions_call_with_an_approval_waits_then_runs_or_fails() {
         ask(1),
         ask(2),
         refused(2),
-        tool_started(1),
+        tool_call_started(1),
         // An agent that asks while it works, and goes on.
         ask(1),
-        tool_started(1),
+        tool_call_started(1),
         result(1, ToolResult::success("done")),
         // Nothing of a call that ended counts any more.
-        tool_started(1),
+        tool_call_started(1),
     ];
     let expected = [
         "0 Validating, 1 Validating, 2 Validating",

@@ -12,12 +12,12 @@ use expect_test::expect;
 use crate::{samples::started, support::at};
 
 fn model(error: &ProviderError) -> RecordBody {
-    RecordBody::ModelFailed { command: CommandId(0), attempt: 2, failure: ModelFailure::new(error, 0.0) }
+    RecordBody::ModelCallFailed { command: CommandId(0), attempt: 2, failure: ModelFailure::new(error, 0.0) }
 }
 
 fn tool(error: ToolError) -> RecordBody {
     let result = Box::new(ToolResult::from(error));
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), 1), result: result.into() }
+    RecordBody::ToolCallFinished { call: CallId::new(CommandId(0), 1), result: result.into() }
 }
 
 fn errors(bodies: Vec<RecordBody>) -> Vec<ErrorContext> {
@@ -36,7 +36,7 @@ fn error_context_names_the_component_and_the_severity() {
         tool(ToolError::Timeout(std::time::Duration::from_secs(1))),
         tool(ToolError::PermissionDenied("no".into())),
         tool(ToolError::Cancelled),
-        RecordBody::CallLost { command: CommandId(0), attempt: 0 },
+        RecordBody::ModelCallLost { command: CommandId(0), attempt: 0 },
         RecordBody::RunStarted(Box::new(crate::samples::started())),
         RecordBody::RunFinished(Box::new(Outcome::failed("run_1".into(), FailureKind::Auth, "no key"))),
     ]);
@@ -58,9 +58,13 @@ fn error_context_names_the_component_and_the_severity() {
 fn error_context_of_repeated_failures_counts_earlier_attempts() {
     let (call, other) = (CallId::new(CommandId(0), 1), CallId::new(CommandId(0), 2));
     let failure = || Arc::new(ToolResult::from(ToolError::Failed("reset".into())));
-    let start =
-        |call, attempt| RecordBody::ToolStarted { call, attempt, effect: Effect::ReadOnly, child_run: None };
-    let failed = |attempt| RecordBody::ToolFailed { call, attempt, result: failure(), jitter: 0.0 };
+    let start = |call, attempt| RecordBody::ToolCallStarted {
+        call,
+        attempt,
+        effect: Effect::ReadOnly,
+        child_run: None,
+    };
+    let failed = |attempt| RecordBody::ToolCallFailed { call, attempt, result: failure(), jitter: 0.0 };
     let found = errors(vec![
         RecordBody::RunStarted(Box::new(started())),
         start(call, 0),
@@ -69,8 +73,8 @@ fn error_context_of_repeated_failures_counts_earlier_attempts() {
         start(other, 0),
         failed(1),
         start(call, 2),
-        RecordBody::ToolFinished { call, result: failure() },
-        RecordBody::ToolFinished { call: other, result: failure() },
+        RecordBody::ToolCallFinished { call, result: failure() },
+        RecordBody::ToolCallFinished { call: other, result: failure() },
     ]);
     let told: Vec<_> = found.iter().map(|e| (e.details["call"].as_str(), e.recovery_attempts)).collect();
     assert_eq!(told, [(Some("0.1"), 0), (Some("0.1"), 1), (Some("0.1"), 2), (Some("0.2"), 0)]);
@@ -110,7 +114,7 @@ fn errors_come_from_six_groups_and_the_end_of_a_failed_run_needs_a_person() {
             failure: None,
         }))
     };
-    let unplanned = TeamRecord::NotPlanned {
+    let unplanned = TeamRecord::PlanningFailed {
         problem: "no".into(),
         failure: None,
         spent: archon_types::Spending::default(),

@@ -23,13 +23,13 @@ fn records(bodies: Vec<(u64, RecordBody)>) -> Vec<Arc<Record>> {
     (0..).zip(std::iter::once(start).chain(bodies)).map(record).collect()
 }
 
-fn tool_started(index: u32, attempt: u32) -> RecordBody {
+fn tool_call_started(index: u32, attempt: u32) -> RecordBody {
     let call = CallId::new(CommandId(0), index);
-    RecordBody::ToolStarted { call, attempt, effect: Effect::ReadOnly, child_run: None }
+    RecordBody::ToolCallStarted { call, attempt, effect: Effect::ReadOnly, child_run: None }
 }
 
 fn result(index: u32, result: ToolResult) -> RecordBody {
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
+    RecordBody::ToolCallFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
 }
 
 fn one_run() -> Vec<Arc<Record>> {
@@ -38,12 +38,12 @@ fn one_run() -> Vec<Arc<Record>> {
     records(vec![
         (0, prompted("Find it", PromptSource::Prompt)),
         (10, answered(0, calls)),
-        (0, tool_started(0, 0)),
+        (0, tool_call_started(0, 0)),
         (100, result(0, ToolResult::success("y".repeat(38)))),
-        (0, tool_started(1, 0)),
-        (20, tool_started(1, 1)),
+        (0, tool_call_started(1, 0)),
+        (20, tool_call_started(1, 1)),
         (10, result(1, ToolResult::success("there"))),
-        (0, tool_started(2, 0)),
+        (0, tool_call_started(2, 0)),
         (21, result(2, ToolError::Failed("gone".to_owned()).into())),
         (9, answered(1, vec!["Here.".into()])),
         // Nobody worked on it in this time.

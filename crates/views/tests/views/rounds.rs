@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, Content, Message, OutcomeStatus, PromptSource, Record, RecordBody, Told, ToolCall,
-    ToolResult, Trust, UserMessage,
+    CallId, CommandId, Content, Message, OutcomeStatus, PromptSource, RecalledText, Record, RecordBody,
+    ToolCall, ToolResult, Trust, UserMessage,
 };
 use archon_views::{ConversationRound, RoundStatus};
 use expect_test::expect;
 use serde_json::json;
 
 use crate::{
-    samples::{answered, ended, finished, model_asked, prompted, started},
+    samples::{answered, ended, finished, model_call_started, prompted, started},
     support::{at, round_trip},
 };
 
@@ -32,17 +32,19 @@ fn call(id: &str, name: &str, arguments: archon_types::Json) -> Content {
 }
 
 fn result(index: u32, result: ToolResult) -> RecordBody {
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
+    RecordBody::ToolCallFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
 }
 
 // spec: T-36
 #[test]
 fn round_user_message_excludes_recalled_memories() {
     let mut user = UserMessage::new(vec!["Where do I live?".into()], at(0));
-    user.tell(Told::new("You live in Bern.", Trust::Trusted));
+    user.add_recalled(RecalledText::new("You live in Bern.", Trust::Trusted));
     let message = Message::User(user).into();
-    let rounds =
-        rounds(vec![RecordBody::Prompted { message, source: PromptSource::Prompt }, ask("And since when?")]);
+    let rounds = rounds(vec![
+        RecordBody::MessageAdded { message, source: PromptSource::Prompt },
+        ask("And since when?"),
+    ]);
     assert_eq!(rounds[0].user_message, "Where do I live?\nAnd since when?");
 }
 
@@ -52,7 +54,7 @@ fn a_round_with_thoughts_tools_and_an_answer() {
     let thinking = Content::Thinking { thinking: "15% is 0.15".into(), signature: None };
     let rounds = rounds(vec![
         ask("What is 15% of 200?"),
-        model_asked(0, 0),
+        model_call_started(0, 0),
         answered(
             0,
             vec![
@@ -66,7 +68,7 @@ fn a_round_with_thoughts_tools_and_an_answer() {
         result(1, ToolResult::success("Be exact.")),
         result(0, ToolResult::success("30")),
         result(2, ToolResult::error("no such skill")),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         answered(1, vec!["It is 30.".into()]),
         finished("It is 30."),
     ]);
@@ -87,15 +89,19 @@ fn round_status_follows_from_its_records() {
     let cancelled = || ended(OutcomeStatus::Cancelled, None);
     let table = [
         (vec![], Pending, None),
-        (vec![model_asked(0, 0)], InProgress, None),
-        (vec![model_asked(0, 0), tool()], InProgress, None),
-        (vec![model_asked(0, 0), answered(0, vec!["30".into()])], Completed, Some("30")),
-        (vec![model_asked(0, 0), ended(OutcomeStatus::Failed, Some("no"))], Error, None),
-        (vec![model_asked(0, 0), cancelled()], Error, None),
-        (vec![model_asked(0, 0), cancelled(), RecordBody::Resumed], InProgress, None),
+        (vec![model_call_started(0, 0)], InProgress, None),
+        (vec![model_call_started(0, 0), tool()], InProgress, None),
+        (vec![model_call_started(0, 0), answered(0, vec!["30".into()])], Completed, Some("30")),
+        (vec![model_call_started(0, 0), ended(OutcomeStatus::Failed, Some("no"))], Error, None),
+        (vec![model_call_started(0, 0), cancelled()], Error, None),
+        (vec![model_call_started(0, 0), cancelled(), RecordBody::Resumed], InProgress, None),
         // The loop did not accept the answer.
         (
-            vec![model_asked(0, 0), answered(0, vec!["?".into()]), RecordBody::Noted { text: "!".into() }],
+            vec![
+                model_call_started(0, 0),
+                answered(0, vec!["?".into()]),
+                RecordBody::HintAdded { text: "!".into() },
+            ],
             InProgress,
             None,
         ),
@@ -112,12 +118,12 @@ fn round_status_follows_from_its_records() {
 fn a_steer_joins_the_round_and_a_follow_up_makes_the_next() {
     let rounds = rounds(vec![
         ask("one"),
-        model_asked(0, 0),
+        model_call_started(0, 0),
         prompted("by the way", PromptSource::Steer),
         prompted("two", PromptSource::FollowUp),
         prompted("and three", PromptSource::FollowUp),
         answered(0, vec!["first".into()]),
-        model_asked(1, 0),
+        model_call_started(1, 0),
         answered(1, vec!["second".into()]),
         finished("second"),
     ]);

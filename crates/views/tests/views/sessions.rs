@@ -15,7 +15,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::{
-    samples::{answered, ended, finished, model_asked, prompted, started, usage},
+    samples::{answered, ended, finished, model_call_started, prompted, started, usage},
     support::{at, names, ready, round_trip, transitions},
 };
 
@@ -305,8 +305,9 @@ impl Journal for Logs {
 #[test]
 fn a_session_is_a_fold_over_the_logs_of_its_runs() {
     let ask = |text: &str| prompted(text, PromptSource::Prompt);
-    let talk =
-        |text: &str| vec![ask(text), model_asked(0, 0), answered(0, vec!["ok".into()]), finished("ok")];
+    let talk = |text: &str| {
+        vec![ask(text), model_call_started(0, 0), answered(0, vec!["ok".into()]), finished("ok")]
+    };
     let after = |run: &str, continuation| Origin::Continues { run: run.into(), records: 5, continuation };
     let call = CallId::new(CommandId(0), 0);
     let mut result = ToolResult::success("done");
@@ -315,21 +316,21 @@ fn a_session_is_a_fold_over_the_logs_of_its_runs() {
     logs.add("one", "s", Origin::Prompt, talk("first"));
     let delegates = vec![
         ask("second"),
-        model_asked(0, 0),
+        model_call_started(0, 0),
         answered(0, vec![ToolCall::new("c9", "delegate", json!({})).into()]),
-        RecordBody::ToolStarted {
+        RecordBody::ToolCallStarted {
             call,
             attempt: 0,
             effect: Effect::ReadOnly,
             child_run: Some("child".into()),
         },
-        RecordBody::ToolFinished { call, result: Arc::new(result) },
+        RecordBody::ToolCallFinished { call, result: Arc::new(result) },
         ended(OutcomeStatus::Cancelled, None),
     ];
     logs.add("two", "s", after("one", ContinuationKind::Default), delegates);
     logs.add("child", "t", Origin::CalledBy { run: "two".into(), call }, talk("task"));
     let branch = ContinuationKind::Branch { tag: "now".into() };
-    logs.add("fork", "s", after("one", branch.clone()), vec![ask("another way"), model_asked(0, 0)]);
+    logs.add("fork", "s", after("one", branch.clone()), vec![ask("another way"), model_call_started(0, 0)]);
 
     let session = ready(Session::read(&logs, &SessionId::new("s"))).unwrap().unwrap();
     let all = session.loops.iter();

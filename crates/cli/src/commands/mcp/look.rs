@@ -89,7 +89,7 @@ pub(super) async fn test(app: &App, name: &str) -> Result<Exit, Failure> {
         app.item(&json!({"tool": tool, "unusable": why}), || format!("--  {tool} cannot be used: {why}"));
     }
     servers.close().await;
-    say_what_is_held(app, &entry, &status);
+    print_held_tools(app, &entry, &status);
     Ok(Exit::Finished)
 }
 
@@ -97,7 +97,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn say_what_is_held(app: &App, entry: &Entry, status: &ServerStatus) {
+fn print_held_tools(app: &App, entry: &Entry, status: &ServerStatus) {
     if !status.held.is_empty() && !app.json {
         let (_, line) = Standing::Connected(status.clone()).line(app, entry);
         app.output.note(Look::Plain, line);

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use archon::{
     Archon, RandomIds,
-    mcp_serve::{ClientCalls, HttpOptions, OfferedAgent, ServeError, Server},
+    mcp_serve::{ClientCalls, HttpServerOptions, OfferedAgent, ServeError, Server},
     types::{AskLater, CancellationToken, Secret},
 };
 
@@ -91,7 +91,7 @@ async fn over_http(
     end: CancellationToken,
 ) -> Result<(), ServeError> {
     let listener = tokio::net::TcpListener::bind(address).await?;
-    let mut options = HttpOptions::default();
+    let mut options = HttpServerOptions::default();
     if let Some(token) = app.env(TOKEN) {
         options = options.with_token(Secret::from(token.to_owned()));
     }

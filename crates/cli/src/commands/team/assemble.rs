@@ -5,12 +5,12 @@ use std::{path::Path, sync::Arc};
 use archon::{
     ArchonBuilder, Teamwork,
     memory::Memory,
-    orchestrator::Desk,
+    orchestrator::TeamDesk,
     planner::LlmPlannerOptions,
     types::{ExecutionLimits, Member},
 };
 
-use super::super::form::FormFlags;
+use super::super::structured_output::OutputFlags;
 use super::file::{Seated, TeamFile, read};
 use crate::{
     app::App,
@@ -26,11 +26,11 @@ pub(super) async fn team(
     app: &App,
     path: &Path,
     memory: Option<Memory>,
-    form: &FormFlags,
+    form: &OutputFlags,
 ) -> Result<Teamwork, Failure> {
     let file = read(path, &toolset::names(app).await?)?;
     let lead = form.apply(remembering(agent(app, &file.lead).await?, memory).build()?)?;
-    let desk = Desk::new();
+    let desk = TeamDesk::new();
     let mut options = lead.team_options();
     options.limits = limits(&file);
     apply_limits(&app.config.settings, &mut options.limits);

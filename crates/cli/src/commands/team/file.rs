@@ -301,16 +301,16 @@ impl Place<'_> {
         settings.reviewer = written.reviewer.as_ref().map(|role| role.get_ref().clone());
         if let Some(seconds) = limits.silent_seconds {
             settings.heartbeat = Heartbeat::Events;
-            (settings.beat_ms, settings.missed_beats) = (seconds.saturating_mul(1_000), 1);
+            (settings.heartbeat_ms, settings.missed_heartbeats) = (seconds.saturating_mul(1_000), 1);
         }
         settings.error_budget = limits.error_budget.or(settings.error_budget);
         if let Some(seconds) = limits.task_seconds {
-            settings.task_ms = seconds.saturating_mul(1_000);
+            settings.task_timeout_ms = seconds.saturating_mul(1_000);
         }
         for (to, from) in [
             (&mut settings.max_concurrent, limits.max_concurrent),
-            (&mut settings.max_chain, limits.max_chain),
-            (&mut settings.max_tries, limits.max_tries),
+            (&mut settings.max_delegation_depth, limits.max_chain),
+            (&mut settings.max_attempts, limits.max_tries),
             (&mut settings.max_replans, limits.max_replans),
             (&mut settings.max_delegations, limits.max_delegations),
             (&mut settings.max_revisions, limits.max_revisions),

@@ -148,7 +148,7 @@ impl Files {
                 0
             }
             Damage::ForeignLine => {
-                let foreign: [&[u8]; 3] = [b"Hello.\n", b"{\"seq\":1,\"type\":\"noted\"}\n", b"\n"];
+                let foreign: [&[u8]; 3] = [b"Hello.\n", b"{\"seq\":1,\"type\":\"hint_added\"}\n", b"\n"];
                 let at = lines[below(lines.len())].end;
                 bytes.splice(at..at, foreign[below(3)].iter().copied());
                 at

@@ -1,21 +1,23 @@
 //! Structured output of a team: the lead's answer is checked against the schema, and made anew if it does not
 //! fit.
 
-use archon_types::{CallId, FailureKind, FormProblem, FormVerdict, ResponseFormat, misfit_failure};
+use archon_types::{CallId, FailureKind, OutputVerdict, ResponseFormat, SchemaProblem, schema_failure};
 
 use super::{Job, JobState, Phase, Purpose, TeamMachine};
 
 impl TeamMachine {
     /// The schema that the answer must fit, if there is one.
-    pub fn form(&self) -> Option<&ResponseFormat> {
-        self.form.as_ref().map(|form| &form.format)
+    pub fn output_format(&self) -> Option<&ResponseFormat> {
+        self.output.as_ref().map(|form| &form.format)
     }
 
     /// Returns whether a resume may help the failed run: the planner gave no plan or no replan, or the lead
     /// gave no answer that fits the schema.
     pub fn may_try_again(&self) -> bool {
         match &self.phase {
-            Phase::Broken { kind: FailureKind::Form, .. } => self.form.is_some() && self.lead.is_some(),
+            Phase::Broken { kind: FailureKind::StructuredOutput, .. } => {
+                self.output.is_some() && self.lead.is_some()
+            }
             Phase::Broken { kind, .. } => kind.may_pass() && (self.jobs.is_empty() || self.has_lost()),
             _ => false,
         }
@@ -23,8 +25,8 @@ impl TeamMachine {
 
     /// The schema in words for a delegation whose answer must fit it, for an agent that cannot ask its model
     /// for it.
-    pub fn form_in_words(&self, call: CallId) -> Option<String> {
-        let form = self.form().filter(|_| self.is_synthesis(call))?;
+    pub fn schema_text(&self, call: CallId) -> Option<String> {
+        let form = self.output_format().filter(|_| self.is_synthesis(call))?;
         Some(format!(
             "Answer with nothing but JSON that fits this JSON Schema of a {}:\n{}\n",
             form.name, form.schema
@@ -37,8 +39,8 @@ impl TeamMachine {
     }
 
     /// Returns the answer that must be checked against the schema now.
-    pub(super) fn form_due(&self) -> Option<String> {
-        let is_open = self.form.is_some() && !self.fits && self.answer.is_none();
+    pub(super) fn output_due(&self) -> Option<String> {
+        let is_open = self.output.is_some() && !self.fits && self.answer.is_none();
         if !is_open || self.phase != Phase::Concluding {
             return None;
         }
@@ -46,26 +48,26 @@ impl TeamMachine {
         (is_at_rest && !self.has_open_conflict()).then(|| self.draft())
     }
 
-    pub(super) fn form_checked(&mut self, problems: &[FormProblem]) {
-        let Some(answer) = self.form_due() else { return };
-        let Some(form) = &mut self.form else { return };
+    pub(super) fn output_checked(&mut self, problems: &[SchemaProblem]) {
+        let Some(answer) = self.output_due() else { return };
+        let Some(form) = &mut self.output else { return };
         let verdict = form.checked(problems);
         let lost = match self.last_synthesis().map(|job| &job.state) {
             Some(JobState::Failed { reason }) => Some(reason.clone()),
             _ => None,
         };
         match (verdict, lost) {
-            (FormVerdict::Fits, _) => self.fits = true,
+            (OutputVerdict::Fits, _) => self.fits = true,
             (_, Some(reason)) => {
                 let error = format!("no answer that fits the schema was made: {reason}");
                 self.broken(FailureKind::Subtasks, error, answer);
             }
-            (FormVerdict::Again, None) if self.lead.is_some() => self.synthesize_again(problems),
-            (FormVerdict::Again, None) => {
-                let error = format!("{}; and nobody leads the team", misfit_failure(problems, 1));
-                self.broken(FailureKind::Form, error, answer);
+            (OutputVerdict::Again, None) if self.lead.is_some() => self.synthesize_again(problems),
+            (OutputVerdict::Again, None) => {
+                let error = format!("{}; and nobody leads the team", schema_failure(problems, 1));
+                self.broken(FailureKind::StructuredOutput, error, answer);
             }
-            (FormVerdict::Failed(error), None) => self.broken(FailureKind::Form, error, answer),
+            (OutputVerdict::Failed(error), None) => self.broken(FailureKind::StructuredOutput, error, answer),
         }
     }
 
@@ -79,7 +81,7 @@ impl TeamMachine {
             self.phase = Phase::Planning;
         } else if self.has_lost() {
             self.phase = Phase::Working;
-        } else if let Some(form) = &mut self.form {
+        } else if let Some(form) = &mut self.output {
             form.begin_again();
             let problems = form.problems().to_vec();
             (self.phase, self.answer) = (Phase::Concluding, None);
@@ -87,7 +89,7 @@ impl TeamMachine {
         }
     }
 
-    fn synthesize_again(&mut self, problems: &[FormProblem]) {
+    fn synthesize_again(&mut self, problems: &[SchemaProblem]) {
         let (round, notes) = match self.last_synthesis().map(|job| &job.purpose) {
             Some(Purpose::Synthesize { round, notes, .. }) => (*round, notes.clone()),
             _ => (0, None),

@@ -22,7 +22,7 @@ use archon_types::{BoxFuture, Clock, Event, Sink, Timestamp};
 
 /// The time of a member's last sign of life. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Vital(Arc<State>);
+pub(crate) struct HeartbeatState(Arc<State>);
 
 struct State {
     /// Last sign of life, ms.
@@ -34,7 +34,7 @@ struct State {
 
 const NOT_WAITING: u64 = u64::MAX;
 
-impl Vital {
+impl HeartbeatState {
     /// Creates one that has a sign of life now and waits for its first poll.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let now = clock.now().as_millis();
@@ -54,13 +54,13 @@ impl Vital {
     /// to be polled.
     pub(crate) fn last_seen(&self) -> Timestamp {
         let since = self.0.waits_since.load(Ordering::Relaxed);
-        Timestamp::from_millis(self.0.heard_after(since))
+        Timestamp::from_millis(self.0.seen_after(since))
     }
 
     /// Notes that the run is polled now.
     fn polled(&self) {
         let since = self.0.waits_since.swap(NOT_WAITING, Ordering::Relaxed);
-        self.0.heard.fetch_max(self.0.heard_after(since), Ordering::Relaxed);
+        self.0.heard.fetch_max(self.0.seen_after(since), Ordering::Relaxed);
     }
 }
 
@@ -69,7 +69,7 @@ impl State {
         self.clock.now().as_millis()
     }
 
-    fn heard_after(&self, since: u64) -> u64 {
+    fn seen_after(&self, since: u64) -> u64 {
         let (heard, now) = (self.heard.load(Ordering::Relaxed), self.now());
         heard.saturating_add(now.saturating_sub(since)).min(now.max(heard))
     }
@@ -79,20 +79,20 @@ impl State {
 /// timer.
 pub(crate) struct Attended<T> {
     run: BoxFuture<'static, T>,
-    vital: Vital,
+    heartbeat: HeartbeatState,
     timer: Option<Timer>,
     /// The waker of the last poll, and the wrapper made of it.
     wakers: Option<(Waker, Waker)>,
 }
 
 impl<T> Attended<T> {
-    pub(crate) fn new(run: BoxFuture<'static, T>, vital: Vital) -> Self {
-        Self { run, vital, timer: None, wakers: None }
+    pub(crate) fn new(run: BoxFuture<'static, T>, heartbeat: HeartbeatState) -> Self {
+        Self { run, heartbeat, timer: None, wakers: None }
     }
 
     /// Adds a sign of life every `every`, as long as the run lives.
     pub(crate) fn with_beats(mut self, every: Duration) -> Self {
-        let next = self.vital.after(every);
+        let next = self.heartbeat.after(every);
         self.timer = Some(Timer { every, next });
         self
     }
@@ -104,10 +104,10 @@ struct Timer {
 }
 
 impl Timer {
-    fn poll(&mut self, vital: &Vital, task: &mut Context<'_>) {
+    fn poll(&mut self, heartbeat: &HeartbeatState, task: &mut Context<'_>) {
         while self.next.as_mut().poll(task).is_ready() {
-            vital.beat();
-            self.next = vital.after(self.every);
+            heartbeat.beat();
+            self.next = heartbeat.after(self.every);
         }
     }
 }
@@ -117,15 +117,15 @@ impl<T> Future for Attended<T> {
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
-        this.vital.polled();
+        this.heartbeat.polled();
         if let Some(timer) = &mut this.timer {
-            timer.poll(&this.vital, task);
+            timer.poll(&this.heartbeat, task);
         }
         let (_, own) = match this.wakers.take().filter(|(theirs, _)| theirs.will_wake(task.waker())) {
             Some(wakers) => this.wakers.insert(wakers),
             None => {
                 let theirs = task.waker().clone();
-                let own = Arc::new(Woken { vital: this.vital.clone(), waker: theirs.clone() });
+                let own = Arc::new(Woken { heartbeat: this.heartbeat.clone(), waker: theirs.clone() });
                 this.wakers.insert((theirs, own.into()))
             }
         };
@@ -134,7 +134,7 @@ impl<T> Future for Attended<T> {
 }
 
 struct Woken {
-    vital: Vital,
+    heartbeat: HeartbeatState,
     waker: Waker,
 }
 
@@ -144,7 +144,7 @@ impl Wake for Woken {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let state = &self.vital.0;
+        let state = &self.heartbeat.0;
         // Only the first wake since the last poll counts.
         let _ = state.waits_since.compare_exchange(
             NOT_WAITING,
@@ -157,14 +157,14 @@ impl Wake for Woken {
 }
 
 /// A sink that counts every event of a member's run as a sign of life and passes it on.
-pub(crate) struct VitalSink {
-    pub(crate) vital: Vital,
+pub(crate) struct HeartbeatSink {
+    pub(crate) heartbeat: HeartbeatState,
     pub(crate) inner: Arc<dyn Sink>,
 }
 
-impl Sink for VitalSink {
+impl Sink for HeartbeatSink {
     fn emit(&self, event: Event) {
-        self.vital.beat();
+        self.heartbeat.beat();
         self.inner.emit(event);
     }
 }
@@ -181,33 +181,33 @@ mod tests {
     #[test]
     fn heartbeat_waiting_for_the_executor_does_not_count_as_silence() {
         let clock = VirtualClock::new();
-        let vital = Vital::new(Arc::new(clock.clone()));
+        let heartbeat = HeartbeatState::new(Arc::new(clock.clone()));
         let start = clock.now();
         let after = |ms: u64| start + Duration::from_millis(ms);
         clock.advance(Duration::from_millis(100));
-        assert_eq!(vital.last_seen(), after(100), "it had no turn yet");
+        assert_eq!(heartbeat.last_seen(), after(100), "it had no turn yet");
         let (waker_out, waker_in) = std::sync::mpsc::channel();
         let run = Box::pin(poll_fn(move |task: &mut Context<'_>| -> Poll<()> {
             waker_out.send(task.waker().clone()).unwrap();
             Poll::Pending
         }));
-        let mut run = Attended::new(run, vital.clone());
+        let mut run = Attended::new(run, heartbeat.clone());
         let mut poll = || {
             assert!(Pin::new(&mut run).poll(&mut Context::from_waker(Waker::noop())).is_pending());
             waker_in.recv().unwrap()
         };
         let waker = poll();
         clock.advance(Duration::from_millis(50));
-        assert_eq!(vital.last_seen(), after(100), "it had its turn, and said nothing");
+        assert_eq!(heartbeat.last_seen(), after(100), "it had its turn, and said nothing");
         waker.wake_by_ref();
         clock.advance(Duration::from_millis(7));
         waker.wake_by_ref();
         clock.advance(Duration::from_millis(3));
-        assert_eq!(vital.last_seen(), after(110), "it waits");
+        assert_eq!(heartbeat.last_seen(), after(110), "it waits");
         poll();
         clock.advance(Duration::from_millis(5));
-        assert_eq!(vital.last_seen(), after(110));
-        vital.beat();
-        assert_eq!(vital.last_seen(), after(165));
+        assert_eq!(heartbeat.last_seen(), after(110));
+        heartbeat.beat();
+        assert_eq!(heartbeat.last_seen(), after(165));
     }
 }

@@ -12,7 +12,7 @@ use archon_types::{MemoryEntry, MemoryError};
 use crate::{Knowledge, KnowledgeExtractor};
 
 /// Queue of one extractor.
-pub(super) struct Lessons {
+pub(super) struct Extraction {
     pub(super) extractor: Arc<dyn KnowledgeExtractor>,
     state: Mutex<State>,
 }
@@ -37,7 +37,7 @@ const TRIES: u32 = 3;
 /// The most turns whose failures are counted.
 const MOST_COUNTED: usize = 4_096;
 
-impl Lessons {
+impl Extraction {
     pub(super) fn new(extractor: Arc<dyn KnowledgeExtractor>) -> Self {
         let state =
             State { left: true, again: false, after: None, open: HashSet::new(), failures: HashMap::new() };
@@ -47,7 +47,7 @@ impl Lessons {
     /// Notes that marked turns may be stored from now on. Those that [`read`](Self::read) does not reach stay
     /// in the store for a later extraction.
     pub(super) fn begin(&self) -> Begun<'_> {
-        Begun { lessons: self, read: false }
+        Begun { extraction: self, read: false }
     }
 
     /// Extracts facts from the new turns, and from some earlier turns that were not read yet. Tries all of
@@ -95,7 +95,7 @@ impl Lessons {
     /// Returns `None` if another caller is reading the turn; that caller handles the result.
     fn open(&self, turn: &str) -> Option<Open<'_>> {
         let is_new = self.state().open.insert(turn.to_owned());
-        is_new.then(|| Open { lessons: self, turn: turn.to_owned(), end: End::Cut })
+        is_new.then(|| Open { extraction: self, turn: turn.to_owned(), end: End::Cut })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -105,14 +105,14 @@ impl Lessons {
 
 /// Marked turns may be in the store. Dropped before they are read, it leaves them for later.
 pub(super) struct Begun<'a> {
-    lessons: &'a Lessons,
+    extraction: &'a Extraction,
     read: bool,
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if !self.read {
-            let mut state = self.lessons.state();
+            let mut state = self.extraction.state();
             (state.left, state.again) = (true, true);
         }
     }
@@ -120,7 +120,7 @@ impl Drop for Begun<'_> {
 
 /// A turn that is being read. If reading fails or is cut off, the turn is left for later.
 struct Open<'a> {
-    lessons: &'a Lessons,
+    extraction: &'a Extraction,
     turn: String,
     end: End,
 }
@@ -137,7 +137,7 @@ enum End {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let mut state = self.lessons.state();
+        let mut state = self.extraction.state();
         state.open.remove(&self.turn);
         if self.end == End::Read {
             state.failures.remove(&self.turn);

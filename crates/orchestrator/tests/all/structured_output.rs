@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use archon_orchestrator::{Team, TeamError};
 use archon_testkit::{Chance, FnAgent, answer, cases, drive, first_seed};
 use archon_types::{
-    Agent, BoxFuture, Context, FailureKind, FormCheck, Outcome, OutcomeStatus, RecordBody, ResponseFormat,
-    RunRefused, TeamRecord, misfit_line,
+    Agent, BoxFuture, Context, FailureKind, Outcome, OutcomeStatus, OutputCheck, RecordBody, ResponseFormat,
+    RunRefused, TeamRecord, problems_line,
 };
 use serde_json::json;
 
@@ -51,12 +51,12 @@ fn team(world: &World, retries: u32, reviewer: Option<&str>) -> Team {
     world
         .team(plan, &["worker", "reviewer"], |options| options.settings.reviewer = reviewer)
         .with_member(member("w", "worker"), FnAgent::saying("It is Paris."))
-        .with_form(form(), FormCheck::new(retries))
+        .with_output_schema(form(), OutputCheck::new(retries))
 }
 
 fn checks(world: &World) -> Vec<String> {
     let found = world.journal.log("run_1").into_iter().filter_map(|record| match &record.body {
-        RecordBody::FormChecked { problems } => Some(misfit_line(problems)),
+        RecordBody::OutputChecked { problems } => Some(problems_line(problems)),
         _ => None,
     });
     found.collect()
@@ -90,7 +90,7 @@ impl Agent for Native {
         self.0.run(task, context)
     }
 
-    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+    fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         self.1.lock().unwrap().push(form.clone());
         Some(self.0.clone())
     }
@@ -120,7 +120,7 @@ fn team_invalid_structured_output_is_retried_with_the_problems() {
     assert_eq!(checks[1..], [PROBLEM, ""]);
     let asked = asked.lock().unwrap();
     let told = format!(
-        "Your last answer is not of the form that it must have:\n<misfit of=\"form\">\n- {PROBLEM}\n</misfit>\nAnswer \
+        "Your last answer does not match the JSON schema that it must have:\n<misfit of=\"form\">\n- {PROBLEM}\n</misfit>\nAnswer \
          again: the whole JSON, and nothing else.\n<answer of=\"draft\">\n{BAD}\n</answer>\n"
     );
     assert!(asked[2].contains(&told), "{}", asked[2]);
@@ -133,7 +133,10 @@ fn structured_output_that_never_fits_fails_and_a_resume_retries_as_often() {
     let (lead, asked) = says(&[BAD, BAD, BAD, GOOD]);
     let team = team(&world, 1, None).with_lead("lead", lead);
     let outcome = world.start(&team, "Which city?");
-    assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(BAD)));
+    assert_eq!(
+        (outcome.failure_kind(), outcome.last_text()),
+        (Some(FailureKind::StructuredOutput), Some(BAD))
+    );
     let error = outcome.error.unwrap();
     assert_eq!(error, format!("the answer does not fit its schema (try 2 of 2): {PROBLEM}"));
     assert_eq!(asked.lock().unwrap().len(), 2);
@@ -168,14 +171,14 @@ fn without_a_lead_the_result_of_the_only_subtask_must_fit() {
         world
             .team(vec![step("a", "Find it", "worker", &[])], &["worker"], |_| {})
             .with_member(member("w", "worker"), FnAgent::saying(says))
-            .with_form(form(), FormCheck::new(2))
+            .with_output_schema(form(), OutputCheck::new(2))
     };
     let envelope = json!({ "result": { "result": "Paris" }, "confidence": 0.9 }).to_string();
     assert_eq!(world.start(&team(&envelope), "Which city?").answer(), Some(r#"{"result":"Paris"}"#));
     let world = World::new();
     let team = team_of_two(&world);
     let outcome = world.start(&team, "Which city?");
-    assert_eq!(outcome.failure_kind(), Some(FailureKind::Form));
+    assert_eq!(outcome.failure_kind(), Some(FailureKind::StructuredOutput));
     let error = outcome.error.unwrap();
     assert!(error.ends_with("; and nobody leads the team") && error.contains("it is not JSON"), "{error}");
 }
@@ -186,7 +189,7 @@ fn team_of_two(world: &World) -> Team {
     world
         .team(plan, &["worker"], |_| {})
         .with_member(member("w", "worker"), FnAgent::saying(GOOD))
-        .with_form(form(), FormCheck::new(2))
+        .with_output_schema(form(), OutputCheck::new(2))
 }
 
 #[test]
@@ -204,9 +207,9 @@ fn team_failed_lead_without_a_valid_result_gives_no_answer() {
 fn invalid_schema_starts_no_run() {
     let world = World::new();
     let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };
-    let team = team(&world, 2, None).with_form(odd, FormCheck::new(0));
+    let team = team(&world, 2, None).with_output_schema(odd, OutputCheck::new(0));
     let error = drive(&world.clock, team.start("Which city?", &world.context)).unwrap_err();
-    assert!(matches!(error, TeamError::Form { .. }), "{error:?}");
+    assert!(matches!(error, TeamError::InvalidSchema { .. }), "{error:?}");
     assert!(world.journal.log("run_1").is_empty());
 }
 
@@ -229,11 +232,11 @@ fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_and_retr
         world.journal.live();
         let log = world.journal.log("run_1");
         let has = |is: fn(&RecordBody) -> bool| log.iter().any(|record| is(&record.body));
-        if first.is_ok() || !has(|b| matches!(b, RecordBody::Prompted { .. })) {
+        if first.is_ok() || !has(|b| matches!(b, RecordBody::MessageAdded { .. })) {
             continue;
         }
         deaths += 1;
-        between += u32::from(matches!(&log.last().unwrap().body, RecordBody::FormChecked { .. }));
+        between += u32::from(matches!(&log.last().unwrap().body, RecordBody::OutputChecked { .. }));
         if !has(|b| matches!(b, RecordBody::RunFinished(_))) {
             let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
             assert_eq!(outcome.answer(), Some(GOOD), "append {appends}, written: {is_written}");
@@ -301,7 +304,7 @@ fn team_random_leads_and_kills_keep_the_retry_limit_and_replay_equal() {
                 assert_eq!(checks.last().map(String::as_str), Some(""), "seed {seed}");
                 finished += 1;
             }
-            Some(FailureKind::Form) => {
+            Some(FailureKind::StructuredOutput) => {
                 let tail = checks.len() - retries as usize - 1;
                 assert!(checks[tail..].iter().all(|found| !found.is_empty()), "seed {seed}: {checks:?}");
                 misfits += 1;

@@ -1,21 +1,21 @@
 //! Structured output of plans: the answer is checked against its schema, and made again if it does not fit.
 
 use archon_types::{
-    CommandId, FailureKind, FormProblem, FormVerdict, Outcome, OutcomeStatus, ResponseFormat, json_in,
+    CommandId, FailureKind, Outcome, OutcomeStatus, OutputVerdict, ResponseFormat, SchemaProblem, json_in,
 };
 
 use super::{Asked, Phase, PlanMachine};
 
 impl PlanMachine {
     /// Returns the schema that the answer must fit, if there is one.
-    pub fn form(&self) -> Option<&ResponseFormat> {
-        self.form.as_ref().map(|form| &form.format)
+    pub fn output_format(&self) -> Option<&ResponseFormat> {
+        self.output.as_ref().map(|form| &form.format)
     }
 
     /// Returns the last answer and its problems while the answer is made again.
-    pub fn misfit(&self) -> Option<(&str, &[FormProblem])> {
+    pub fn last_problems(&self) -> Option<(&str, &[SchemaProblem])> {
         match &self.phase {
-            Phase::Concluding { last, .. } => Some((last.as_deref()?, self.form.as_ref()?.problems())),
+            Phase::Concluding { last, .. } => Some((last.as_deref()?, self.output.as_ref()?.problems())),
             _ => None,
         }
     }
@@ -31,7 +31,7 @@ impl PlanMachine {
 
     /// Takes the answer. If it must fit a schema, text around the JSON is removed and it is checked.
     pub(super) fn concluded(&mut self, answer: &str) {
-        self.phase = match self.form {
+        self.phase = match self.output {
             None => Phase::Concluded { answer: answer.to_owned() },
             Some(_) => Phase::Matching { answer: json_in(answer).into_owned() },
         };
@@ -45,22 +45,22 @@ impl PlanMachine {
         self.phase = Phase::Broken { kind, error: format!("the answer was not put together: {problem}") };
     }
 
-    pub(super) fn form_checked(&mut self, problems: &[FormProblem]) {
-        let (Phase::Matching { answer }, Some(form)) = (&self.phase, &mut self.form) else { return };
+    pub(super) fn output_checked(&mut self, problems: &[SchemaProblem]) {
+        let (Phase::Matching { answer }, Some(form)) = (&self.phase, &mut self.output) else { return };
         let answer = answer.clone();
         match form.checked(problems) {
-            FormVerdict::Fits => self.phase = Phase::Concluded { answer },
-            FormVerdict::Again => self.put_together(Some(answer)),
-            FormVerdict::Failed(error) => {
-                self.phase = Phase::Broken { kind: FailureKind::Form, error };
+            OutputVerdict::Fits => self.phase = Phase::Concluded { answer },
+            OutputVerdict::Again => self.put_together(Some(answer)),
+            OutputVerdict::Failed(error) => {
+                self.phase = Phase::Broken { kind: FailureKind::StructuredOutput, error };
                 self.said = Some(answer);
             }
         }
     }
 
     /// Notes in an outcome that there is no answer that fits the schema yet, and the last answer.
-    pub(super) fn note_form(&self, outcome: &mut Outcome) {
-        let is_left = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.form.is_some();
+    pub(super) fn note_output(&self, outcome: &mut Outcome) {
+        let is_left = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.output.is_some();
         outcome.error = is_left.then(|| "there is no answer yet that fits the schema".to_owned());
         if let Some(said) = &self.said {
             outcome.set_answer(said.as_str());

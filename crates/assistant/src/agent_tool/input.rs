@@ -19,7 +19,7 @@ const MAX_USELESS: u32 = 5;
 const CANCELLED_BY_USER: &str = "User cancelled this action.";
 
 /// State of a call.
-pub(super) struct Form {
+pub(super) struct CallInput {
     parts: Arc<Parts>,
     run: RunId,
     /// True if a person can be asked.
@@ -60,19 +60,19 @@ pub(super) struct Work {
     pub(super) task: String,
 }
 
-impl Machine for Form {
+impl Machine for CallInput {
     const KIND: RunKind = RunKind::AgentCall;
     type Task = Work;
 
     fn apply(&mut self, record: &Record) {
         match &record.body {
-            RecordBody::Prompted { message, .. } => self.given = arguments(message),
-            RecordBody::ToolAsked { request, .. } => self.ask(request),
-            RecordBody::ToolAnswered { answer, .. } => self.answered(answer),
-            RecordBody::ToolStarted { attempt, .. } => {
+            RecordBody::MessageAdded { message, .. } => self.given = arguments(message),
+            RecordBody::ApprovalRequested { request, .. } => self.ask(request),
+            RecordBody::ApprovalAnswered { answer, .. } => self.answered(answer),
+            RecordBody::ToolCallStarted { attempt, .. } => {
                 (self.attempts, self.is_at_work) = (attempt + 1, true);
             }
-            RecordBody::ChildBegun { .. } => self.is_begun = true,
+            RecordBody::ChildRunCreated { .. } => self.is_begun = true,
             RecordBody::CancelRequested { .. } => self.end = Some(End::Cancelled),
             // A call that was cancelled with its caller goes on, and the child run is looked at again.
             RecordBody::Resumed => {
@@ -119,11 +119,11 @@ impl Machine for Form {
     }
 
     fn knows(&self, report: &RecordBody) -> bool {
-        self.is_begun && matches!(report, RecordBody::ChildBegun { .. })
+        self.is_begun && matches!(report, RecordBody::ChildRunCreated { .. })
     }
 }
 
-impl Form {
+impl CallInput {
     pub(super) fn new(parts: Arc<Parts>, run: RunId, can_ask: bool) -> Self {
         Self {
             parts,
@@ -174,7 +174,10 @@ impl Form {
                 return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, problem));
             }
             if let Some(request) = self.needed(&filled) {
-                return Next::Append(RecordBody::ToolAsked { call: WORK, request: Box::new(request) });
+                return Next::Append(RecordBody::ApprovalRequested {
+                    call: WORK,
+                    request: Box::new(request),
+                });
             }
         }
         Next::Do(Work { attempt: self.attempts, task: task_of(&self.given, &filled.values) })
@@ -249,7 +252,7 @@ impl Form {
     }
 
     fn ask(&mut self, request: &ApprovalRequest) {
-        if !request.path.is_empty() {
+        if !request.call_path.is_empty() {
             (self.waits_below, self.is_at_work) = (true, false);
             return;
         }

@@ -9,9 +9,9 @@ use archon_planner::{
 };
 use archon_testkit::{Chance, FnProvider, MortalJournal, SeededIds, VirtualClock, cases, first_seed};
 use archon_types::{
-    Agent, BoxFuture, Context, ExecutionLimits, FailureKind, FormCheck, FormProblem, LimitReached, Message,
-    ModelEvent, MoreLimits, Outcome, OutcomeStatus, PlanRecord, PlanSettings, ProviderError, RecordBody,
-    Request, ResponseFormat, RunRefused, ToolResult, Usage,
+    Agent, BoxFuture, Context, ExecutionLimits, FailureKind, LimitReached, Message, ModelEvent, MoreLimits,
+    Outcome, OutcomeStatus, OutputCheck, PlanRecord, PlanSettings, ProviderError, RecordBody, Request,
+    ResponseFormat, RunRefused, SchemaProblem, ToolResult, Usage,
 };
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn world(
     let worker = Arc::new(Says(result));
     let agent = PlanningAgent::new(ScriptedPlanner::new(plan), worker, Arc::new(journal.clone()), options)
         .with_conclusion(Arc::new(LlmConclusion::new(Arc::new(model.clone()), "m")))
-        .with_form(form(), FormCheck::new(retries));
+        .with_output_schema(form(), OutputCheck::new(retries));
     let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
     let context = Context::new("run_1".into(), "s".into(), clock, ids);
     World { journal, model, context, agent }
@@ -89,7 +89,7 @@ impl World {
         let machine = fold(&log).unwrap();
         assert!(machine.ended().is_some());
         let found = log.iter().filter_map(|record| match &record.body {
-            RecordBody::FormChecked { problems } => Some(archon_types::misfit_line(problems)),
+            RecordBody::OutputChecked { problems } => Some(archon_types::problems_line(problems)),
             _ => None,
         });
         found.collect()
@@ -109,7 +109,7 @@ async fn plan_valid_structured_output_is_the_answer_and_cites_all_results() {
     assert!(!requests[0].messages.iter().next().unwrap().text().contains("square brackets"));
     let cited = world.journal.log("run_1").iter().find_map(|record| match &record.body {
         RecordBody::Plan(plan) => match &**plan {
-            PlanRecord::Concluded { citations, .. } => Some(citations.len()),
+            PlanRecord::AnswerFinished { citations, .. } => Some(citations.len()),
             _ => None,
         },
         _ => None,
@@ -132,7 +132,7 @@ async fn invalid_structured_output_is_sent_back_with_its_problems() {
     assert_eq!(
         told.text(),
         format!(
-            "Your answer is not of the form that it must have:\n- {PROBLEM}\nAnswer again: the whole JSON, and \
+            "Your answer does not match the JSON schema that it must have:\n- {PROBLEM}\nAnswer again: the whole JSON, and \
              nothing else."
         )
     );
@@ -143,7 +143,10 @@ async fn invalid_structured_output_is_sent_back_with_its_problems() {
 async fn structured_output_that_never_fits_fails_and_a_resume_retries_as_often() {
     let world = world((2, "It is Paris."), 1, texts(&[BAD, BAD, BAD, GOOD]));
     let outcome = world.start().await;
-    assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(BAD)));
+    assert_eq!(
+        (outcome.failure_kind(), outcome.last_text()),
+        (Some(FailureKind::StructuredOutput), Some(BAD))
+    );
     assert_eq!(outcome.error.unwrap(), format!("the answer does not fit its schema (try 2 of 2): {PROBLEM}"));
     assert_eq!(world.model.requests().len(), 2);
     let outcome = world.agent.resume(&world.context).await.unwrap();
@@ -171,7 +174,7 @@ async fn plan_results_as_answer_must_match_the_schema_or_the_model_is_asked() {
         assert_eq!((world.start().await.answer(), world.model.requests().len()), (Some(GOOD), asked));
     }
     let world = world((1, "It is Paris."), 0, texts(&[GOOD])).concluding(LastResults);
-    assert_eq!(world.start().await.failure_kind(), Some(FailureKind::Form));
+    assert_eq!(world.start().await.failure_kind(), Some(FailureKind::StructuredOutput));
 }
 
 #[tokio::test]
@@ -192,7 +195,7 @@ async fn plan_without_a_model_answer_uses_results_that_match_the_schema() {
     );
     let last = last
         .with_conclusion(Arc::new(LlmConclusion::new(Arc::new(world.model.clone()), "m")))
-        .with_form(form(), FormCheck::new(0));
+        .with_output_schema(form(), OutputCheck::new(0));
     let outcome = last.start("Which city?", &world.context).await.unwrap();
     assert_eq!(outcome.answer(), Some(GOOD), "the last step's result");
 }
@@ -205,7 +208,7 @@ async fn run_whose_answer_was_not_put_together_is_resumed_without_doing_its_step
     };
     let world = world((2, "It is Paris."), 2, answers);
     assert_eq!(world.start().await.failure_kind(), Some(FailureKind::Auth));
-    let steps = || world.journal.log("run_1").iter().filter(|r| r.body.name() == "tool_started").count();
+    let steps = || world.journal.log("run_1").iter().filter(|r| r.body.name() == "tool_call_started").count();
     let before = steps();
     let outcome = world.agent.resume(&world.context).await.unwrap();
     assert_eq!((outcome.answer(), steps()), (Some(GOOD), before));
@@ -215,9 +218,9 @@ async fn run_whose_answer_was_not_put_together_is_resumed_without_doing_its_step
 async fn invalid_schema_starts_no_run() {
     let world = world((1, GOOD), 2, texts(&[GOOD]));
     let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };
-    let agent = world.agent.clone().with_form(odd, FormCheck::new(0));
+    let agent = world.agent.clone().with_output_schema(odd, OutputCheck::new(0));
     let error = agent.start("Which city?", &world.context).await.unwrap_err();
-    assert!(matches!(error, PlanRunError::Form { .. }), "{error:?}");
+    assert!(matches!(error, PlanRunError::InvalidSchema { .. }), "{error:?}");
     assert!(world.journal.log("run_1").is_empty());
 }
 
@@ -262,11 +265,11 @@ async fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_an
         world.journal.live();
         let log = world.journal.log("run_1");
         let has = |is: fn(&RecordBody) -> bool| log.iter().any(|record| is(&record.body));
-        if first.is_ok() || !has(|b| matches!(b, RecordBody::Prompted { .. })) {
+        if first.is_ok() || !has(|b| matches!(b, RecordBody::MessageAdded { .. })) {
             continue;
         }
         deaths += 1;
-        between += u32::from(matches!(&log.last().unwrap().body, RecordBody::FormChecked { .. }));
+        between += u32::from(matches!(&log.last().unwrap().body, RecordBody::OutputChecked { .. }));
         if !has(|b| matches!(b, RecordBody::RunFinished(_))) {
             let outcome = world.agent.resume(&world.context).await.unwrap();
             assert_eq!(outcome.answer(), Some(GOOD), "append {appends}, written: {is_written}");
@@ -287,7 +290,7 @@ fn plan_random_checks_and_resumes_keep_the_retry_limit_and_replay_equal() {
         let mut started = started();
         let config = &mut started.config;
         Arc::make_mut(&mut config.options).response_format = Some(form());
-        config.form_check = Some(FormCheck::new(retries));
+        config.output_check = Some(OutputCheck::new(retries));
         let mut fed = Fed::of(&started, PlanSettings::default()).follow(vec![step("a", &[])]);
         let (_, call) = fed.begin_all().pop().unwrap();
         fed.finish(call, ToolResult::success("Paris"));
@@ -302,8 +305,8 @@ fn plan_random_checks_and_resumes_keep_the_retry_limit_and_replay_equal() {
             assert_eq!(folded.next(), fed.machine.next(), "seed {seed}");
             match fed.machine.next() {
                 Next::Do(PlanTask::Conclude { command }) => {
-                    assert_eq!(fed.machine.misfit().is_some(), checks > 0, "seed {seed}");
-                    fed.plan(PlanRecord::Concluding { command });
+                    assert_eq!(fed.machine.last_problems().is_some(), checks > 0, "seed {seed}");
+                    fed.plan(PlanRecord::AnswerStarted { command });
                     if chance.percent(30) {
                         // It is lost on its way.
                         fed.feed(RecordBody::Resumed);
@@ -311,23 +314,23 @@ fn plan_random_checks_and_resumes_keep_the_retry_limit_and_replay_equal() {
                     }
                     let (answer, citations) = (format!("{checks}"), vec![]);
                     let spent = Default::default();
-                    fed.plan(PlanRecord::Concluded { command, answer, citations, spent });
+                    fed.plan(PlanRecord::AnswerFinished { command, answer, citations, spent });
                 }
-                Next::Do(PlanTask::CheckForm { answer }) => {
+                Next::Do(PlanTask::CheckOutput { answer }) => {
                     assert_eq!(answer, format!("{checks}"), "seed {seed}");
                     checks += 1;
                     let problems = match chance.percent(40) {
                         true => vec![],
-                        false => vec![FormProblem::new("", "no")],
+                        false => vec![SchemaProblem::new("", "no")],
                     };
-                    fed.feed(RecordBody::FormChecked { problems });
+                    fed.feed(RecordBody::OutputChecked { problems });
                 }
                 Next::Append(RecordBody::RunFinished(outcome)) => break *outcome,
                 other => panic!("seed {seed}: {other:?}"),
             }
         };
         assert!(checks <= retries + 1, "seed {seed}: {checks} answers");
-        if outcome.failure_kind() == Some(FailureKind::Form) {
+        if outcome.failure_kind() == Some(FailureKind::StructuredOutput) {
             assert_eq!(checks, retries + 1, "seed {seed}");
         }
     }

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct FormCheck {
+pub struct OutputCheck {
     /// The number of answers that are sent back. Default 2.
     pub retries: u32,
 }
 
-impl FormCheck {
+impl OutputCheck {
     /// Creates a check with this number of retries.
     pub fn new(retries: u32) -> Self {
         Self { retries }
     }
 }
 
-impl Default for FormCheck {
+impl Default for OutputCheck {
     fn default() -> Self {
         Self::new(2)
     }
@@ -32,7 +32,7 @@ impl Default for FormCheck {
 /// A problem of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FormProblem {
+pub struct SchemaProblem {
     /// The place, as a JSON pointer (`/days/0`); empty for the whole answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
@@ -40,14 +40,14 @@ pub struct FormProblem {
     pub problem: String,
 }
 
-impl FormProblem {
+impl SchemaProblem {
     /// Creates a problem.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
 }
 
-impl fmt::Display for FormProblem {
+impl fmt::Display for SchemaProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
             "" => f.write_str(&self.problem),
@@ -57,18 +57,21 @@ impl fmt::Display for FormProblem {
 }
 
 /// Returns the problems of an answer, in a line.
-pub fn misfit_line(problems: &[FormProblem]) -> String {
+pub fn problems_line(problems: &[SchemaProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the message for a model whose answer does not match; `how` says how it should answer again.
-pub fn misfit_note(problems: &[FormProblem], how: &str) -> String {
+pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
-    format!("Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.", lines.join("\n"))
+    format!(
+        "Your answer does not match the JSON schema that it must have:\n{}\nAnswer again: {how}.",
+        lines.join("\n")
+    )
 }
 
 /// Returns the error of a run whose last answer does not match, after `tries` tries.
-pub fn misfit_failure(problems: &[FormProblem], tries: u32) -> String {
-    let line = misfit_line(problems);
+pub fn schema_failure(problems: &[SchemaProblem], tries: u32) -> String {
+    let line = problems_line(problems);
     format!("the answer does not fit its schema (try {tries} of {tries}): {line}")
 }

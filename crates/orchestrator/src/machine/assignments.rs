@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use archon_types::{Answer, ApprovalRequest, CallId, CommandId, Json, RecordBody, TeamRecord, Timestamp};
 
-use super::{Hand, HandState, Job, Purpose, TeamMachine};
+use super::{Assignment, AssignmentState, Job, Purpose, TeamMachine};
 
 impl TeamMachine {
     /// Returns the time at which a delegation counts as silent; `None` if heartbeats are off.
-    fn silent_at(&self, hand: &Hand) -> Option<Timestamp> {
-        let most = self.settings.beat_ms.saturating_mul(u64::from(self.settings.missed_beats.max(1)));
-        (self.settings.beat_ms > 0).then(|| hand.heard + Duration::from_millis(most))
+    fn silent_at(&self, hand: &Assignment) -> Option<Timestamp> {
+        let most =
+            self.settings.heartbeat_ms.saturating_mul(u64::from(self.settings.missed_heartbeats.max(1)));
+        (self.settings.heartbeat_ms > 0).then(|| hand.heard + Duration::from_millis(most))
     }
 
-    fn due_at(&self, hand: &Hand) -> Timestamp {
-        hand.since + Duration::from_millis(self.settings.task_ms)
+    fn due_at(&self, hand: &Assignment) -> Timestamp {
+        hand.since + Duration::from_millis(self.settings.task_timeout_ms)
     }
 
     pub(crate) fn is_silent(&self, call: CallId) -> bool {
@@ -24,12 +25,13 @@ impl TeamMachine {
     /// Returns whether a delegation at work would be silent now if its last sign of life were at
     /// `heard`.
     pub(crate) fn is_silent_since(&self, call: CallId, heard: Timestamp) -> bool {
-        let most = self.settings.beat_ms.saturating_mul(u64::from(self.settings.missed_beats.max(1)));
+        let most =
+            self.settings.heartbeat_ms.saturating_mul(u64::from(self.settings.missed_heartbeats.max(1)));
         self.is_silent(call) && heard + Duration::from_millis(most) <= self.now
     }
 
     /// Returns the time at which a delegation at work becomes silent or late.
-    pub(super) fn look_at(&self, hand: &Hand) -> Timestamp {
+    pub(super) fn look_at(&self, hand: &Assignment) -> Timestamp {
         self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand)))
     }
 
@@ -47,18 +49,18 @@ impl TeamMachine {
         (0..).zip(&job.hands).find_map(|(index, hand)| {
             let call = CallId::new(job.command, index);
             let reason = self.reason_to_take(job, hand)?;
-            Some(TeamRecord::TakenBack { call, member: hand.member.clone(), reason })
+            Some(TeamRecord::DelegationRevoked { call, member: hand.member.clone(), reason })
         })
     }
 
-    fn reason_to_take(&self, job: &Job, hand: &Hand) -> Option<String> {
+    fn reason_to_take(&self, job: &Job, hand: &Assignment) -> Option<String> {
         if hand.is_open() && job.is_over() {
             return Some("somebody else was first".to_owned());
         }
         if hand.is_open() && self.is_orphan(job) {
             return Some("whoever asked for it does not need it any more".to_owned());
         }
-        if hand.state != HandState::Running {
+        if hand.state != AssignmentState::Running {
             return None;
         }
         let seconds = |since: Timestamp| self.now.since(since).as_secs_f64();
@@ -71,7 +73,7 @@ impl TeamMachine {
     /// Returns whether the delegation that made a request is not open any more.
     pub(super) fn is_orphan(&self, job: &Job) -> bool {
         match job.purpose {
-            Purpose::Request { by, .. } => !self.hand(by).is_some_and(Hand::is_open),
+            Purpose::Request { by, .. } => !self.hand(by).is_some_and(Assignment::is_open),
             _ => false,
         }
     }
@@ -82,14 +84,15 @@ impl TeamMachine {
 
     /// Returns the calls that wait for a person: delegations, and questions of the team itself.
     pub(super) fn waiting(&self) -> Vec<CallId> {
-        let members = self.hands().filter(|(_, hand)| hand.state == HandState::Asked).map(|(call, _)| call);
+        let members =
+            self.hands().filter(|(_, hand)| hand.state == AssignmentState::Asked).map(|(call, _)| call);
         members.chain(self.questions().filter(|job| job.asked).map(|job| job.call(0))).collect()
     }
 
     /// Returns whether all delegations of a job wait, and none can go on before a person answers.
     pub(crate) fn waits_for_person(&self, command: CommandId) -> bool {
         let Some(job) = self.job(command).filter(|job| !job.is_over()) else { return false };
-        job.under_way() > 0 && job.count(&[HandState::Chosen, HandState::Running]) == 0
+        job.under_way() > 0 && job.count(&[AssignmentState::Chosen, AssignmentState::Running]) == 0
     }
 
     /// Returns whether nothing can go on before a person answers, if `blocked` of those at work
@@ -105,7 +108,7 @@ impl TeamMachine {
     pub(crate) fn can_go_on(&self) -> Vec<CallId> {
         let index = self.index();
         let is_over = |command: &CommandId| self.job(*command).is_none_or(Job::is_over);
-        let has_all = |hand: &Hand| !hand.waits_for.is_empty() && hand.waits_for.iter().all(is_over);
+        let has_all = |hand: &Assignment| !hand.waits_for.is_empty() && hand.waits_for.iter().all(is_over);
         let may = |call: &&CallId| index.asked == 0 || self.hand(**call).is_some_and(has_all);
         index.waiting.iter().filter(may).copied().collect()
     }
@@ -147,7 +150,7 @@ impl TeamMachine {
     /// Returns the answer record of a question that expired.
     pub(super) fn unanswered(&self) -> Option<RecordBody> {
         let call = self.questions().map(|job| job.call(0)).find(|call| self.is_expired(*call, self.now))?;
-        Some(RecordBody::ToolAnswered { call, answer: Answer::Expired })
+        Some(RecordBody::ApprovalAnswered { call, answer: Answer::Expired })
     }
 
     fn request_id(&self, call: CallId) -> String {
@@ -164,8 +167,8 @@ impl TeamMachine {
             _ => return None,
         };
         let mut request = ApprovalRequest::new(self.request_id(call), summary, details);
-        request.timeout_ms = Some(self.settings.answer_within_ms);
-        request.expires_at = Some(self.now + Duration::from_millis(self.settings.answer_within_ms));
-        Some(RecordBody::ToolAsked { call, request: Box::new(request) })
+        request.timeout_ms = Some(self.settings.question_timeout_ms);
+        request.expires_at = Some(self.now + Duration::from_millis(self.settings.question_timeout_ms));
+        Some(RecordBody::ApprovalRequested { call, request: Box::new(request) })
     }
 }

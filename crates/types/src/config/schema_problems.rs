@@ -2,44 +2,44 @@
 
 use crate::{Json, models::ResponseFormat};
 
-use super::form::FormProblem;
+use super::structured_output::SchemaProblem;
 
 impl ResponseFormat {
-    /// Returns the first problems of an answer; empty if it is valid. Without the feature `forms` every
+    /// Returns the first problems of an answer; empty if it is valid. Without the feature `structured-output` every
     /// answer has a problem that says so.
-    pub fn problems(&self, answer: &str) -> Vec<FormProblem> {
+    pub fn problems(&self, answer: &str) -> Vec<SchemaProblem> {
         problems(self, answer)
     }
 
     /// Returns the problem of the schema itself, if it cannot be used.
     pub fn schema_problem(&self) -> Option<String> {
-        schema::misfits(&self.schema, &Json::Null).err()
+        schema::schema_problems(&self.schema, &Json::Null).err()
     }
 }
 
 /// Returns the first problems of an answer.
-fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
+fn problems(form: &ResponseFormat, answer: &str) -> Vec<SchemaProblem> {
     let value: Json = match serde_json::from_str(answer) {
         Ok(value) => value,
         Err(_) if answer.trim().is_empty() => return whole("it is empty"),
         Err(error) => return whole(&format!("it is not JSON: {error}")),
     };
-    schema::misfits(&form.schema, &value).unwrap_or_else(|problem| {
+    schema::schema_problems(&form.schema, &value).unwrap_or_else(|problem| {
         whole(&format!("the value cannot be checked against its schema: {problem}"))
     })
 }
 
-#[cfg(feature = "forms")]
+#[cfg(feature = "structured-output")]
 mod schema {
     use super::{MOST, clip};
-    use crate::{Json, config::FormProblem};
+    use crate::{Json, config::SchemaProblem};
 
     /// Returns the first problems of a value, or the error of the schema.
-    pub(super) fn misfits(schema: &Json, value: &Json) -> Result<Vec<FormProblem>, String> {
+    pub(super) fn schema_problems(schema: &Json, value: &Json) -> Result<Vec<SchemaProblem>, String> {
         let options = jsonschema::options().should_validate_formats(false);
         let validator = options.build(schema).map_err(|e| clip(&e.to_string()))?;
         let problem = |error: jsonschema::ValidationError<'_>| {
-            FormProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
+            SchemaProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
         };
         // Sorted, because the order of a schema's keywords depends on how the program was built.
         let mut problems: Vec<_> = validator.iter_errors(value).take(MOST * 10).map(problem).collect();
@@ -49,18 +49,19 @@ mod schema {
     }
 }
 
-#[cfg(not(feature = "forms"))]
+#[cfg(not(feature = "structured-output"))]
 mod schema {
-    use crate::{Json, config::FormProblem};
+    use crate::{Json, config::SchemaProblem};
 
     /// Fails, because this build has no schema validation.
-    pub(super) fn misfits(_: &Json, _: &Json) -> Result<Vec<FormProblem>, String> {
-        Err("this build knows no schemas: turn on the feature `forms` of archon-agents-types".to_owned())
+    pub(super) fn schema_problems(_: &Json, _: &Json) -> Result<Vec<SchemaProblem>, String> {
+        Err("this build knows no schemas: turn on the feature `structured-output` of archon-agents-types"
+            .to_owned())
     }
 }
 
-fn whole(problem: &str) -> Vec<FormProblem> {
-    vec![FormProblem::new("", clip(problem))]
+fn whole(problem: &str) -> Vec<SchemaProblem> {
+    vec![SchemaProblem::new("", clip(problem))]
 }
 
 fn clip(text: &str) -> String {
@@ -71,13 +72,13 @@ fn clip(text: &str) -> String {
 }
 
 /// The most problems that are reported.
-#[cfg(feature = "forms")]
+#[cfg(feature = "structured-output")]
 const MOST: usize = 10;
 
 /// The most characters of a problem.
 const LONGEST: usize = 300;
 
-#[cfg(all(test, feature = "forms"))]
+#[cfg(all(test, feature = "structured-output"))]
 mod tests {
     use serde_json::json;
 

@@ -2,28 +2,28 @@
 
 use std::path::PathBuf;
 
-use archon::{AnswerForm, Archon, types::Json};
+use archon::{Archon, OutputSchema, types::Json};
 
 use crate::failure::Failure;
 
-/// The flag for the form of the answer.
+/// The flag for the schema of the answer.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct FormFlags {
+pub(crate) struct OutputFlags {
     /// Answer with JSON of the schema in this file; an answer that does not fit is sent back
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 }
 
-impl FormFlags {
+impl OutputFlags {
     /// Returns the agent with structured output, if the flag is set.
     pub(crate) fn apply(&self, archon: Archon) -> Result<Archon, Failure> {
-        Ok(match self.form()? {
+        Ok(match self.output_format()? {
             Some(form) => archon.answering(form),
             None => archon,
         })
     }
 
-    fn form(&self) -> Result<Option<AnswerForm>, Failure> {
+    fn output_format(&self) -> Result<Option<OutputSchema>, Failure> {
         let Some(path) = &self.schema else { return Ok(None) };
         let wrong = |what: String| {
             let advice = "a schema looks like {\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}}}";
@@ -36,7 +36,7 @@ impl FormFlags {
         if !schema.is_object() {
             return Err(wrong(format!("{} is no JSON object", path.display())));
         }
-        Ok(Some(AnswerForm::new(name(path), schema)))
+        Ok(Some(OutputSchema::new(name(path), schema)))
     }
 }
 
