@@ -62,11 +62,7 @@ impl Approvals {
     }
 }
 
-impl std::fmt::Debug for Approvals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Approvals").finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Approvals);
 
 impl Archon {
     pub(crate) fn pending(&self) -> Approvals {

@@ -317,11 +317,7 @@ impl Agent for Archon {
     }
 }
 
-impl std::fmt::Debug for Archon {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Archon").field("agent", &self.agent).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Archon: agent);
 
 /// The default tenant.
 pub(crate) fn local() -> TenantId {

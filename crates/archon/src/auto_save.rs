@@ -67,11 +67,7 @@ impl AutoSave {
     }
 }
 
-impl std::fmt::Debug for AutoSave {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AutoSave").field("pause", &self.pause).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(AutoSave: pause);
 
 /// Saves the session of one run.
 pub(crate) struct Saving {

@@ -1,6 +1,6 @@
 //! A limit of the process's memory: new tasks are refused above it.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 /// Measures the bytes of memory that the process uses; `None` if that is unknown.
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
@@ -26,11 +26,7 @@ impl ProcessMemoryLimit {
     }
 }
 
-impl fmt::Debug for ProcessMemoryLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryLimit").field("max", &self.max).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ProcessMemoryLimit: max);
 
 /// Returns the memory of this process: `VmRSS` of `/proc/self/status`, which counts units of 1,024 bytes; see
 /// proc_pid_status(5).

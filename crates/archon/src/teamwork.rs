@@ -215,8 +215,4 @@ impl Teamwork {
     }
 }
 
-impl std::fmt::Debug for Teamwork {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Teamwork").field("archon", &self.archon).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Teamwork: archon);

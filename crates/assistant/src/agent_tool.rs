@@ -215,11 +215,7 @@ fn result(outcome: &Outcome, name: &str) -> ToolResult {
     result.with_metadata("agent", name).with_metadata(metadata::TOKEN_USAGE, outcome.spending().tokens)
 }
 
-impl std::fmt::Debug for AgentTool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentTool").field("spec", &self.parts.spec).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(AgentTool: spec = parts.spec);
 
 /// Returns the agents that are not hidden from models.
 pub fn exposed(agents: &[AgentTool]) -> Vec<AgentTool> {

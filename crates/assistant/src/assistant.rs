@@ -498,8 +498,4 @@ fn prompt(waiting: &[PendingApproval]) -> String {
     }
 }
 
-impl std::fmt::Debug for Assistant {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Assistant").field("persona", &self.persona).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Assistant: persona);

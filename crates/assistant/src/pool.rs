@@ -402,8 +402,4 @@ fn suspension(records: &[Arc<Record>]) -> Option<Vec<CallId>> {
     }
 }
 
-impl std::fmt::Debug for AgentPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentPool").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(AgentPool: options);

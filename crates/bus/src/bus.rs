@@ -281,8 +281,4 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-impl std::fmt::Debug for InMemoryBus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("InMemoryBus").finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(InMemoryBus);

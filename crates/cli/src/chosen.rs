@@ -1,6 +1,6 @@
 //! A model that was chosen, and the names of models that run in this process.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon::types::Provider;
 
@@ -8,7 +8,7 @@ use archon::types::Provider;
 pub(crate) const PREFIX: &str = "local:";
 
 /// A model that is ready for calls.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     /// Its provider. The provider's id and the model's name, joined by a colon, choose the same again.
     pub(crate) provider: Arc<dyn Provider>,
@@ -18,14 +18,4 @@ pub(crate) struct Chosen {
     pub(crate) model: String,
     /// The reason for the choice, for people.
     pub(crate) why: String,
-}
-
-impl fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chosen")
-            .field("provider", &self.provider.id())
-            .field("model", &self.model)
-            .field("why", &self.why)
-            .finish()
-    }
 }

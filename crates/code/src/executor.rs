@@ -1,6 +1,6 @@
 //! The tool `code_executor`: runs a program that a model wrote.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use archon_types::{
     BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
@@ -134,11 +134,7 @@ impl Tool for CodeExecutor {
     }
 }
 
-impl fmt::Debug for CodeExecutor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CodeExecutor").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(CodeExecutor: spec);
 
 fn parameters(options: &CodeOptions) -> Json {
     let names: Vec<_> = Language::ALL.iter().map(|language| language.name()).collect();

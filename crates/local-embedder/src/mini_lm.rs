@@ -43,11 +43,7 @@ struct Model {
     hidden: usize,
 }
 
-impl std::fmt::Debug for MiniLm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MiniLm").finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(MiniLm);
 
 impl MiniLm {
     /// Loads the model from the folder that `archon model pull` put it into: `all-minilm-l6-v2.safetensors`

@@ -168,8 +168,4 @@ impl Server {
 /// The longest wait for the runs of cancelled calls.
 const SETTLE: Duration = Duration::from_secs(5);
 
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("agents", &self.agents).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Server: agents);

@@ -113,11 +113,7 @@ impl Login {
     }
 }
 
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("server", &self.server).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Login: server);
 
 async fn begun(
     name: &str,

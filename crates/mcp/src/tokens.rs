@@ -1,6 +1,6 @@
 //! The tokens of people's logins, kept in a credential store: for each server and each authorization server.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{CredentialError, CredentialStore, TenantId};
 
@@ -42,11 +42,7 @@ impl TokenStore {
     }
 }
 
-impl fmt::Debug for TokenStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenStore").field("tenant", &self.tenant).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(TokenStore: tenant);
 
 #[cfg(feature = "sign-in")]
 pub(crate) use account::{Account, Kept};

@@ -129,11 +129,7 @@ impl Tool for McpTool {
     }
 }
 
-impl std::fmt::Debug for McpTool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("McpTool").field("name", &self.spec.name).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(McpTool: name = spec.name);
 
 /// Describes a tool for models and guards. The version is a part of the hash, so that a consent to one
 /// definition is none to another.

@@ -441,8 +441,4 @@ impl Agent for PlanningAgent {
     }
 }
 
-impl std::fmt::Debug for PlanningAgent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PlanningAgent").field("options", &self.parts.options).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(PlanningAgent: options = parts.options);

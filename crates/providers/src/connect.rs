@@ -1,7 +1,7 @@
 //! Connection options that all protocols share: the provider's id, the key, additional headers, HTTP
 //! options, the clock. The options of every protocol have them as `connect`.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{Clock, Secret};
 
@@ -99,16 +99,7 @@ impl ConnectOptions {
     }
 }
 
-impl fmt::Debug for ConnectOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectOptions")
-            .field("id", &self.id)
-            .field("api_key", &self.api_key)
-            .field("headers", &self.headers)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ConnectOptions: id, api_key, headers, http);
 
 /// The form in which a protocol sends its key.
 #[derive(Clone, Copy)]
@@ -129,14 +120,7 @@ pub(crate) struct Service {
     pub(crate) transport: Arc<Transport>,
 }
 
-impl fmt::Debug for Service {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service")
-            .field("id", &self.id)
-            .field("transport", &self.transport)
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Service: id, transport);
 
 /// Adds setters for the connection to options with a field `connect` of [`ConnectOptions`].
 #[allow(unused_macros, reason = "the parts that protocols share, alone, have none")]

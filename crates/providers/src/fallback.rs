@@ -1,6 +1,6 @@
 //! Falls back to another model when one cannot answer, for callers without a loop.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{
     ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor,
@@ -15,7 +15,7 @@ use crate::attempts::{Attempts, at_once};
 /// unless the failure would be the same there: a cancelled call, a content filter, a conversation that is
 /// too long. The message names the provider that answered. Once a model has begun to answer, its failure
 /// goes to the caller.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct FallbackProvider {
     first: Arc<dyn Provider>,
     others: Arc<[(Arc<dyn Provider>, String)]>,
@@ -80,14 +80,4 @@ fn may_help(error: &ProviderError) -> bool {
             | ProviderError::ContextOverflow(_)
             | ProviderError::Api { kind: ApiErrorKind::ContentFiltered, .. }
     )
-}
-
-impl fmt::Debug for FallbackProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = self.others.iter().map(|(provider, model)| format!("{}:{model}", provider.id()));
-        f.debug_struct("FallbackProvider")
-            .field("first", &self.first.id())
-            .field("others", &others.collect::<Vec<_>>())
-            .finish()
-    }
 }

@@ -1,6 +1,6 @@
 //! Delays calls to keep a service's rate limit: a token bucket with a queue.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use archon_types::{
     BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, TokenBucket,
@@ -47,14 +47,10 @@ impl RateLimiter {
     }
 }
 
-impl fmt::Debug for RateLimiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimiter").field("tokens", &self.0.tokens).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RateLimiter: tokens = 0.tokens);
 
 /// A provider whose calls wait for a [`RateLimiter`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RateLimitProvider {
     inner: Arc<dyn Provider>,
     limiter: RateLimiter,
@@ -82,14 +78,5 @@ impl Provider for RateLimitProvider {
             inner.stream(asked, token)
         });
         Box::pin(Attempts::new(first, self.id(), &request, cancel, Err))
-    }
-}
-
-impl fmt::Debug for RateLimitProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimitProvider")
-            .field("inner", &self.inner.id())
-            .field("limiter", &self.limiter)
-            .finish()
     }
 }

@@ -1,7 +1,7 @@
 //! Records every call of a model in a [cassette](crate::ReplayProvider), without secrets.
 
 use std::{
-    fmt, fs,
+    fs,
     io::Write as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -100,11 +100,4 @@ impl Provider for RecordingProvider {
     }
 }
 
-impl fmt::Debug for RecordingProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingProvider")
-            .field("inner", &self.inner.id())
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RecordingProvider: inner, path);

@@ -5,7 +5,7 @@
 //! `openai-compatible@http://host/v1:model` of any service with chat completions. Any other name is that of
 //! a protocol: `anthropic:claude-sonnet-4-5`.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{Provider, likeness};
 
@@ -31,19 +31,13 @@ pub struct ModelRef {
 }
 
 /// A provider and the name of its model.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Resolved {
     /// The provider.
     pub provider: Arc<dyn Provider>,
     /// The model's name at the provider.
     pub model: String,
-}
-
-impl fmt::Debug for Resolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolved").field("provider", &self.provider.id()).field("model", &self.model).finish()
-    }
 }
 
 impl std::str::FromStr for ModelRef {

@@ -1,6 +1,6 @@
 //! Retries after a failure that may pass, for callers without a loop.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{
     BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
@@ -101,11 +101,4 @@ impl Provider for RetryProvider {
     }
 }
 
-impl fmt::Debug for RetryProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryProvider")
-            .field("inner", &self.inner.id())
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RetryProvider: inner, config);

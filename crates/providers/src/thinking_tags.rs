@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -23,7 +22,7 @@ use crate::{
 /// [`OpenAiCompatible`](crate::OpenAiCompatible) does this itself if the service's [`Compat`](crate::Compat)
 /// says so; this wrapper does it for other providers. Thinking that the provider reports itself wins:
 /// thinking between tags is then dropped.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ThinkingTagsProvider {
     inner: Arc<dyn Provider>,
 }
@@ -51,12 +50,6 @@ impl Provider for ThinkingTagsProvider {
             is_open: true,
             out: VecDeque::new(),
         })
-    }
-}
-
-impl fmt::Debug for ThinkingTagsProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThinkingTagsProvider").field("inner", &self.inner.id()).finish()
     }
 }
 

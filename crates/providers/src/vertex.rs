@@ -2,7 +2,7 @@
 //!
 //! Source: <https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference>.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
 
@@ -125,11 +125,7 @@ impl Provider for Vertex {
     }
 }
 
-impl fmt::Debug for Vertex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vertex").field("contents", &self.contents).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Vertex: contents);
 
 #[cfg(test)]
 #[path = "vertex_tests.rs"]

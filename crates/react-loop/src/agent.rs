@@ -390,8 +390,4 @@ impl Agent for ReactAgent {
     }
 }
 
-impl std::fmt::Debug for ReactAgent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReactAgent").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ReactAgent: options);

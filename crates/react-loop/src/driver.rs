@@ -91,8 +91,4 @@ impl Driver {
     }
 }
 
-impl std::fmt::Debug for Driver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("provider", &self.provider.id()).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Driver: provider);

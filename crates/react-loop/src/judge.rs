@@ -249,11 +249,7 @@ impl EvaluationStrategy for LlmJudge {
     }
 }
 
-impl std::fmt::Debug for LlmJudge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LlmJudge").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(LlmJudge: options);
 
 fn no_price(model: &str) -> EvaluationError {
     EvaluationError::Other(format!("the judge has a limit on money and nobody knows what `{model}` costs"))

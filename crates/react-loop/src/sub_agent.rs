@@ -135,11 +135,7 @@ fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     request
 }
 
-impl std::fmt::Debug for SubAgentTool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SubAgentTool").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(SubAgentTool: spec);
 
 /// Returns the schema of the tool's arguments. It does not require `task`, because the other form of
 /// arguments has none, and services refuse schemas with alternatives.

@@ -286,11 +286,7 @@ impl Bus for RedisBus {
     }
 }
 
-impl std::fmt::Debug for RedisBus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisBus").field("prefix", &self.0.prefix).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RedisBus: prefix = 0.prefix);
 
 fn message_of(body: &str) -> Option<BusMessage> {
     serde_json::from_str(body)

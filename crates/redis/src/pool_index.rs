@@ -100,11 +100,7 @@ impl PoolIndex for RedisPoolIndex {
     }
 }
 
-impl std::fmt::Debug for RedisPoolIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisPoolIndex").field("prefix", &self.prefix).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RedisPoolIndex: prefix);
 
 fn millis(at: Timestamp) -> String {
     at.as_millis().to_string()

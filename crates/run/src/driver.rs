@@ -89,8 +89,4 @@ impl<M, D> Drop for RunDriver<M, D> {
     }
 }
 
-impl<M, D> std::fmt::Debug for RunDriver<M, D> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunDriver").field("run", &self.context.run).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RunDriver<M, D>: run = context.run);

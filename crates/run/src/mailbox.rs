@@ -139,8 +139,4 @@ pub fn cancelled_alone(context: &Context) -> Context {
     own
 }
 
-impl std::fmt::Debug for Mailbox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mailbox").field("run", &self.run).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Mailbox: run);

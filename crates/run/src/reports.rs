@@ -121,17 +121,9 @@ impl Drop for Report {
     }
 }
 
-impl std::fmt::Debug for Reporter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reporter").finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Reporter);
 
-impl std::fmt::Debug for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Report").field("record", &self.record).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Report: record);
 
 /// Returns the process groups of calls that were running when the log ended. Their processes may still run.
 pub fn surviving_groups(records: &[Arc<Record>]) -> Vec<ProcessGroup> {

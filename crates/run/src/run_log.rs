@@ -159,8 +159,4 @@ impl RunWriter for Nowhere {
     }
 }
 
-impl std::fmt::Debug for RunLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunLog").field("next_seq", &self.next_seq).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(RunLog: next_seq);

@@ -7,7 +7,7 @@
 //! none.
 
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -67,11 +67,7 @@ impl InboxKey {
     }
 }
 
-impl fmt::Debug for InboxKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboxKey").field("file", &self.0.file).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(InboxKey: file = 0.file);
 
 /// Encodes a message for an inbox, with a seal if there is a key.
 pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> Result<String, JournalError> {

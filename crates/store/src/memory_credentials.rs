@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -71,8 +70,4 @@ impl CredentialStore for InMemoryCredentials {
     }
 }
 
-impl fmt::Debug for InMemoryCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InMemoryCredentials").finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(InMemoryCredentials);

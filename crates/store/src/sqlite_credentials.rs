@@ -328,8 +328,4 @@ fn damaged(key: &CredentialKey, problem: &str) -> CredentialError {
     }
 }
 
-impl fmt::Debug for SqliteCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteCredentials").field("path", &self.database.path).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(SqliteCredentials: path = database.path);

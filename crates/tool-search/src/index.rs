@@ -85,11 +85,7 @@ impl ToolIndex {
     }
 }
 
-impl std::fmt::Debug for ToolIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolIndex").field("tools", &self.tools).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ToolIndex: tools);
 
 /// Counts a term of the tool at `place`, the last one so far.
 fn count(postings: &mut HashMap<String, Vec<(usize, f32)>>, term: &str, place: usize, weight: f32) {

@@ -1,7 +1,5 @@
 //! The interface of a program's own guards, which run in addition to the engine's.
 
-use std::fmt;
-
 use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 
 /// A program's own guard: it checks each call before it runs, and each result before the model reads it.
@@ -80,8 +78,4 @@ where
     }
 }
 
-impl<F> fmt::Debug for FnGuard<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnGuard").finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(FnGuard<F>);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -600,14 +599,7 @@ impl Toolbox for ToolEngine {
     }
 }
 
-impl fmt::Debug for ToolEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolEngine")
-            .field("registry", &self.registry)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ToolEngine: registry, options);
 
 /// Returns the way of a call that needs approval in an engine without an approver: the loop asks if the run can
 /// ask a person, so that all questions of a turn are asked together. Otherwise the call is refused.

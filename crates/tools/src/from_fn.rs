@@ -1,7 +1,5 @@
 //! Tools made of closures, for schemas that are known only at run time, and for tests.
 
-use std::fmt;
-
 use archon_types::{BoxFuture, Context, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 
 use crate::action_summary::summary;
@@ -107,8 +105,4 @@ where
     }
 }
 
-impl<F> fmt::Debug for FnTool<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnTool").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(FnTool<F>: spec);

@@ -5,6 +5,7 @@
 #[cfg(feature = "almost-json")]
 pub mod almost_json;
 mod content_hash;
+mod debug_fields;
 mod encoded;
 mod hidden;
 mod ids;

@@ -203,8 +203,4 @@ impl AnswerReader for ModelReader {
     }
 }
 
-impl std::fmt::Debug for ModelReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ModelReader").field("model", &self.model).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ModelReader: model);

@@ -1,7 +1,7 @@
 //! A catalogue with a person's own lines over the built-in ones: newer models, other prices, a server's
 //! context window.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{Capabilities, Provider, likeness, provider_methods_of};
 
@@ -192,11 +192,7 @@ impl Provider for CatalogueProvider {
     }
 }
 
-impl fmt::Debug for CatalogueProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CatalogueProvider").field("inner", &self.inner.id()).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(CatalogueProvider: inner);
 
 #[cfg(test)]
 mod tests {

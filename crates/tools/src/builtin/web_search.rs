@@ -1,6 +1,6 @@
 //! The tool `web_search`: returns titles, addresses and excerpts of pages from a search service.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{
     BoxFuture, Json, Secret, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
@@ -121,11 +121,7 @@ impl Tool for WebSearch {
     }
 }
 
-impl fmt::Debug for WebSearch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSearch").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(WebSearch: spec);
 
 /// A search service with fixed pages, matched by the words of the query: for tests, or without a network.
 #[derive(Clone, Debug, Default)]
@@ -268,11 +264,7 @@ impl SearchBackend for BraveSearch {
     }
 }
 
-impl fmt::Debug for BraveSearch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BraveSearch").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(BraveSearch: endpoint);
 
 /// Removes the `<strong>` tags with which the service marks the found words.
 fn without_markup(text: &str) -> String {

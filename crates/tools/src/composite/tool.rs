@@ -1,7 +1,5 @@
 //! The tool that runs a composite.
 
-use std::fmt;
-
 use archon_types::{Json, Subject, ToolAnnotations, ToolSpec};
 use serde_json::json;
 
@@ -98,8 +96,4 @@ impl CompositeTool {
     }
 }
 
-impl fmt::Debug for CompositeTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompositeTool").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(CompositeTool: spec);

@@ -216,11 +216,7 @@ impl Known {
     }
 }
 
-impl std::fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redactor").finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(Redactor);
 
 /// The least number of bytes of a secret's beginning that is replaced before a cut.
 const SHORTEST_CUT: usize = 4;

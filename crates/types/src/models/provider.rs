@@ -47,6 +47,12 @@ pub trait Provider: Send + Sync {
     }
 }
 
+impl fmt::Debug for dyn Provider + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.id(), f)
+    }
+}
+
 /// The abilities of a model behind a [`Provider`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

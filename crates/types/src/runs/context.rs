@@ -115,16 +115,7 @@ impl Context {
     }
 }
 
-impl std::fmt::Debug for Context {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context")
-            .field("run", &self.run)
-            .field("session", &self.session)
-            .field("tenant", &self.tenant)
-            .field("depth", &self.depth)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(Context: run, session, tenant, depth);
 
 impl OpenRun {
     /// Returns the context for resuming a run: `given`, with the session and the tenant of the run, and a

@@ -70,13 +70,4 @@ impl Delegation {
     }
 }
 
-impl std::fmt::Debug for Delegation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Delegation")
-            .field("caller", &self.caller)
-            .field("call", &self.call)
-            .field("child", &self.child)
-            .field("lease", &self.lease)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(Delegation: caller, call, child, lease);

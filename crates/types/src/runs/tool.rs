@@ -170,11 +170,4 @@ impl ToolContext {
     }
 }
 
-impl std::fmt::Debug for ToolContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolContext")
-            .field("tool_call_id", &self.tool_call_id)
-            .field("tool_name", &self.tool_name)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(ToolContext: tool_call_id, tool_name);

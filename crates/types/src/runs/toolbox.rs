@@ -1,7 +1,7 @@
 //! The interface through which a loop uses tools: a call is prepared, perhaps approved by a person, and then
 //! executed.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, sync::Arc};
 
 use futures_core::future::BoxFuture;
 
@@ -91,12 +91,4 @@ impl ReadyCall {
     }
 }
 
-impl fmt::Debug for ReadyCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadyCall")
-            .field("id", &self.id)
-            .field("call", &self.call)
-            .field("effect", &self.effect)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(ReadyCall: id, call, effect);

@@ -207,11 +207,7 @@ impl Credentials {
     }
 }
 
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("tenant", &self.tenant).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(Credentials: tenant);
 
 fn not_connected(service: &str, account: &str) -> ToolError {
     let which = if account == PRIMARY { String::new() } else { format!(" named '{account}'") };
