@@ -29,7 +29,7 @@ impl Driver {
         let mut executor = ReactExecutor {
             driver: self,
             context: Arc::new(log.context().clone()),
-            turns: Turns::new(self.hooks.as_deref(), &machine),
+            turns: Turns::new(self.hooks.as_ref(), &machine),
             read_for: None,
             calls: Calls::default(),
             failed: BTreeMap::new(),

@@ -11,14 +11,14 @@ use crate::{CallStage, CallState, ReactMachine};
 
 /// Calls the hooks of turns in order, also when a turn fails or is cut off.
 pub(crate) struct Turns<'a> {
-    hooks: Option<&'a dyn DynHooks>,
+    hooks: Option<&'a Arc<dyn DynHooks>>,
     open: bool,
     /// The latest failure that was reported to the hooks.
     failure: Option<String>,
 }
 
 impl<'a> Turns<'a> {
-    pub(crate) fn new(hooks: Option<&'a dyn DynHooks>, machine: &ReactMachine) -> Self {
+    pub(crate) fn new(hooks: Option<&'a Arc<dyn DynHooks>>, machine: &ReactMachine) -> Self {
         Self { hooks, open: machine.is_in_turn(), failure: None }
     }
 

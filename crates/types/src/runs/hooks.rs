@@ -125,79 +125,41 @@ impl<H: Hooks> DynHooks for H {
     }
 }
 
-impl Hooks for dyn DynHooks + '_ {
+impl<H: DynHooks + ?Sized> Hooks for Arc<H> {
     async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
-        self.boxed_before_loop(messages, index).await
+        (**self).boxed_before_loop(messages, index).await
     }
 
     async fn after_loop(&self, outcome: &Outcome) {
-        self.boxed_after_loop(outcome).await;
+        (**self).boxed_after_loop(outcome).await;
     }
 
     async fn before_turn(&self, messages: &Transcript, turn: u32) -> bool {
-        self.boxed_before_turn(messages, turn).await
+        (**self).boxed_before_turn(messages, turn).await
     }
 
     async fn after_turn(&self, messages: &Transcript, usage: Usage) {
-        self.boxed_after_turn(messages, usage).await;
+        (**self).boxed_after_turn(messages, usage).await;
     }
 
     async fn on_error(&self, error: &str) {
-        self.boxed_on_error(error).await;
+        (**self).boxed_on_error(error).await;
     }
 
     async fn before_tool(&self, call: &ToolCall) -> bool {
-        self.boxed_before_tool(call).await
+        (**self).boxed_before_tool(call).await
     }
 
     async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
-        self.boxed_after_tool(call, result).await;
+        (**self).boxed_after_tool(call, result).await;
     }
 
     fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
-        self.boxed_before_update(call, partial)
+        (**self).boxed_before_update(call, partial)
     }
 
     fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
-        self.boxed_after_update(call, partial);
-    }
-}
-
-impl<H: Hooks + ?Sized> Hooks for Arc<H> {
-    async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
-        (**self).before_loop(messages, index).await
-    }
-
-    async fn after_loop(&self, outcome: &Outcome) {
-        (**self).after_loop(outcome).await;
-    }
-
-    async fn before_turn(&self, messages: &Transcript, turn: u32) -> bool {
-        (**self).before_turn(messages, turn).await
-    }
-
-    async fn after_turn(&self, messages: &Transcript, usage: Usage) {
-        (**self).after_turn(messages, usage).await;
-    }
-
-    async fn on_error(&self, error: &str) {
-        (**self).on_error(error).await;
-    }
-
-    async fn before_tool(&self, call: &ToolCall) -> bool {
-        (**self).before_tool(call).await
-    }
-
-    async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
-        (**self).after_tool(call, result).await;
-    }
-
-    fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
-        (**self).before_update(call, partial)
-    }
-
-    fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
-        (**self).after_update(call, partial);
+        (**self).boxed_after_update(call, partial);
     }
 }
 

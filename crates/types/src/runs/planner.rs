@@ -96,23 +96,13 @@ impl<P: Planner> DynPlanner for P {
     }
 }
 
-impl Planner for dyn DynPlanner + '_ {
+impl<P: DynPlanner + ?Sized> Planner for Arc<P> {
     async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        self.boxed_create_plan(goal, context).await
+        (**self).boxed_create_plan(goal, context).await
     }
 
     async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        self.boxed_replan(task, reason, context).await
-    }
-}
-
-impl<P: Planner + ?Sized> Planner for Arc<P> {
-    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        (**self).create_plan(goal, context).await
-    }
-
-    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        (**self).replan(task, reason, context).await
+        (**self).boxed_replan(task, reason, context).await
     }
 }
 

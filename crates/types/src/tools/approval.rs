@@ -359,23 +359,13 @@ impl<A: Approver> DynApprover for A {
     }
 }
 
-impl Approver for dyn DynApprover + '_ {
+impl<A: DynApprover + ?Sized> Approver for std::sync::Arc<A> {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        self.boxed_decide(request).await
+        (**self).boxed_decide(request).await
     }
 
     async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
-        self.boxed_decide_all(requests).await
-    }
-}
-
-impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
-    async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        (**self).decide(request).await
-    }
-
-    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
-        (**self).decide_all(requests).await
+        (**self).boxed_decide_all(requests).await
     }
 }
 
