@@ -49,11 +49,6 @@ impl McpTool {
         &self.server.name
     }
 
-    /// Returns the name of the tool on its server.
-    pub fn name_on_server(&self) -> &str {
-        &self.tool
-    }
-
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let source = format!("mcp://{}/{}", self.server.name, plain(&self.tool, DESCRIPTION));
         let may_change = self.spec.annotations.effect != Effect::ReadOnly;

@@ -108,7 +108,7 @@ pub use opening::Opening;
 pub use parallel::{ParallelLoop, ParallelOutcome, stands_at};
 pub use post::post;
 pub use replay::{Replay, replay, replay_with};
-pub use resume::{Undo, fold, fold_undone, fold_with};
+pub use resume::{fold, fold_with};
 pub use sub_agent::SubAgentTool;
 pub use text_mode::decode_answer;
 pub use window::{

@@ -475,11 +475,6 @@ impl ReactMachine {
         self.config.tools.iter().any(|t| t.name == tool && t.annotations.agent)
     }
 
-    /// Returns true if the run was asked to stop.
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled
-    }
-
     /// Returns the state's name for people.
     pub fn state(&self) -> ReactState {
         match &self.phase {

@@ -35,45 +35,6 @@ pub fn fold_with(
     Ok(machine)
 }
 
-/// Folds the records of a run without its compactions, or without the latest of them, so that the model sees
-/// again the messages that these removed.
-///
-/// # Errors
-/// See [`fold`].
-pub fn fold_undone(
-    run: &RunId,
-    records: &[Arc<Record>],
-    history: History,
-    undo: Undo,
-) -> Result<ReactMachine, LoopError> {
-    let is_compaction = |record: &&Arc<Record>| matches!(record.body, RecordBody::Compacted(_));
-    let all = records.iter().filter(is_compaction).count();
-    let mut keep = match undo {
-        Undo::All => 0,
-        Undo::Last(n) => all.saturating_sub(n),
-    };
-    let mut kept = Vec::with_capacity(records.len());
-    for record in records {
-        if is_compaction(&record) {
-            if keep == 0 {
-                continue;
-            }
-            keep -= 1;
-        }
-        kept.push(record.clone());
-    }
-    fold(run, &kept, history)
-}
-
-/// The compactions to undo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undo {
-    /// All compactions of the run.
-    All,
-    /// The latest compactions, this many.
-    Last(usize),
-}
-
 /// Returns the notes of a log's calls about files that they read or wrote.
 pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
     let mut calls = HashMap::new();

@@ -67,12 +67,6 @@ impl SubAgentTool {
         self
     }
 
-    /// Requires a person's consent for each call.
-    pub fn with_confirmation(mut self) -> Self {
-        self.spec.annotations.requires_confirmation = true;
-        self
-    }
-
     /// Returns the context of the child run.
     fn context(&self, call: &ToolContext) -> Context {
         let mut child = call.run.clone();

@@ -12,7 +12,7 @@ use std::{
 };
 
 use archon_react_loop::{
-    ContextParts, Machine, Next, ReactMachine, ReactTask, Undo, decode_answer, fold, fold_undone, fold_with,
+    ContextParts, Machine, Next, ReactMachine, ReactTask, decode_answer, fold, fold_with,
 };
 use archon_types::{
     AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, CommandId, Compaction, CompactionInput,
@@ -166,6 +166,12 @@ impl Run {
 
     fn folded(&self) -> ReactMachine {
         fold(&RunId::new("r"), &self.log, Default::default()).unwrap()
+    }
+
+    /// The machine of the log without its compactions.
+    fn lossless(&self) -> ReactMachine {
+        let log: Vec<_> = self.log.iter().filter(|record| compaction(record).is_none()).cloned().collect();
+        fold(&RunId::new("r"), &log, Default::default()).unwrap()
     }
 }
 
@@ -467,26 +473,6 @@ fn fold_needs_no_compaction_strategy() {
     assert_eq!(fold_with(&RunId::new("r"), &run.log, Default::default(), parts).unwrap(), run.machine);
 }
 
-// spec: C-04
-#[test]
-fn compactions_can_be_undone() {
-    let mut run = Run::new(context(5_000));
-    for _ in 0..60 {
-        run.turn(work(1_000));
-    }
-    let all = run.compactions().len();
-    assert!(all > 2);
-    let undone = |undo| fold_undone(&RunId::new("r"), &run.log, Default::default(), undo).unwrap();
-    let lossless: Vec<_> = undone(Undo::All).messages().to_vec();
-    assert_eq!(lossless, run.whole());
-    assert_eq!(undone(Undo::Last(all)), undone(Undo::All));
-    assert_eq!(undone(Undo::Last(0)), run.machine);
-    let one = undone(Undo::Last(1));
-    assert!(one.messages().len() > run.machine.messages().len());
-    assert!(one.messages().len() < lossless.len());
-    check_pairs(&one);
-}
-
 // spec: C-16, TE-24
 #[test]
 fn a_large_result_is_cut_as_it_enters_and_stays_whole_underneath() {
@@ -565,7 +551,7 @@ proptest! {
             prop_assert!(fits || highest || compaction.overflow, "{compaction:?}");
         }
         prop_assert_eq!(run.folded(), run.machine.clone());
-        let lossless = fold_undone(&RunId::new("r"), &run.log, Default::default(), Undo::All).unwrap();
+        let lossless = run.lossless();
         prop_assert_eq!(lossless.messages().to_vec(), run.whole());
         check_pairs(&lossless);
     }
@@ -645,7 +631,7 @@ fn cleanup_replaces_a_result_by_a_note_and_keeps_it_in_the_log() {
         // Whoever folds the log, or loads the machine, sees the same; without the record it was never so.
         assert_eq!(run.folded(), run.machine);
         assert_eq!(stored_and_loaded(&run.machine), run.machine);
-        let undone = fold_undone(&RunId::new("r"), &run.log, Default::default(), Undo::Last(1)).unwrap();
+        let undone = run.lossless();
         assert!(undone.messages()[2].text().starts_with("[tool_call_id: c1]\na line"));
         let results = run.machine.window().results();
         let marks: Vec<_> = results.iter().map(|r| (r.call.as_str(), r.is_cleaned_up)).collect();

@@ -116,16 +116,6 @@ impl RunLog {
         &self.context.run
     }
 
-    /// Returns the number of records in the log.
-    pub fn len(&self) -> u64 {
-        self.next_seq
-    }
-
-    /// Returns true if the log has no record yet.
-    pub fn is_empty(&self) -> bool {
-        self.next_seq == 0
-    }
-
     /// Returns the context of the run.
     pub fn context(&self) -> &Context {
         &self.context

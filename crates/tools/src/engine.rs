@@ -192,12 +192,7 @@ impl ToolEngine {
         self
     }
 
-    /// Adds a guard of the program after those that the engine has.
-    pub fn with_guard(self, guard: impl CallGuard + 'static) -> Self {
-        self.with_guards([Arc::new(guard) as Arc<dyn CallGuard>])
-    }
-
-    /// Adds several guards; see [`with_guard`](Self::with_guard).
+    /// Adds guards of the program after those that the engine has.
     pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
         self.guards = self.guards.iter().cloned().chain(guards).collect();
         self

@@ -364,13 +364,15 @@ fn team_assignment_prefers_success_rate_then_load_then_id() {
     let failing = FnAgent::new(|_, context| async move {
         Outcome::failed(context.run.clone(), FailureKind::Other, "cannot")
     });
+    let mut other = member("aaa", "other");
+    other.roles.push("worker".into());
     let team = world
         .team(plan, &["worker", "other"], |_| {})
         .with_member(member("ann", "worker"), failing)
         .with_member(member("bob", "worker"), FnAgent::saying("done"))
         .with_member(member("cid", "worker"), FnAgent::saying("done"))
         // It could, but this is not what it is for.
-        .with_member(member("aaa", "other").and_role("worker"), FnAgent::saying("done"));
+        .with_member(other, FnAgent::saying("done"));
     world.start(&team, "Do it");
     assert_eq!(world.delegations(), ["ann: a: 1", "bob: a: 1", "bob: b: 2", "bob: c: 3", "bob: d: 4"]);
 }

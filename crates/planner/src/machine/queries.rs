@@ -95,11 +95,6 @@ impl PlanMachine {
         self.cancelled || self.limit.is_some()
     }
 
-    /// Returns true if the plan is paused.
-    pub fn is_paused(&self) -> bool {
-        self.paused
-    }
-
     /// Returns true if everything open waits for people; such time does not count for the run.
     pub fn waits_for_people(&self) -> bool {
         match &self.phase {

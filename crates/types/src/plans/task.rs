@@ -71,18 +71,6 @@ impl Task {
         task.subtasks[place] = subtask;
         Some(task)
     }
-
-    /// Returns the ids of all completed steps.
-    pub fn completed_ids(&self) -> HashSet<SubTaskId> {
-        let completed = self.subtasks.iter().filter(|s| s.status == SubTaskStatus::Completed);
-        completed.map(|s| s.id.clone()).collect()
-    }
-
-    /// Returns the steps that may start now, in the order of the plan.
-    pub fn ready_subtasks(&self) -> Vec<&SubTask> {
-        let completed = self.completed_ids();
-        self.subtasks.iter().filter(|s| s.is_ready(&completed)).collect()
-    }
 }
 
 /// One step of a [`Task`].

@@ -86,12 +86,6 @@ impl Member {
         self
     }
 
-    /// Adds a role in which it can replace another member.
-    pub fn and_role(mut self, role: impl Into<String>) -> Self {
-        self.roles.push(role.into());
-        self
-    }
-
     /// Sets the authority.
     pub fn with_authority(mut self, authority: i32) -> Self {
         self.authority = authority;
