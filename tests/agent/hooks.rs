@@ -322,7 +322,7 @@ async fn resume_of_an_ended_run_asks_before_loop_first_and_a_refused_run_has_no_
         Ok(handle) => handle.reply().await.unwrap_err(),
         Err(error) => error,
     };
-    assert!(error.to_string().contains("was cut off before its prompt was kept"), "{error}");
+    assert!(error.to_string().contains("stopped before its prompt was recorded"), "{error}");
 }
 
 /// What is wrong with the order of a run's hooks and events.

@@ -259,7 +259,7 @@ async fn parallel_without_prompts_answers_the_last_message_of_the_session() {
     assert_eq!(outcome.choice.outcome.last_text(), Some("hi"));
     // Now the session ends with an answer.
     let error = parallel.continue_in(session, named("again")).await.unwrap_err().to_string();
-    assert!(error.contains("the conversation ends with the model's answer"), "{error}");
+    assert!(error.contains("ends with the model's answer, so there is nothing to answer"), "{error}");
 }
 
 /// Fires a token once every branch was asked and `done` of them have ended.

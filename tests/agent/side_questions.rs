@@ -144,7 +144,7 @@ async fn a_judge_is_not_asked_for_more_than_its_limit_on_money() {
     assert_eq!(
         choice.warnings,
         [
-            "the judge gave no verdict (asking it may cost more than its limit on money): the first one was taken"
+            "the judge gave no verdict (the request may cost more than the judge's cost limit): the first one was taken"
         ]
     );
     assert_eq!(choice.outcome.cost_micros, Some(2 * 15));
@@ -162,5 +162,8 @@ async fn a_judge_is_not_asked_for_more_than_its_limit_on_money() {
     let judge = Arc::new(unpriced.build().unwrap().judge());
     let branches = [(); 2].map(|()| builder(&journal, &breaks_off).build().unwrap());
     let refused = branches[0].clone().parallel(branches, judge).unwrap_err().to_string();
-    assert!(refused.contains("the judge has a limit on money and nobody knows what `m` costs"), "{refused}");
+    assert!(
+        refused.contains("the cost of the judge is limited, but the price of `m` is unknown"),
+        "{refused}"
+    );
 }

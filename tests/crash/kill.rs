@@ -124,7 +124,7 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &[String]) {
     }
     let stderr = String::from_utf8_lossy(&resumed.stderr);
     if before.len() == 1 {
-        assert!(stderr.contains("was cut off before its prompt was kept"), "{stderr}");
+        assert!(stderr.contains("stopped before its prompt was recorded"), "{stderr}");
         return;
     }
     assert!(resumed.status.success(), "{kind}, record {kill_at}: {stderr}");

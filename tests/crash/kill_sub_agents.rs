@@ -70,7 +70,7 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
     let stderr = String::from_utf8_lossy(&resumed.stderr);
     let victim = &before["victim"];
     if victim.len() == 1 {
-        assert!(stderr.contains("was cut off before its prompt was kept"), "{at}: {stderr}");
+        assert!(stderr.contains("stopped before its prompt was recorded"), "{at}: {stderr}");
         return;
     }
     if !matches!(victim.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {

@@ -128,7 +128,7 @@ async fn branch_without_a_stored_log_takes_part_in_the_choice() {
 
     let (boss, chosen, warnings, session) = leaky("lost", 10).await;
     assert_eq!(chosen.last_text(), Some("lost"));
-    assert_eq!(warnings, ["the chosen branch was not kept: the session stands where it stood before"]);
+    assert_eq!(warnings, ["the chosen branch has no complete log, so the session continues without it"]);
     let next = boss.run_with("and then?", RunOptions::in_session(session)).await.ended();
     assert!(next.is_finished(), "the session goes on from where the loop began");
 }

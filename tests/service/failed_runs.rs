@@ -145,7 +145,7 @@ async fn suspended_or_limited_run_is_a_reply_and_into_text_is_an_error() {
     );
     let error = waits.into_text().unwrap_err();
     assert_eq!((error.kind(), error.run()), (None, Some(&run)));
-    assert!(error.to_string().ends_with("waits for somebody"), "{error}");
+    assert!(error.to_string().ends_with("waits for a person or a timer"), "{error}");
 
     let mut limits = ExecutionLimits::default().with_max_turns(1);
     limits.on_limit = OnLimit::Stop;

@@ -489,7 +489,7 @@ fn resume_unfinished_run_that_cannot_go_on_is_a_failure_and_holds_up_no_other() 
         assert_eq!((resumed.len(), resumed.is_empty()), (2, false));
         assert_eq!(resumed.started().map(|started| &started.run).collect::<Vec<_>>(), [&known]);
         let failures: Vec<_> = resumed.failures().map(|(run, error)| (run, error.to_string())).collect();
-        let why = "no agent team is registered for runs of kind team; there is: loop agent";
+        let why = "no agent team is registered for runs of kind team; registered agents: loop agent";
         assert_eq!(failures, [(&unknown, why.to_owned())]);
         assert!(matches!(resumed.all_ok(), Err(RunError::NoAgent { .. })));
         assert_eq!(alone.reply(&known).await.ended().status, OutcomeStatus::Finished);
@@ -563,7 +563,7 @@ async fn get_unknown_id_names_the_nearest() {
     let id = started.run.as_str();
     let typo = RunId::new(format!("{}x", &id[..id.len() - 1]));
     let error = runs.get(&typo).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("no run {typo}; the nearest are {id}"));
+    assert_eq!(error.to_string(), format!("run {typo} does not exist; the most similar ids are {id}"));
 }
 
 #[tokio::test]
@@ -579,7 +579,10 @@ async fn resume_run_of_an_agent_that_is_not_registered_names_agent_and_kind() {
     };
     let alone = Runs::new(world.agent("agent"));
     let error = alone.resume(&started, &MoreLimits::default()).await.unwrap_err();
-    assert_eq!(error.to_string(), "no agent team is registered for runs of kind team; there is: loop agent");
+    assert_eq!(
+        error.to_string(),
+        "no agent team is registered for runs of kind team; registered agents: loop agent"
+    );
 }
 
 #[tokio::test]

@@ -205,7 +205,10 @@ async fn watch_of_a_run_that_is_deleted_meanwhile_ends_without_the_ids_of_others
     assert!(matches!(events.next().await, Some(Ok(Event::Record { .. }))));
     anna.delete(&run).await.unwrap();
     let last = events.filter_map(|event| std::future::ready(event.err())).collect::<Vec<_>>().await;
-    assert_eq!(last.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("no run {run}")]);
+    assert_eq!(
+        last.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!("run {run} does not exist")]
+    );
 }
 
 #[tokio::test]

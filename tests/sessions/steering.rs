@@ -398,7 +398,7 @@ async fn a_money_cap_without_a_price_and_a_run_too_deep_are_not_started() {
     let mut context = agent.context("r".into(), "s".into(), RunOptions::default());
     context.depth = 6;
     let outcome = archon::Agent::run(&*agent_of(&agent), "x", &context).await;
-    assert_eq!(outcome.error.as_deref(), Some("a run at depth 6 is not started: the limit is 1"));
+    assert_eq!(outcome.error.as_deref(), Some("a run at depth 6 cannot start: the maximum depth is 1"));
 }
 
 fn agent_of(_: &Archon) -> Box<archon::react_loop::ReactAgent> {

@@ -1,4 +1,4 @@
-//! The long-term memory of an agent's runs. A failure is logged, and the run goes on.
+//! The long-term memory of an agent's runs. A failure of the memory is logged, and the run goes on.
 
 use archon_memory::{AgentMemory, TurnMemory};
 use archon_react_loop::MODEL_SUMMARY;
@@ -26,7 +26,7 @@ impl RunMemory for Remembering {
             if let Err(error) = self.0.keep(context, &said, compaction).await {
                 let severity =
                     ErrorContext::of_memory(&error, context.run.clone(), context.clock.now()).severity;
-                tracing::warn!(run = %context.run, %error, %severity, advice = error.advice(), "what was said is not remembered");
+                tracing::warn!(run = %context.run, %error, %severity, advice = error.advice(), "the messages of the run are not stored in the memory");
             }
         })
     }

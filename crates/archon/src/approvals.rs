@@ -1,4 +1,4 @@
-//! Questions that wait for people: lists them, and answers them from any process.
+//! The open questions to people: lists them, and answers them from any process.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions, SystemClock};
 
-/// The open questions of all runs in a journal. It needs no model and no tools.
+/// The open questions of all runs in a journal. This type needs no model and no tools.
 #[derive(Clone)]
 pub struct Approvals {
     journal: Arc<dyn Journal>,
@@ -17,13 +17,13 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Opens the questions of a journal.
+    /// Creates the access to the questions in a journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         Self { journal, clock: Arc::new(SystemClock) }
     }
 
     /// Lists the open questions, oldest first, of all runs or of one tenant. A question of a child run is
-    /// listed with the top-level run. Answered and expired questions are left out.
+    /// listed with its top-level run. Questions that were answered or have expired are left out.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -47,12 +47,12 @@ impl Approvals {
     }
 
     /// Answers a question. The answer waits in the inbox until the run is resumed, or until the process that
-    /// works on it reads it.
+    /// works on the run reads it.
     ///
-    /// Returns false and changes nothing if the question was answered before or has expired.
+    /// Returns false and changes nothing if the question was already answered or has expired.
     ///
     /// # Errors
-    /// The journal failed or takes no messages.
+    /// The journal failed or has no inbox.
     pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         let now = self.clock.now();
         if pending.request.is_expired(now) || pending.is_answered(&*self.journal).await? {
@@ -69,8 +69,9 @@ impl Archon {
         Approvals { journal: self.journal.clone(), clock: self.clock.clone() }
     }
 
-    /// Lists the open questions; see [`Approvals::list`]. Expired ones, by default after 30 minutes, are left
-    /// out: [`resume`](Self::resume) their runs, which go on without the call.
+    /// Lists the open questions; see [`Approvals::list`]. Expired questions are left out; a question expires
+    /// by default after 30 minutes. [`resume`](Self::resume) the runs of expired questions, which then go on
+    /// without the call.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -79,10 +80,10 @@ impl Archon {
     }
 
     /// Answers a question, from any process; then [`resume`](Self::resume) its run. Returns false and changes
-    /// nothing if there is no such question, or it was answered before or has expired.
+    /// nothing if there is no such question, or if it was already answered or has expired.
     ///
     /// # Errors
-    /// The journal failed or takes no messages, or changed arguments do not fit the tool.
+    /// The journal failed or has no inbox, or changed arguments do not fit the tool.
     pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, RunError> {
         let open = self.approvals(None).await?;
         match open.into_iter().find(|p| p.request.request_id == request_id) {
@@ -91,7 +92,7 @@ impl Archon {
         }
     }
 
-    /// As [`answer`](Self::answer), for a question from [`approvals`](Self::approvals).
+    /// Answers a question from [`approvals`](Self::approvals), like [`answer`](Self::answer).
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -100,8 +101,8 @@ impl Archon {
         self.pending().answer(pending, answer).await
     }
 
-    /// Checks changed arguments with the guards before the answer is stored, if the tool is one of this
-    /// agent's.
+    /// Checks changed arguments with the guards before the answer is stored, if the tool belongs to this
+    /// agent.
     pub(crate) async fn check_edit(
         &self,
         pending: &PendingApproval,

@@ -1,4 +1,4 @@
-//! An agent that is ready to work: starts, resumes and forks runs.
+//! An agent that is ready to work, which starts, resumes and forks runs.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use archon_types::{
 
 use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
 
-/// An agent with all its parts. Cloning is cheap, and clones share everything.
+/// An agent with all its parts. Cloning is cheap, and clones share all parts.
 #[derive(Clone)]
 pub struct Archon {
     pub(crate) agent: ReactAgent,
-    /// The builder that made it; see [`Archon::to_builder`].
+    /// The builder that built the agent; see [`Archon::to_builder`].
     pub(crate) parts: Arc<ArchonBuilder>,
     #[cfg(feature = "planner")]
     pub(crate) questions: crate::questions::Questions,
@@ -30,7 +30,7 @@ pub struct Archon {
 }
 
 impl Archon {
-    /// The limits of this agent's runs: a base for [`RunOptions::with_limits`].
+    /// Returns the limits of this agent's runs, as a base for [`RunOptions::with_limits`].
     pub fn limits(&self) -> &ExecutionLimits {
         &self.agent.options().limits
     }
@@ -38,17 +38,18 @@ impl Archon {
     /// Works on a task until there is a reply, in a new session.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed; the error has the kind of failure, the run's id and advice. Or
-    /// the run could not be started, or the journal failed.
+    /// [`RunError::Failed`] if the run failed, with the kind of failure, the id of the run and advice.
+    /// Another error if the run could not be started, or the journal failed.
     pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// Works on a task until there is a reply, on the caller's own task.
+    /// Works on a task until there is a reply, with these options. The future does the work itself; no task
+    /// is spawned.
     ///
     /// # Errors
-    /// As [`run`](Self::run); [`RunError::SessionBusy`]: the session's newest run is at work or suspended;
-    /// and [`RunError::UnknownTool`].
+    /// As [`run`](Self::run); [`RunError::SessionBusy`] if the newest run of the session is at work or
+    /// suspended; and [`RunError::UnknownTool`].
     pub async fn run_with(
         &self,
         task: impl Into<String>,
@@ -61,8 +62,8 @@ impl Archon {
         Reply::of(self.work(context, work).await?)
     }
 
-    /// Forks a run after `turns` of its turns, by default at its end: makes a new run of the same session
-    /// with all records up to there. Resume it, or go on with a prompt in its session.
+    /// Forks a run after `turns` of its turns, by default at its end. The new run is in the same session and
+    /// begins with all records up to that turn. Resume it, or continue with a prompt in its session.
     ///
     /// # Errors
     /// The run is unknown or has fewer turns, or the journal failed.
@@ -72,18 +73,19 @@ impl Archon {
         Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
     }
 
-    /// Steers a run, also one in another process: running tools finish, calls that have not started are
-    /// skipped, and the model reads the message next. The message waits in the inbox until the run's process,
-    /// or the next resume, reads it.
+    /// Steers a run, also in another process: running tools finish, calls that have not started are skipped,
+    /// and the model reads the message next. The message waits in the inbox until the process of the run, or
+    /// the next resume, reads it.
     ///
     /// # Errors
-    /// The run is unknown or has ended, or its journal takes no messages.
+    /// The run is unknown or has ended, or its journal has no inbox.
     pub async fn steer(&self, run: &RunId, text: impl Into<String>) -> Result<(), RunError> {
         let message = Message::user(text, self.clock.now()).into();
         self.post(run, InboxRequest::Steer { message }).await
     }
 
-    /// Sends a follow-up to a run, also one in another process; the model reads it when the run would end.
+    /// Sends a follow-up to a run, also in another process. The model reads it when the run would otherwise
+    /// end.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -92,8 +94,8 @@ impl Archon {
         self.post(run, InboxRequest::FollowUp { message }).await
     }
 
-    /// Cancels a run, also one in another process. A run that no process works on ends as cancelled at its
-    /// next resume.
+    /// Cancels a run, also in another process. A run that no process works on ends as cancelled at its next
+    /// resume.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -106,8 +108,8 @@ impl Archon {
         Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
     }
 
-    /// The newest run of a session, or of all sessions without child runs: the one that was written last.
-    /// Runs whose logs cannot be read at all are left out.
+    /// Returns the newest run of a session, or of all sessions without child runs: the run that was written
+    /// last. Runs whose logs cannot be read at all are left out.
     ///
     /// # Errors
     /// The journal cannot be listed, or the log of that run is damaged.
@@ -134,22 +136,22 @@ impl Archon {
         }
     }
 
-    /// The agent for a [`Runs`](crate::Runs) service, which starts and resumes its loops by id.
+    /// Returns the agent for a [`Runs`](crate::Runs) service, which starts and resumes its loops by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Returns the agent's tools.
+    /// Returns the toolbox of the agent.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.toolbox
     }
 
-    /// Returns the agent's journal.
+    /// Returns the journal of the agent.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
     }
 
-    /// Makes a context for work outside of a run, for instance a single tool call. The limits, system text
+    /// Creates a context for work outside of a run, for instance a single tool call. The limits, system text
     /// and tools of `options` are for runs and have no effect here.
     pub fn context(&self, run: RunId, session: SessionId, options: RunOptions) -> Context {
         let mut context = Context::new(run, session, self.clock.clone(), self.ids.clone());
@@ -163,17 +165,17 @@ impl Archon {
         context
     }
 
-    /// Makes the context to resume a run, with the run's own tenant.
+    /// Creates the context to resume a run, with the tenant of the run.
     ///
     /// # Errors
-    /// The run is unknown, or its log cannot be read; or its session has continued from it.
+    /// The run is unknown, its log cannot be read, or a later run already continues its session.
     pub(crate) async fn context_of(&self, run: RunId) -> Result<Context, RunError> {
         let records = self.journal.read(&run).await?;
         self.check_is_last(&run, &records).await?;
         Ok(self.context_after(run, &records))
     }
 
-    /// As [`context_of`](Self::context_of), for a log that was read before.
+    /// Creates the same context as [`context_of`](Self::context_of), for a log that was already read.
     pub(crate) fn context_after(&self, run: RunId, records: &[Arc<Record>]) -> Context {
         let tenant = records.first().and_then(|record| match &record.body {
             RecordBody::RunStarted(started) => Some(started.tenant.clone()),
@@ -183,7 +185,7 @@ impl Archon {
         self.context(run, session, RunOptions { tenant, ..RunOptions::default() })
     }
 
-    /// Returns an error if a new task may not begin.
+    /// Returns an error if no new run may start, because the process uses too much memory.
     pub(crate) fn admit(&self) -> Result<(), RunError> {
         let Some(limit) = &self.memory_limit else { return Ok(()) };
         match (limit.gauge)() {
@@ -195,7 +197,7 @@ impl Archon {
     /// Returns this agent with the settings of one run.
     ///
     /// # Errors
-    /// The agent has no tool of a chosen name.
+    /// The agent has no tool with one of the selected names.
     pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
         let mut own = self.clone();
         if let Some(limits) = settings.limits {
@@ -232,7 +234,7 @@ impl Archon {
     }
 
     /// Adds this agent's parts to the context of a run that a service started: the secrets to redact from
-    /// logs, and the accounts for tools.
+    /// logs, and the credentials for tools.
     pub(crate) fn own(&self, context: &Context) -> Context {
         let mut own = context.clone();
         own.credentials = own.credentials.or_else(|| self.credentials.clone());
@@ -251,7 +253,7 @@ impl Archon {
         Ok(stands_at(&*self.journal, &run, &records).await?)
     }
 
-    /// Works on a run in a new task, whose events also go to `sink`.
+    /// Works on a run in a new task. The events of the run also go to `sink`.
     pub(crate) fn launch<F, T>(
         &self,
         mut context: Context,
@@ -269,7 +271,7 @@ impl Archon {
         }
     }
 
-    /// Works on a run on the caller's own task.
+    /// Works on a run in the returned future, without a new task.
     pub(crate) async fn work<F: Future>(
         &self,
         mut context: Context,
@@ -281,7 +283,8 @@ impl Archon {
         }
     }
 
-    /// Returns the saver of the run's session, if sessions are saved; it gets the run's events.
+    /// Returns the saver of the run's session, which gets the events of the run; `None` if sessions are not
+    /// saved.
     fn saving(&self, context: &mut Context) -> Option<Arc<Saving>> {
         let saver = self.auto_save.as_ref()?;
         let saving = saver.of(context.session.clone(), self.journal.clone(), self.clock.clone());
@@ -290,7 +293,7 @@ impl Archon {
     }
 }
 
-/// Other agents call it this way, with [`SubAgentTool`](crate::SubAgentTool), or a program does.
+/// Other agents call this agent through this implementation, with [`SubAgentTool`](crate::SubAgentTool).
 impl Agent for Archon {
     fn name(&self) -> &str {
         self.agent.name()
@@ -319,12 +322,12 @@ impl Agent for Archon {
 
 archon_types::debug_fields!(Archon: agent);
 
-/// The default tenant.
+/// Returns the default tenant.
 pub(crate) fn local() -> TenantId {
     TenantId::new("local")
 }
 
-/// Sends events to two sinks, the first one first.
+/// A sink that sends events to two sinks, to the first one first.
 struct Both(Arc<dyn Sink>, Arc<dyn Sink>);
 
 impl Sink for Both {

@@ -1,4 +1,4 @@
-//! Implements the conversations of an assistant: this agent answers each message, in the session of its
+//! The conversations of an assistant: this agent answers each message, in the session of the message's
 //! tenant.
 
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use archon_types::{
 use crate::{Archon, RunError, RunOptions};
 
 impl Archon {
-    /// The pool of this agent's runs that wait for people, for an
-    /// [`Assistant`](archon_assistant::Assistant). The index finds them; after a restart
-    /// [`AgentPool::restore`] fills an empty one.
+    /// Returns the pool of this agent's runs that wait for people, for an
+    /// [`Assistant`](archon_assistant::Assistant). The index finds these runs; after a restart
+    /// [`AgentPool::restore`] fills an empty index.
     pub fn pool(&self, index: Arc<dyn PoolIndex>) -> AgentPool {
         AgentPool::new(index, self.journal.clone(), self.clock.clone(), self.ids.clone())
     }
 
-    /// The agent without its memory, since that memory is one for all tenants.
+    /// Returns the agent without its memory, because all tenants would share that memory.
     fn speaker(&self) -> ReactAgent {
         self.agent.clone().without_memory()
     }
@@ -57,12 +57,12 @@ impl Archon {
     }
 }
 
-/// Each message is a run of this agent for its tenant, which continues the newest run of the session that has
-/// ended. The assistant's system text comes after this agent's own instructions. An agent whose questions
-/// shall wait needs an approver that returns [`Decision::Later`](archon_types::Decision::Later), such as
-/// [`AskLater`](archon_types::AskLater). The memory of
-/// [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not used, since it is one for all tenants;
-/// [`LongTermSteps`](archon_assistant::LongTermSteps) has one for each tenant.
+/// Each message is answered by a run of this agent for the tenant of the message. The run continues the
+/// newest run of the session that has ended. The assistant's system text follows this agent's own
+/// instructions. For questions that wait for people the agent needs an approver that returns
+/// [`Decision::Later`](archon_types::Decision::Later), such as [`AskLater`](archon_types::AskLater). The
+/// memory of [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not used, because all tenants would
+/// share it; [`LongTermSteps`](archon_assistant::LongTermSteps) has a memory for each tenant.
 impl Conversations for Archon {
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(self.send_in(turn))

@@ -1,7 +1,7 @@
 //! Saves sessions into a store while their runs work.
 //!
-//! A run's log is the truth; a saved session is a copy for other programs. So a failed save loses only the
-//! copy: it is logged, and the next change tries again.
+//! The logs of the runs are the source of truth; a saved session is a copy for other programs. A failed save
+//! therefore loses only the copy: the failure is logged, and the next change saves again.
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,8 @@ use archon_types::{CancellationToken, Clock, Event, Journal, RecordBody, Session
 use archon_views::{Session, SessionState, SessionStore};
 use tokio::sync::Notify;
 
-/// Saves a run's session after each message and each count of tokens, but at most once per pause, and when
-/// the run ends. A session without messages is not saved. Clones share one saver.
+/// Saves the session of a run after each new message or summary, at most once per pause, and when the run
+/// ends. A session without messages is not saved. Clones share one saver.
 #[derive(Clone)]
 pub struct AutoSave {
     store: Arc<dyn SessionStore>,
@@ -26,18 +26,18 @@ pub struct AutoSave {
 }
 
 impl AutoSave {
-    /// Creates a saver for a store, with at most one save per second.
+    /// Creates a saver for a store, with a pause of 1 s.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
         Self { store, pause: Duration::from_secs(1), states: Arc::default() }
     }
 
-    /// Sets the time between a change and its save, in which more changes are collected.
+    /// Sets the time between a change and its save, in which further changes are collected. Default 1 s.
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// Returns the state of a session.
+    /// Returns the state of saving a session.
     pub fn state(&self, session: &SessionId) -> SessionState {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied().unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl AutoSave {
 
 archon_types::debug_fields!(AutoSave: pause);
 
-/// Saves the session of one run.
+/// Saves the session of one run while the run works.
 pub(crate) struct Saving {
     saver: AutoSave,
     session: SessionId,
@@ -80,7 +80,7 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
-    /// Saves changes while `work` runs, and once more at its end.
+    /// Saves changes while `work` is running, and once more at its end.
     pub(crate) async fn save_while<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
         let over = CancellationToken::new();
         // Ends the task below, also when this future is dropped.
@@ -121,7 +121,7 @@ impl Saving {
         self.saver.enter(&self.session, next);
     }
 
-    /// Returns false if there is nothing to save.
+    /// Saves the session. Returns false if there is nothing to save.
     async fn try_save(&self) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
         let session = Session::read(&*self.journal, &self.session).await?;
         match session.filter(|session| session.loops.iter().any(|of| !of.messages.is_empty())) {

@@ -1,4 +1,4 @@
-//! Building of agents from the parts of a builder, and of builders from agents.
+//! Builds agents from the parts of a builder, and builders from agents.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ impl Archon {
         ArchonBuilder::default()
     }
 
-    /// Returns a builder with all parts of this agent, its journal, clock and ids included, to build an agent
-    /// that differs in some.
+    /// Returns a builder with all parts of this agent, including its journal, clock and ids, to build an
+    /// agent that differs in some parts.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), archon::RunError> {
@@ -41,8 +41,9 @@ impl ArchonBuilder {
     /// Builds the agent.
     ///
     /// # Errors
-    /// No model was given or its name is unknown, two tools have one name, the journal's directory or
-    /// database cannot be used, or a setting has no effect: [`BuildError::NoEffect`], [`BuildError::Needs`].
+    /// No model was set or its name is unknown, two tools have the same name, the directory or database of
+    /// the journal cannot be used, or a setting has no effect: [`BuildError::NoEffect`],
+    /// [`BuildError::Needs`].
     pub fn build(self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
@@ -104,7 +105,7 @@ impl ArchonBuilder {
         })
     }
 
-    /// Takes over the settings of an agent that are not the builder's own.
+    /// Copies those settings of an agent that were changed after it was built.
     fn take_over(&mut self, archon: &Archon) {
         let own = archon.agent.options();
         self.options.request.response_format.clone_from(&own.request.response_format);
@@ -112,7 +113,7 @@ impl ArchonBuilder {
     }
 }
 
-/// Sets the context window: as configured, or as large as the model's.
+/// Sets the size of the context window: as configured, or as the model has it.
 fn fit_window(
     context: Option<Option<ContextConfig>>,
     options: &mut ReactAgentOptions,

@@ -1,4 +1,4 @@
-//! The builder of an agent: each part of an agent is a trait object that can be replaced.
+//! The builder of an agent. Each part of an agent is a trait object that can be replaced.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) use runs::Runs;
 
 /// Collects the parts of an agent. Only the model is required.
 ///
-/// A clone has the same parts, so agents that differ in some come from one builder:
+/// A clone has the same parts, so one builder can build agents that differ in some parts:
 ///
 /// ```
 /// # fn main() -> Result<(), archon::BuildError> {
@@ -38,9 +38,9 @@ pub(crate) use runs::Runs;
 /// # }
 /// ```
 ///
-/// Calling a setter again replaces its value; setters that add (`tool`, `fallback`, `guard`) say so. Shared
-/// parts stay shared: a journal, the database of `sqlite`, providers, tools. Without a journal each built
-/// agent has its own in memory.
+/// A setter that is called again replaces its value, except for setters that add (`tool`, `fallback`, `guard`
+/// and others). Shared parts stay shared between agents: a journal, the database of `sqlite`, providers,
+/// tools. Without a journal each agent keeps its runs in memory, separately.
 #[derive(Clone)]
 #[must_use]
 pub struct ArchonBuilder {
@@ -52,10 +52,10 @@ pub struct ArchonBuilder {
     pub(crate) journal: Option<Runs>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) ids: Option<Arc<dyn Ids>>,
-    /// The agent's options; the model is set in `build`.
+    /// The options of the agent; `build` sets the model in them.
     pub(crate) options: ReactAgentOptions,
     pub(crate) agent_id: Option<AgentId>,
-    /// `None`: as large as the model's window. `Some(None)`: no compaction.
+    /// `None`: as large as the model's context window. `Some(None)`: no compaction.
     pub(crate) context: Option<Option<ContextConfig>>,
     pub(crate) context_parts: Option<ContextParts>,
     pub(crate) hooks: Option<Arc<dyn DynHooks>>,
@@ -66,7 +66,7 @@ pub struct ArchonBuilder {
     pub(crate) engine: Option<EngineOptions>,
     pub(crate) guards: Vec<Arc<dyn CallGuard>>,
     pub(crate) memory_limit: Option<ProcessMemoryLimit>,
-    /// `None`: the default HTTP options.
+    /// The HTTP options; `None` for the default ones.
     pub(crate) http: Option<Http>,
     pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
@@ -106,7 +106,7 @@ impl Default for ArchonBuilder {
 pub(crate) enum Model {
     #[cfg(feature = "named-models")]
     Named(String),
-    /// The provider, once with each of its keys.
+    /// The same provider with each of its keys, and the model.
     Given(Vec<Arc<dyn Provider>>, String),
 }
 
@@ -127,7 +127,7 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the HTTP options of models that are given by [name](Self::model): time limits, a proxy,
+    /// Sets the HTTP options of models that are set by [name](Self::model): time limits, a proxy,
     /// certificates. All models of an agent share one connection pool, and so do agents with clones of the
     /// same options: use one value per process.
     #[cfg(feature = "named-models")]
@@ -136,13 +136,13 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets a provider, and the model by the provider's name for it.
+    /// Sets a provider, and the model by the name that the provider uses.
     pub fn provider(self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         self.provider_with_keys(provider, [], model)
     }
 
     /// Sets a provider, the same provider with further keys in the order in which to try them, and the model.
-    /// When a key is refused or used up, the run goes on with the next.
+    /// When a key is refused or has reached its quota, the run goes on with the next key.
     pub fn provider_with_keys(
         mut self,
         provider: Arc<dyn Provider>,
@@ -154,23 +154,24 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the keys of a model that is given by [name](Self::model), in the order in which to try them,
-    /// instead of the one in the environment. A [`provider`](Self::provider) has its own.
+    /// Sets the keys of a model that is set by [name](Self::model), in the order in which to try them. They
+    /// replace the key in the environment. A [`provider`](Self::provider) has its own keys.
     #[cfg(feature = "named-models")]
     pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.keys = keys.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Adds a fallback model by [name](Self::model), for when the models before it cannot answer. The run
-    /// then stays with it.
+    /// Adds a fallback model by [name](Self::model), for a run in which the models before it cannot answer.
+    /// The run then keeps the fallback model.
     #[cfg(feature = "named-models")]
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.fallbacks.push(Standby::Named(name.into()));
         self
     }
 
-    /// As [`fallback`](Self::fallback), with any provider, several keys, a price.
+    /// Adds a fallback model with any provider, several keys or a price; otherwise the same as
+    /// [`fallback`](Self::fallback).
     pub fn fallback_provider(mut self, fallback: Fallback) -> Self {
         self.fallbacks.push(Standby::Given(fallback));
         self
@@ -189,33 +190,33 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most `limit`; of
-    /// one that is not connected by then, the pinned tools are added.
+    /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for
+    /// `limit`. Of a server that is not connected by then, the pinned tools are added.
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)
     }
 
-    /// Replaces the registry and its guards by another toolbox, which has its own tools and options.
+    /// Replaces the tool registry and its guards by another toolbox, which has its own tools and options.
     pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.toolbox = Some(toolbox);
         self
     }
 
-    /// Sets the accounts that tools use, separate for each tenant; tools get them from
-    /// [`ToolContext::credentials`](archon_types::ToolContext::credentials). Default none.
+    /// Sets the credential store for the accounts that tools use, separate for each tenant. Tools get the
+    /// credentials from [`ToolContext::credentials`](archon_types::ToolContext::credentials). Default none.
     pub fn credentials(mut self, store: Arc<dyn CredentialStore>) -> Self {
         self.credentials = Some(store);
         self
     }
 
-    /// Sets the journal, where runs are kept; in memory by default.
+    /// Sets the journal, which stores the logs of runs. Default: in memory.
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(Runs::Given(journal));
         self
     }
 
-    /// Keeps runs in files in this directory; [`build`](Self::build) creates it.
+    /// Stores runs in files in this directory, which [`build`](Self::build) creates.
     #[cfg(feature = "jsonl")]
     pub fn data_dir(mut self, dir: impl AsRef<std::path::Path>) -> Self {
         self.journal =
@@ -223,9 +224,9 @@ impl ArchonBuilder {
         self
     }
 
-    /// Keeps runs in the SQLite database at this path. [`build`](Self::build) creates it; agents from clones of
-    /// this builder share it. Agents from other builders share it if each gets a clone of one
-    /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
+    /// Stores runs in the SQLite database at this path, which [`build`](Self::build) creates. Agents from
+    /// clones of this builder share the database. Agents from other builders share it if each gets a clone of
+    /// one [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
     #[cfg(feature = "sqlite")]
     pub fn sqlite(mut self, path: impl AsRef<std::path::Path>) -> Self {
         self.journal =
@@ -233,35 +234,35 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the agent's name for people; questions show it
+    /// Sets the name of the agent for people, which questions show
     /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = name.into();
         self
     }
 
-    /// Sets the agent's id, which must stay the same for its whole life; a fresh one by default. Set it for
-    /// an agent that outlives the process.
+    /// Sets the id of the agent, which must stay the same for its whole lifetime. Default: a new id. Set the
+    /// id of an agent that outlives the process.
     pub fn agent_id(mut self, id: impl Into<AgentId>) -> Self {
         self.agent_id = Some(id.into());
         self
     }
 
-    /// Sets the name of this configuration in the names of loops, `{session}.{config}.{n}`; by default it is
-    /// made of the model and its thinking effort.
+    /// Sets the name of this configuration in the display names of runs, `{session}.{config}.{n}`. By default
+    /// the name is made from the model and its thinking level.
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
         self.options.config_id = Some(id.into());
         self
     }
 
-    /// Sets the standing instructions (system text).
+    /// Sets the standing instructions (the system text).
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.options.system = Some(instructions.into());
         self
     }
 
-    /// Sets the folder that the tools work in. The log of each run notes it: permission rules that a person
-    /// gives for a session hold in this folder only, and a resume can find it.
+    /// Sets the folder that the tools work in. The log of each run has it: permission rules that a person
+    /// trusts for a session apply only in this folder, and a resume can find the folder.
     pub fn workspace(mut self, folder: impl AsRef<std::path::Path>) -> Self {
         self.options.workspace = Some(folder.as_ref().display().to_string());
         self
@@ -279,33 +280,35 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the retries of tool calls that may be repeated and failed for a reason that may pass: a time-out,
-    /// or a failure of a network tool. Default twice, and once after a time-out.
+    /// Sets the retries of tool calls that may be repeated and failed temporarily: a timeout, or a failure of
+    /// a network tool. Default 2 retries, and 1 after a timeout.
     pub fn tool_retry(mut self, retry: RetryConfig) -> Self {
         self.options.tool_retry = retry;
         self
     }
 
-    /// Sets the circuit breaker: when a tool that keeps failing is left alone, and for how long; `None`
-    /// switches it off. Default 60 seconds after 5 failures in a row.
+    /// Sets the circuit breaker, which stops the execution of a tool that keeps failing for a while; `None`
+    /// disables it. Default: 60 s after 5 failures in a row.
     pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
         self.options.breaker = breaker.into();
         self
     }
 
-    /// Sets the behaviour of a run whose journal fails when it begins; by default it does not begin.
+    /// Sets the behaviour of a run whose journal fails when the run begins. By default the run does not
+    /// begin.
     pub fn on_storage_failure(mut self, what: OnStorageFailure) -> Self {
         self.options.on_storage_failure = what;
         self
     }
 
-    /// Sets the way in which tools are described to the model; by default as the model supports it.
+    /// Sets the format in which tools are described to the model. By default the format that the model
+    /// supports.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
         self.options.tool_mode = Some(mode);
         self
     }
 
-    /// Sets sampling, output length and other options of requests.
+    /// Sets the options of model requests: sampling, output length and others.
     pub fn request_options(mut self, options: RequestOptions) -> Self {
         self.options.request = options;
         self
@@ -317,14 +320,15 @@ impl ArchonBuilder {
         self
     }
 
-    /// Checks answers against the expected output, and sends back those that fall short; off by default.
+    /// Checks answers against the expected output, and sends back answers that fall short. Disabled by
+    /// default.
     pub fn goal_check(mut self, check: GoalCheck) -> Self {
         self.options.goal_check = Some(check);
         self
     }
 
-    /// Sets the context window and its compaction; `None` never compacts. Default the window that the
-    /// provider names, or 100,000 tokens.
+    /// Sets the context window and its compaction; `None` disables compaction. Default: the window that the
+    /// provider reports, or 100,000 tokens.
     pub fn context(mut self, context: impl Into<Option<ContextConfig>>) -> Self {
         self.context = Some(context.into());
         self
@@ -336,66 +340,68 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the price of the model's tokens: then outcomes have a cost, and [`ExecutionLimits::max_cost_micros`] can
-    /// be set.
+    /// Sets the price of the model's tokens. Outcomes then have a cost, and
+    /// [`ExecutionLimits::max_cost_micros`] can be set.
     pub fn price(mut self, price: ModelPrice) -> Self {
         self.options.price = Some(price);
         self
     }
 
-    /// Sets how many calls of one turn run at once; by default all whose tools allow it.
+    /// Sets the strategy for the tool calls of one turn. By default all calls whose tools allow it run in
+    /// parallel.
     pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
         self.options.tool_execution = strategy;
         self
     }
 
-    /// Sets how many waiting steers and follow-ups the model reads at once; by default one of each.
+    /// Sets the number of waiting steering messages and follow-ups that the model reads at once: one or all.
+    /// Default one.
     pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
         (self.options.steers, self.options.follow_ups) = (steers, follow_ups);
         self
     }
 
-    /// Sets hooks: your own code at fixed points of every run.
+    /// Sets hooks, which are the program's own code at fixed points of every run.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks = Some(Arc::new(hooks));
         self
     }
 
-    /// Adds a filter of the initial input of a run, after those added before.
+    /// Adds a filter of the prompt of a run, after the filters added before.
     pub fn input_filter(mut self, filter: Arc<dyn InputFilter>) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Sets the approver. It decides about calls that need a person's approval: those of tools that are
-    /// destructive or always ask, unless the [engine's options](Self::engine_options) say otherwise. Without
-    /// an approver the answer is no. One that returns [`Decision::Later`](archon_types::Decision::Later)
-    /// suspends the run: see [`Archon::approvals`](crate::Archon::approvals). A question waits for 30 minutes,
-    /// unless the [settings](Self::approval_settings) say otherwise.
+    /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
+    /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.
+    /// Without an approver such calls are refused. An approver that returns
+    /// [`Decision::Later`](archon_types::Decision::Later) suspends the run: see
+    /// [`Archon::approvals`](crate::Archon::approvals). A question waits for 30 minutes, unless the
+    /// [settings](Self::approval_settings) differ.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Sets how long questions to people wait, by default 30 minutes, and what a no leads to. An expired
-    /// question takes no answer; its run goes on without the call when it is resumed:
-    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do
-    /// that.
+    /// Sets the time that questions wait for people, by default 30 minutes, and the consequence of a refusal.
+    /// An expired question takes no answer. Its run goes on without the call when it is resumed, which
+    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do.
     pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
         self.options.approvals = settings;
         self
     }
 
-    /// Sets the permissions of tools, and which calls need approval. A [`toolbox`](Self::toolbox) has its
-    /// own.
+    /// Sets the permissions of tools, and which calls need an approval. A [`toolbox`](Self::toolbox) has its
+    /// own options.
     pub fn engine_options(mut self, options: EngineOptions) -> Self {
         self.engine = Some(options);
         self
     }
 
-    /// Adds a guard of your own: it checks each call before it runs, after the guards of the engine and
-    /// before an approval is asked, and each result before the model reads it. A [`toolbox`](Self::toolbox)
-    /// has its own.
+    /// Adds a guard, which checks each call before it runs, after the guards of the engine and before a
+    /// question is asked, and each result before the model reads it. A [`toolbox`](Self::toolbox) has its own
+    /// guards.
     ///
     /// ```
     /// use archon::{Archon, prelude::FnGuard};
@@ -416,26 +422,26 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the source of ids, for tests.
+    /// Sets the source of new ids, for tests.
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = Some(ids);
         self
     }
 
-    /// Refuses new tasks while the process uses more memory than this.
+    /// Refuses new runs while the process uses more memory than this limit.
     pub fn process_memory_limit(mut self, limit: ProcessMemoryLimit) -> Self {
         self.memory_limit = Some(limit);
         self
     }
 
-    /// Saves every run's session into a store while the run works; see [`AutoSave`].
+    /// Saves the session of every run into a store while the run works; see [`AutoSave`].
     pub fn save_sessions(mut self, saver: AutoSave) -> Self {
         self.auto_save = Some(saver);
         self
     }
 
-    /// Sets the long-term memory: matching memories are added to each prompt, and what is said is stored, at
-    /// the latest before it leaves the context window.
+    /// Sets the long-term memory. Memories that match are added to each prompt, and messages are stored at
+    /// the latest before they leave the context window.
     #[cfg(feature = "memory")]
     pub fn memory(mut self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
@@ -444,7 +450,7 @@ impl ArchonBuilder {
 }
 
 impl ArchonBuilder {
-    /// Refuses settings that would be ignored.
+    /// Returns an error for settings that would have no effect.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let refuse = |setting, beside| Err(BuildError::NoEffect { setting, beside });
         if self.toolbox.is_some() && !self.tools.is_empty() {
@@ -476,7 +482,7 @@ impl ArchonBuilder {
     }
 }
 
-/// HTTP options, if there are models by name.
+/// The HTTP options, if models can be set by name.
 #[cfg(feature = "named-models")]
 pub(crate) type Http = HttpOptions;
 #[cfg(not(feature = "named-models"))]
@@ -511,7 +517,7 @@ impl Standby {
     }
 }
 
-/// Returns the provider once with each key, or with the key in the environment.
+/// Returns the provider once with each key, or with the key in the environment, and the model.
 #[cfg(feature = "named-models")]
 fn named(
     name: &str,

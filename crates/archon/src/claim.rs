@@ -1,7 +1,7 @@
-//! Claims the place in a session where a new run continues, so that only one of two simultaneous messages
+//! Claims the point of a session at which a new run continues, so that only one of two simultaneous messages
 //! starts a run. The claim is the writer lock of the run to continue, held until the new run is in the
-//! journal; for a session without runs it is the lock of a run that never begins. This works with every
-//! journal that allows one writer per run.
+//! journal. For a session without runs the claim is the lock of a run that never begins. This works with
+//! every journal that allows one writer per run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,14 +13,14 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions, archon::local};
 
-/// The origin of a new run. While it is held, no other message starts a run there.
+/// The origin of a new run. While it holds a lock, no other message starts a run at the same point.
 pub(crate) struct Start {
     pub(crate) origin: Origin,
     lock: Option<Box<dyn RunWriter>>,
 }
 
 impl Start {
-    /// A start without a claim: other runs may begin at the same place.
+    /// Creates a start without a claim: other runs may begin at the same point.
     pub(crate) fn unclaimed(origin: Origin) -> Self {
         Self { origin, lock: None }
     }
@@ -67,8 +67,8 @@ impl Archon {
     /// Claims the newest run of a session for the next run.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: that run is at work or suspended, or another message has the claim; or the
-    /// journal failed.
+    /// [`RunError::SessionBusy`] if that run is at work or suspended, or another message has the claim; or
+    /// the journal failed.
     pub(crate) async fn claim_newest(
         &self,
         session: &SessionId,
@@ -94,8 +94,8 @@ impl Archon {
         }
     }
 
-    /// As [`claim_newest`](Self::claim_newest), for this run of the session, which need not be the newest, or
-    /// for none.
+    /// Claims this run of the session, which need not be the newest one, or the start of a session without
+    /// runs; otherwise the same as [`claim_newest`](Self::claim_newest).
     pub(crate) async fn claim_in(
         &self,
         run: Option<RunId>,
@@ -114,8 +114,8 @@ impl Archon {
         }
     }
 
-    /// As [`claim_newest`](Self::claim_newest), for the newest run that has ended: other runs may be
-    /// suspended meanwhile.
+    /// Claims the newest run of the session that has ended, while other runs may be suspended; otherwise the
+    /// same as [`claim_newest`](Self::claim_newest).
     #[cfg(feature = "orchestrator")]
     pub(crate) async fn claim_ended(
         &self,
@@ -151,11 +151,11 @@ impl Archon {
         }
     }
 
-    /// Refuses to resume a run that ended without an answer if its session has continued from it: the two
-    /// conversations would miss each other's messages.
+    /// Checks that a run that ended without an answer may be resumed: no later run may continue its session,
+    /// because the two conversations would miss each other's messages.
     ///
     /// # Errors
-    /// [`RunError::WentOn`]; or the journal failed.
+    /// [`RunError::WentOn`] if a later run continues the session; or the journal failed.
     pub(crate) async fn check_is_last(&self, run: &RunId, records: &[Arc<Record>]) -> Result<(), RunError> {
         let has_failed = records.last().is_some_and(|record| match &record.body {
             RecordBody::RunFinished(outcome) => outcome.status != OutcomeStatus::Finished,
@@ -199,13 +199,14 @@ fn of(session: &SessionId, tenant: &TenantId) -> RunFilter {
     RunFilter::of_session(session.clone()).tenant(tenant.clone())
 }
 
-/// The id of the run that is locked for a session without runs; it never has a record. A SHA-256 hash,
-/// because customers may choose session names: no name may lead to another tenant's lock.
+/// Returns the id of the run that is locked for a session without runs; this run never has a record. The id
+/// is a SHA-256 hash, because customers may choose session names: no name may lead to another tenant's lock.
 fn first_of(session: &SessionId, tenant: &TenantId) -> RunId {
     run_named("first-", tenant, session.as_str())
 }
 
-/// Hashes a tenant's name to a run id: equal in every process, and different for every other name.
+/// Hashes a name of a tenant to a run id, which is the same in every process and different for every other
+/// name.
 pub(crate) fn run_named(prefix: &str, tenant: &TenantId, name: &str) -> RunId {
     let hash = hmac_sha256::Hash::hash(serde_json::json!([tenant, name]).to_string().as_bytes());
     let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! A conversation: one session, continued prompt by prompt, which can be steered while it works.
+//! A conversation: one session that is continued prompt by prompt, and can be steered while it works.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -13,7 +13,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start};
 
-/// A session with one run at a time; each continues the one before.
+/// A session with one run at a time; each run continues the previous one.
 ///
 /// Dropping the handle of a run cancels it; dropping the conversation does not.
 #[derive(Debug)]
@@ -25,17 +25,17 @@ pub struct Conversation {
 #[derive(Debug, Default)]
 struct State {
     session: Option<SessionId>,
-    /// The run under way, or the last one.
+    /// The run under way, or the last run.
     current: Option<Current>,
-    /// The place where that run continued.
+    /// The point at which that run continued.
     base: Base,
-    /// Messages that came while no run was under way, for the next run.
+    /// The messages that came while no run was under way, for the next run.
     steers: Vec<AgentMessage>,
     follow_ups: Vec<AgentMessage>,
     last_used: Timestamp,
 }
 
-/// The place where a run continues.
+/// The point at which a run continues.
 #[derive(Clone, Debug, Default)]
 enum Base {
     #[default]
@@ -43,7 +43,7 @@ enum Base {
     /// A named session without runs.
     First,
     Run(RunId),
-    /// Messages of another conversation, which are in no log yet.
+    /// The messages of another conversation, which are not yet in a log.
     Restored(Vec<Message>),
 }
 
@@ -54,7 +54,7 @@ struct Current {
     running: Running,
 }
 
-/// True while a run is under way; clones share it.
+/// A flag that is true while a run is under way; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Running(Arc<AtomicBool>);
 
@@ -64,7 +64,7 @@ impl Running {
     }
 }
 
-/// Clears the flag when the run's task ends, in any way.
+/// Clears the flag when the task of the run ends, in any way.
 pub(crate) struct RunningGuard(Running);
 
 impl Drop for RunningGuard {
@@ -80,11 +80,11 @@ impl Archon {
         Conversation::new(self.clone(), None, None)
     }
 
-    /// A conversation that continues a session, or begins it if it has no runs yet.
+    /// Returns a conversation that continues a session, or begins it if it has no runs yet.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended; or the journal cannot be
-    /// listed.
+    /// [`RunError::SessionBusy`] if the newest run of the session is at work or suspended; or the journal
+    /// cannot be listed.
     pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, RunError> {
         let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
             Origin::Continues { run, .. } => Some(run),
@@ -108,12 +108,12 @@ impl Conversation {
         Self { archon, state: Mutex::new(state) }
     }
 
-    /// The session's id; a fresh one at the first prompt, and after [`new_session`](Self::new_session).
+    /// Returns the id of the session. A session without an id gets a new one here or at the first prompt.
     pub fn session_id(&self) -> SessionId {
         self.session(&mut self.state())
     }
 
-    /// The run under way, if there is one.
+    /// Returns the run under way; `None` if there is none.
     pub fn running(&self) -> Option<RunId> {
         self.state().running()
     }
@@ -121,13 +121,14 @@ impl Conversation {
     /// Sends a prompt to the agent and starts a run.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). The handle's
-    /// reply is an error if the run cannot be started.
+    /// [`RunError::SessionBusy`] if a run is under way: use [`steer`](Self::steer) or
+    /// [`follow_up`](Self::follow_up). The reply of the handle is an error if the run cannot be started.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<RunHandle, RunError> {
         self.prompt_messages(vec![self.prompt_message(text)]).await
     }
 
-    /// As [`prompt`](Self::prompt), with messages of any content.
+    /// Sends messages of any content to the agent and starts a run; otherwise the same as
+    /// [`prompt`](Self::prompt).
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt); or there is no message.
@@ -135,8 +136,9 @@ impl Conversation {
         self.prompt_with(messages, RunOptions::default()).await
     }
 
-    /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a token, limits, a system text
-    /// or tools for this prompt only. The run and the session are the conversation's own.
+    /// Does the same as [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a cancellation
+    /// token, limits, a system text or tools for this prompt only. The conversation sets the run and the
+    /// session.
     ///
     /// # Errors
     /// As [`prompt_messages`](Self::prompt_messages); or `options` name a run, a session or a branch.
@@ -151,17 +153,18 @@ impl Conversation {
         }
     }
 
-    /// Lets the agent answer the last message of the conversation: after a failure, or after messages were
-    /// restored that end with a question.
+    /// Lets the agent answer the last message of the conversation: after a failure, or after restored
+    /// messages that end with a question.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]. If the conversation ends with an answer, the handle's reply is an error
-    /// with the [cause](RunError::cause) [`LoopError::NothingToAnswer`].
+    /// [`RunError::SessionBusy`] if a run is under way. If the conversation ends with an answer, the reply of
+    /// the handle is an error with the [cause](RunError::cause) [`LoopError::NothingToAnswer`].
     pub async fn continue_loop(&self) -> Result<RunHandle, RunError> {
         self.begin(Vec::new(), RunOptions::default()).await
     }
 
-    /// As [`continue_loop`](Self::continue_loop), with options as [`prompt_with`](Self::prompt_with).
+    /// Does the same as [`continue_loop`](Self::continue_loop), with options as for
+    /// [`prompt_with`](Self::prompt_with).
     ///
     /// # Errors
     /// As [`continue_loop`](Self::continue_loop).
@@ -170,19 +173,19 @@ impl Conversation {
     }
 
     /// Steers the run under way: running tools finish, calls that have not started are skipped, and the model
-    /// reads the message next. Without a run under way the message waits for the next one.
+    /// reads the message next. Without a run under way the message waits for the next run.
     ///
     /// # Errors
-    /// The journal cannot take the message.
+    /// The journal failed or has no inbox.
     pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.send(self.prompt_message(text), PromptSource::Steer).await
     }
 
-    /// Sends a follow-up, which the model reads when the run would end. Without a run under way it waits for
-    /// the next one.
+    /// Sends a follow-up, which the model reads when the run would otherwise end. Without a run under way the
+    /// message waits for the next run.
     ///
     /// # Errors
-    /// The journal cannot take the message.
+    /// The journal failed or has no inbox.
     pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.send(self.prompt_message(text), PromptSource::FollowUp).await
     }
@@ -194,7 +197,8 @@ impl Conversation {
         }
     }
 
-    /// Cancels the run under way, and clears the conversation and its waiting messages. The session stays.
+    /// Cancels the run under way, and clears the conversation and its waiting messages. The session id stays
+    /// the same.
     pub fn reset(&self) {
         self.abort();
         let mut state = self.state();
@@ -202,7 +206,7 @@ impl Conversation {
         *state = State { session, last_used: self.archon.clock.now(), ..State::default() };
     }
 
-    /// The messages so far, as JSON that [`restore_messages`](Self::restore_messages) takes.
+    /// Returns the messages so far, as JSON for [`restore_messages`](Self::restore_messages).
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -231,10 +235,11 @@ impl Conversation {
     }
 
     /// Replaces the conversation by messages from [`save_messages`](Self::save_messages). The next run begins
-    /// with them, and its log has them.
+    /// with them, and its log contains them.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]; the text is not a list of messages; or a tool call in it has no result.
+    /// [`RunError::SessionBusy`] if a run is under way; the text is not a list of messages; or a tool call in
+    /// it has no result.
     pub fn restore_messages(&self, json: &str) -> Result<(), RunError> {
         let messages: Vec<Message> = serde_json::from_str(json).map_err(|error| not_messages(&error))?;
         if !is_paired(&messages) {
@@ -249,7 +254,7 @@ impl Conversation {
     /// Begins a new session with an empty conversation, and returns its id.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`].
+    /// [`RunError::SessionBusy`] if a run is under way.
     pub fn new_session(&self) -> Result<SessionId, RunError> {
         let mut state = self.state();
         state.check_idle()?;
@@ -257,7 +262,8 @@ impl Conversation {
         Ok(self.session(&mut state))
     }
 
-    /// Begins a new session if the last message is older than `idle`, and then returns its id.
+    /// Begins a new session if the last message is older than `idle`. Returns its id; `None` if no new
+    /// session was begun.
     pub fn check_and_rotate(&self, idle: std::time::Duration) -> Option<SessionId> {
         let last_used = self.state().last_used;
         let is_idle = self.archon.clock.now().since(last_used) > idle;
@@ -324,7 +330,7 @@ impl Conversation {
         state.follow_ups.splice(0..0, opening.follow_ups.drain(..));
     }
 
-    /// Adds messages that a run did not read before its end to the next run.
+    /// Adds messages that a run did not read before its end to the messages of the next run.
     async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), RunError> {
         let Some(inbox) = self.archon.journal().inbox() else { return Ok(()) };
         let mut ids = Vec::new();
@@ -342,7 +348,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the place where the next run continues: the last run, unless its log does not exist.
+    /// Returns the point at which the next run continues: the last run, or `base` if the last run has no log.
     async fn newest(&self, last: Option<RunId>, base: Base) -> Result<Base, RunError> {
         let Some(last) = last else { return Ok(base) };
         match self.archon.journal().read(&last).await {

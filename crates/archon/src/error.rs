@@ -1,29 +1,29 @@
-//! Errors of building an agent.
+//! The error of building an agent.
 
 use archon_types::{JournalError, RunError};
 
-/// The reason why an agent could not be built. Errors of runs are [`RunError`]; `?` turns this one into it,
-/// so that a program needs one error type.
+/// The reason why an agent could not be built. The error of runs is [`RunError`]; `?` converts a `BuildError`
+/// into it, so that a program needs only one error type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The builder was given no model.
+    /// The builder has no model.
     #[error("no model was chosen")]
     NoModel,
     /// The model's name is unknown or cannot be used.
     #[cfg(feature = "named-models")]
     #[error(transparent)]
     Model(#[from] archon_providers::SetupError),
-    /// A tool could not be registered.
+    /// A tool could not be registered, for instance because two tools have the same name.
     #[error(transparent)]
     Tool(#[from] archon_tools::ToolSetupError),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A setting has no effect because of another one.
-    #[error("`{setting}` has no effect beside `{beside}`")]
+    #[error("`{setting}` has no effect together with `{beside}`")]
     NoEffect {
-        /// The setting.
+        /// The setting without an effect.
         setting: &'static str,
         /// The other setting.
         beside: &'static str,
@@ -31,7 +31,7 @@ pub enum BuildError {
     /// A setting has no effect without another one.
     #[error("`{setting}` has no effect without `{needs}`")]
     Needs {
-        /// The setting.
+        /// The setting without an effect.
         setting: &'static str,
         /// The missing setting.
         needs: &'static str,
@@ -39,22 +39,22 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// Returns one line of advice.
+    /// Returns advice, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",
             #[cfg(feature = "named-models")]
             Self::Model(_) => "name a model as PROVIDER:MODEL, with the key that its service needs",
             Self::Tool(_) => {
-                "give every tool a name of its own, an object as its parameters, and a folder that is there"
+                "give every tool its own name, an object schema as its parameters, and a folder that exists"
             }
             Self::Journal(error) => error.advice(),
             Self::NoEffect { setting: "api_keys", .. } => {
                 "give the keys to the providers: `provider_with_keys`"
             }
             Self::NoEffect { setting: "http", .. } => "give the options to the provider itself",
-            Self::NoEffect { setting: "context_parts", .. } => "leave one of the two out",
-            Self::Needs { .. } => "give both, or leave both out",
+            Self::NoEffect { setting: "context_parts", .. } => "use only one of the two settings",
+            Self::Needs { .. } => "use both settings, or neither",
             Self::NoEffect { .. } => {
                 "give tools, their options and guards to the toolbox, or leave the toolbox out"
             }

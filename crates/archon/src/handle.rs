@@ -1,4 +1,4 @@
-//! Handle of a run under way: its events, its cancel and its reply.
+//! The handle of a run under way, with its events, its cancellation and its reply.
 
 use std::{pin::Pin, sync::Arc, task, task::Poll};
 
@@ -27,10 +27,10 @@ pub struct RunHandle {
 }
 
 impl Archon {
-    /// Starts a task in the background and returns at once.
+    /// Starts a run for a task in the background and returns at once.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended;
+    /// [`RunError::SessionBusy`] if the newest run of the session is at work or suspended;
     /// [`RunError::UnknownTool`]; or the journal cannot be listed.
     pub async fn start(
         &self,
@@ -45,23 +45,23 @@ impl Archon {
         }))
     }
 
-    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. A run that follows a plan
-    /// is resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
-    /// its outcome, after the memory has stored what was said.
+    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. The run of a plan is
+    /// resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
+    /// its outcome, after the memory has stored its messages.
     ///
     /// # Errors
-    /// The run is unknown. The handle's reply is an error if the run is in use, follows a plan, or has ended
-    /// and there is no memory.
+    /// The run is unknown. The reply of the handle is an error if the run is in use, is the run of a plan, or
+    /// has ended and there is no memory.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a limit of
-    /// turns, tokens, time or money goes on.
+    /// Resumes a run with larger limits, so that a run that ended at a limit of turns, tokens, time or money
+    /// goes on; otherwise the same as [`resume`](Self::resume).
     ///
     /// # Errors
-    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
-    /// holds.
+    /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
+    /// still applies.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let context = self.context_of(run).await?;
         Ok(self.spawn(
@@ -83,12 +83,12 @@ impl Archon {
 }
 
 impl RunHandle {
-    /// Returns the run's id, which `resume` takes.
+    /// Returns the id of the run, which [`Archon::resume`] takes.
     pub fn run_id(&self) -> &RunId {
         &self.run
     }
 
-    /// Returns the run's session, which the next prompt names to continue it.
+    /// Returns the session of the run, which the next prompt must name to continue it.
     pub fn session_id(&self) -> &SessionId {
         &self.session
     }
@@ -98,7 +98,7 @@ impl RunHandle {
         self.cancel.clone()
     }
 
-    /// Steers the run, as [`Archon::steer`] does.
+    /// Steers the run; see [`Archon::steer`].
     ///
     /// # Errors
     /// As [`Archon::steer`].
@@ -106,7 +106,7 @@ impl RunHandle {
         self.archon.steer(&self.run, text).await
     }
 
-    /// Sends a follow-up, as [`Archon::follow_up`] does.
+    /// Sends a follow-up to the run; see [`Archon::follow_up`].
     ///
     /// # Errors
     /// As [`Archon::follow_up`].
@@ -114,13 +114,13 @@ impl RunHandle {
         self.archon.follow_up(&self.run, text).await
     }
 
-    /// Cancels the run. Its reply is [`Reply::Cancelled`], and it can be resumed.
+    /// Cancels the run. Its reply is then [`Reply::Cancelled`], and the run can be resumed.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Streams the text of this run's answers as the model writes it, until the run ends; then call
-    /// [`reply`](Self::reply). Text of the run's tools and child runs is left out.
+    /// Returns a stream of the text of this run's answers as the model writes it, until the run ends; then
+    /// call [`reply`](Self::reply). The stream leaves out the text of the run's tools and child runs.
     ///
     /// ```no_run
     /// use archon::{Archon, RunError, RunOptions};
@@ -145,20 +145,21 @@ impl RunHandle {
         })
     }
 
-    /// Waits for the whole answer text: short for [`reply`](Self::reply) and [`Reply::into_text`]. For pieces
-    /// of it use [`text_stream`](Self::text_stream).
+    /// Waits for the reply and returns the text of its answer: a short form of [`reply`](Self::reply) and
+    /// [`Reply::into_text`]. Use [`text_stream`](Self::text_stream) for pieces of the text.
     ///
     /// # Errors
-    /// As [`reply`](Self::reply); and [`RunError::NotFinished`]: the run ended at a limit, is suspended or
+    /// As [`reply`](Self::reply), and [`RunError::NotFinished`] if the run ended at a limit, is suspended or
     /// was cancelled.
     pub async fn text(self) -> Result<String, RunError> {
         self.reply().await?.into_text()
     }
 
-    /// Waits for the reply. Unread events are dropped.
+    /// Waits for the reply of the run. Unread events are dropped.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed. Or it could not be started, or the journal failed.
+    /// [`RunError::Failed`] if the run failed. Another error if the run could not be started, or the journal
+    /// failed.
     pub async fn reply(mut self) -> Result<Reply, RunError> {
         let lost = RunError::Lost { run: self.run.clone() };
         let Some(task) = self.task.take() else { return Err(lost) };

@@ -1,6 +1,6 @@
 //! Agents that think with a model, act with tools, and survive a crash.
 //!
-//! This crate combines the others; each of them can be used without it.
+//! This crate combines the other crates of the workspace; each of them can be used without it.
 //!
 //! ```no_run
 //! use archon::{Archon, tool};
@@ -20,27 +20,27 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | put an agent together | [`Archon::builder`] |
+//! | build an agent | [`Archon::builder`] |
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`], [`RunHandle::text_stream`] |
 //! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
 //! | build an agent that differs from another in some parts | [`Archon::to_builder`] |
 //! | get an answer as a value of a type | [`Archon::run_typed`], `Planning::run_typed`, `Teamwork::run_typed`, [`ParallelReply::typed`]; or [`Archon::answering`] and [`RunHandle::typed`] |
-//! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
+//! | continue a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
 //! | steer or cancel a run, from any process | [`Archon::steer`], [`Archon::cancel`] |
 //! | resume a run after a crash or a cancel | [`Archon::resume`] |
-//! | ask people for approval, and list the open questions | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
+//! | ask people for approvals, and list the open questions | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
 //! | refuse calls by your own rule, or change results | [`ArchonBuilder::guard`] |
 //! | start, watch, answer and resume runs of every kind by one handle | [`Runs`] |
 //! | resume runs whose questions have expired | [`Runs::keep_sweeping`] |
 //! | serve many customers, each of whom sees only their own runs | [`Runs::for_tenant`] |
-//! | try another way from an earlier turn | [`Archon::fork`] |
+//! | fork a run at an earlier turn | [`Archon::fork`] |
 //! | let several agents work on a task, and take the best answer | [`Archon::parallel`] |
-//! | make a plan for a goal, and follow it | `Archon::planning`, with the feature `planner` |
+//! | make a plan for a goal, and execute it | `Archon::planning`, with the feature `planner` |
 //! | let a team do the work | `Archon::team`, with the feature `orchestrator` |
 //! | answer messages of many people, and ask them for approvals | `orchestrator::Assistant::new` over this agent, with the feature `orchestrator` |
 //! | check that a log follows from its inputs | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`views::Session::read`] |
-//! | let an agent call another | [`SubAgentTool`] |
+//! | let an agent call another agent | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | offer tools and agents to MCP clients | `mcp_serve::Server`, with the feature `mcp-serve` |
@@ -49,10 +49,10 @@
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
 //! | replace the model, the tools or the storage | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
-//! A failed run is an error, [`RunError`], with the kind of failure, the run's id and advice. It is the only
-//! error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own, [`BuildError`],
-//! which `?` turns into it. A run that is suspended, ended at a limit or was cancelled is a [`Reply`], which
-//! must be matched before there is a text:
+//! A failed run is an error, [`RunError`], with the kind of failure, the id of the run and advice. `RunError`
+//! is the only error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own error,
+//! [`BuildError`], which `?` converts into a `RunError`. A run that is suspended, ended at a limit or was
+//! cancelled is a [`Reply`], which must be matched before its text can be used:
 //!
 //! ```no_run
 //! use archon::{Archon, Reply, RunError};
@@ -77,9 +77,9 @@
 //! # }
 //! ```
 //!
-//! Enums such as [`Reply`] get more variants in later versions, so a `match` needs a `_ =>`; structs of
-//! options get more fields, so make them with `default()` or `new(…)` and change them with `with_…` or field
-//! by field:
+//! Enums such as [`Reply`] get more variants in later versions, so a `match` needs a `_ =>` arm. Structs of
+//! options get more fields, so create them with `default()` or `new(…)` and change them with `with_…` or
+//! field by field:
 //!
 //! ```
 //! use std::time::Duration;
@@ -132,8 +132,8 @@ mod watch;
 
 pub use approvals::Approvals;
 pub use archon::Archon;
-/// Makes a tool of a function: its doc comment becomes the description, its signature the schema. `archon_tools::tool`
-/// is the same macro and describes parameters, state and effects.
+/// Makes a tool from a function: its doc comment becomes the description, its signature the schema.
+/// `archon_tools::tool` is the same macro; its page describes parameters, state and effects.
 ///
 /// ```
 /// use archon::tool;
@@ -178,12 +178,13 @@ pub use runs::{AgentSource, Runs, Sweeping, TenantRuns};
 pub use teamwork::Teamwork;
 pub use typed::{OutputSchema, Typed};
 
-/// The derive of [`JsonSchema`](schemars::JsonSchema) that the types of [`Archon::run_typed`] need.
+/// The crate with the derive macro of [`JsonSchema`](schemars::JsonSchema), which types for
+/// [`Archon::run_typed`] need.
 pub use schemars;
 
 /// Names that most programs need: `use archon::prelude::*;`.
 ///
-/// Agents and their runs, tools, and the traits that a program implements: approvers, hooks, guards,
+/// Agents and their runs, tools, and the traits that a program implements: approvers, hooks, guards and
 /// planners.
 pub mod prelude {
     pub use crate::{
@@ -201,23 +202,23 @@ pub mod prelude {
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
-/// MCP servers: their tools, their pins.
+/// MCP servers, their tools and their pins.
 #[cfg(feature = "mcp")]
 pub use archon_mcp as mcp;
-/// Tools and agents of this program for MCP clients.
+/// A server that offers tools and agents of this program to MCP clients.
 #[cfg(feature = "mcp-serve")]
 pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
-/// Plans: making, checking, following, changing and drawing them.
+/// Plans: making, checking, executing, changing and drawing them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;
-/// Models: protocols, names, scripted providers for tests.
+/// Providers of models: protocols, names, scripted providers for tests.
 pub use archon_providers as providers;
 /// The machine and the driver of the agent loop.
 pub use archon_react_loop as react_loop;
-/// Journals.
+/// Journals, which store the logs of runs.
 pub use archon_store as store;
 /// Teams, the bus of one process, agents as tools that wait, their pool, and assistants.
 #[cfg(feature = "orchestrator")]
@@ -239,7 +240,7 @@ pub use archon_types as types;
 /// Views of logs: turns, rounds, metrics, reports and sessions.
 pub use archon_views as views;
 
-/// The README and the pages of the book: their Rust blocks compile.
+/// The README and the pages of the book, whose Rust blocks are compiled.
 #[cfg(all(
     doctest,
     feature = "bash",

@@ -1,12 +1,11 @@
-//! A limit of the process's memory: new tasks are refused above it.
+//! A limit of the memory of the process, above which no new run starts.
 
 use std::sync::Arc;
 
-/// Measures the bytes of memory that the process uses; `None` if that is unknown.
+/// Measures the memory that the process uses, in bytes; `None` if that is unknown.
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 
-/// The most memory that the process may use when a task begins. Runs under way go on, and a resume is always
-/// allowed.
+/// The maximum memory of the process when a run starts. Runs under way go on, and a resume is always allowed.
 #[derive(Clone)]
 pub struct ProcessMemoryLimit {
     pub(crate) max: u64,
@@ -14,12 +13,13 @@ pub struct ProcessMemoryLimit {
 }
 
 impl ProcessMemoryLimit {
-    /// Creates a limit of the resident memory. It is measured on Linux only; elsewhere nothing is refused.
+    /// Creates a limit of the resident memory in bytes. This memory is measured on Linux only; on other
+    /// systems no run is refused.
     pub fn new(max_bytes: u64) -> Self {
         Self { max: max_bytes, gauge: Arc::new(resident_bytes) }
     }
 
-    /// Sets a gauge of your own, for instance that of a container.
+    /// Sets a function that measures the memory, for instance that of a container.
     pub fn with_gauge(mut self, gauge: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         self.gauge = Arc::new(gauge);
         self
@@ -28,8 +28,8 @@ impl ProcessMemoryLimit {
 
 archon_types::debug_fields!(ProcessMemoryLimit: max);
 
-/// Returns the memory of this process: `VmRSS` of `/proc/self/status`, which counts units of 1,024 bytes; see
-/// proc_pid_status(5).
+/// Returns the memory of this process in bytes: `VmRSS` of `/proc/self/status`, which counts units of 1,024
+/// bytes; see proc_pid_status(5).
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

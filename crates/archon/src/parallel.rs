@@ -1,5 +1,5 @@
 //! Parallel loops: several agents work on the same task from the same conversation, and the session continues
-//! with the branch that a strategy chooses.
+//! with the branch that a strategy selects.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions};
 
-/// Result of a parallel loop.
+/// The result of a parallel loop.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParallelReply {
-    /// The reply of the chosen branch, or the reason why none was chosen.
+    /// The reply of the selected branch, or of the parallel loop if no branch was selected.
     pub reply: Reply,
-    /// The session, which continues with the chosen branch.
+    /// The session, which continues with the selected branch.
     pub session: SessionId,
     /// The outcome of each branch, in the order of the agents.
     pub branches: Vec<Outcome>,
-    /// The chosen branch, and the reason.
+    /// The selected branch, and the reason for the choice.
     pub choice: ParallelChoice,
 }
 
@@ -31,13 +31,13 @@ impl ParallelReply {
         Ok(Self { reply: Reply::of(choice.outcome.clone())?, session, branches, choice })
     }
 
-    /// The outcome of the chosen branch, if there is one.
+    /// Returns the outcome of the selected branch; `None` if no branch was selected.
     pub fn selected(&self) -> Option<&Outcome> {
         self.branches.get(usize::try_from(self.choice.selected?).ok()?)
     }
 }
 
-/// A parallel loop; made by [`Archon::parallel`].
+/// A parallel loop, which [`Archon::parallel`] creates.
 #[derive(Clone, Debug)]
 pub struct Parallel {
     archon: Archon,
@@ -45,18 +45,17 @@ pub struct Parallel {
 }
 
 impl Archon {
-    /// Makes a parallel loop of these agents, among whose answers `strategy` chooses. All runs are in this
-    /// agent's journal; this agent is a branch only if it is in `branches`.
+    /// Creates a parallel loop of these agents, among whose answers `strategy` selects one. All runs are in
+    /// this agent's journal. This agent is a branch only if `branches` contains it.
     ///
-    /// Each branch keeps its own model, instructions and tools, and its own limits, within the limits of this
-    /// agent. The branches share those: each gets an equal part of the tokens and the money, and all of the
-    /// time. The model calls of a strategy are not counted in them. Tools with side effects have them in
-    /// every branch. A branch with structured output ([`answering`](Self::answering)) uses its own schema; if
-    /// this agent has one, all branches use that. [`ParallelReply::typed`] reads the chosen answer as a
-    /// value.
+    /// Each branch has its own model, instructions, tools and limits. The limits of this agent apply to all
+    /// branches together: each branch gets an equal share of the tokens and the money, and all of the time.
+    /// The model calls of a strategy do not count. Tools with side effects have them in every branch. A
+    /// branch with structured output ([`answering`](Self::answering)) uses its own schema; if this agent has
+    /// a schema, all branches use that. [`ParallelReply::typed`] reads the selected answer as a value.
     ///
     /// # Errors
-    /// There is no branch, or the strategy cannot choose among that many.
+    /// There is no branch, or the strategy cannot select among this number of branches.
     pub fn parallel(
         &self,
         branches: impl IntoIterator<Item = Archon>,
@@ -72,20 +71,20 @@ impl Archon {
         Ok(Parallel { archon: self.clone(), branches })
     }
 
-    /// A strategy that asks this agent's model which branch is best, with this agent's instructions and
-    /// context window.
+    /// Returns a strategy that asks this agent's model for the best branch, with this agent's instructions
+    /// and context window.
     pub fn judge(&self) -> LlmJudge {
         self.agent.judge()
     }
 }
 
 impl Parallel {
-    /// The parallel loop for a [`Runs`](crate::Runs) service, which starts and resumes it by id.
+    /// Returns the parallel loop for a [`Runs`](crate::Runs) service, which starts and resumes it by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Gives a task to every branch, in a new session, and waits until one is chosen.
+    /// Gives a task to every branch, in a new session, and waits until a branch is selected.
     ///
     /// # Errors
     /// As [`run_with`](Self::run_with).
@@ -93,17 +92,18 @@ impl Parallel {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// Gives a task to every branch and waits until one is chosen; then the session of `options` continues
-    /// with that branch. The run of `options` is the id of the parallel loop, its token cancels all branches,
-    /// and its sink gets the events of all.
+    /// Gives a task to every branch and waits until a branch is selected; then the session of `options`
+    /// continues with that branch. The run in `options` is the id of the parallel loop, the cancellation
+    /// token cancels all branches, and the sink gets the events of all branches.
     ///
-    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled, the
-    /// session stays at its old place. If none has an answer and one waits for a person, the reply is
-    /// [`Reply::Waiting`].
+    /// A branch that fails does not affect the others. If no branch has an answer, or the loop was cancelled,
+    /// the session continues from its previous point. If no branch has an answer and one waits for a person,
+    /// the reply is [`Reply::Waiting`].
     ///
     /// # Errors
-    /// [`RunError::Failed`]: no branch has an answer, or none was chosen; it has the kind of failure if all
-    /// branches failed in the same way. Or the session of `options` is busy, or the journal failed.
+    /// [`RunError::Failed`] if no branch has an answer, or none was selected; the error has the kind of
+    /// failure if all branches failed in the same way. Another error if the session of `options` is busy, or
+    /// the journal failed.
     pub async fn run_with(
         &self,
         task: impl Into<String>,
@@ -113,7 +113,7 @@ impl Parallel {
         self.begin(vec![prompt], options).await
     }
 
-    /// Lets every branch answer the last message of the session, without a new prompt: after a failure, or a
+    /// Lets every branch answer the last message of the session, without a new prompt: after a failure or a
     /// fork.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Parallel {
         &self.branches
     }
 
-    /// Returns the branches with the limits of one run, if it has its own.
+    /// Returns the branches with the limits of one run; without `limits` with their own.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::ParallelLoop {
         let branches = self.branches.clone();
         match limits {

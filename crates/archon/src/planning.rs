@@ -1,4 +1,4 @@
-//! Planning: this agent's model makes a plan for a goal, and this agent works on its subtasks.
+//! Planning: this agent's model makes a plan for a goal, and this agent works on the subtasks.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunHandle, RunOptions};
 
-/// An agent that makes and follows plans; made by [`Archon::planning`]. Cloning is cheap.
+/// An agent that makes and executes plans, which [`Archon::planning`] creates. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Planning {
     archon: Archon,
@@ -22,8 +22,8 @@ pub struct Planning {
 }
 
 impl Archon {
-    /// Makes a plan for a task with this agent's model, follows it, and lets the model write the answer.
-    /// [`planner::fold`](archon_planner::fold) folds the run's log into its state
+    /// Makes a plan for a task with this agent's model, executes it, and lets the model write the answer.
+    /// [`planner::fold`](archon_planner::fold) folds the log of the run into its state
     /// ([`AgentState`](archon_types::AgentState)) and the task with its subtasks.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl Archon {
         planning.with(|agent| agent.with_conclusion(conclusion)).run(task).await
     }
 
-    /// A planner that asks this agent's model, with its keys, its retries and its fallback models.
+    /// Returns a planner that asks this agent's model, with its keys, its retries and its fallback models.
     pub fn planner(&self) -> LlmPlanner {
         let own = self.agent.options();
         let planner = LlmPlanner::new(self.questions.provider.clone(), own.model.clone())
@@ -45,8 +45,8 @@ impl Archon {
         }
     }
 
-    /// A conclusion that asks this agent's model to write the answer of a plan, with citations of subtasks;
-    /// for [`Planning::with`].
+    /// Returns a conclusion, which asks this agent's model to write the answer of a plan with citations of
+    /// subtasks, for [`Planning::with`].
     pub fn conclusion(&self) -> LlmConclusion {
         let own = self.agent.options();
         let conclusion = LlmConclusion::new(self.questions.provider.clone(), own.model.clone())
@@ -57,7 +57,7 @@ impl Archon {
         }
     }
 
-    /// A check that asks this agent's model whether a plan fits the task, before the plan is followed.
+    /// Returns a check that asks this agent's model if a plan fits the task, before the plan is executed.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), archon::RunError> {
@@ -78,11 +78,12 @@ impl Archon {
         }
     }
 
-    /// An agent that follows the plans of `planner`, with this agent's tools, limits and journal.
+    /// Creates an agent that executes the plans of `planner`, with this agent's tools, limits and journal.
     ///
     /// A subtask with a tool and its arguments in the plan is one call of that tool. Every other subtask is a
-    /// run of this agent, which sees only the tool that the subtask names, or all if it names none. If this
-    /// agent has structured output ([`answering`](Self::answering)), its schema is for the plan's answer.
+    /// run of this agent, which sees only the tool that the subtask names, or all tools if it names none. If
+    /// this agent has structured output ([`answering`](Self::answering)), its schema is for the answer of the
+    /// plan.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), archon::RunError> {
@@ -97,7 +98,7 @@ impl Archon {
         self.planning_with(planner, self.planning_options())
     }
 
-    /// As [`planning`](Self::planning), with other options.
+    /// Does the same as [`planning`](Self::planning), with other options.
     pub fn planning_with(&self, planner: impl Planner + 'static, options: PlanningAgentOptions) -> Planning {
         let is_small = self.is_small();
         let worker = self.agent.clone().without_output_schema();
@@ -116,8 +117,8 @@ impl Archon {
         Planning { archon: self.clone(), agent }
     }
 
-    /// The options that [`planning`](Self::planning) uses: this agent's name, id, model and limits, and
-    /// defaults for the rest.
+    /// Returns the options that [`planning`](Self::planning) uses: this agent's name, id, model and limits,
+    /// and defaults for the rest.
     pub fn planning_options(&self) -> PlanningAgentOptions {
         let own = self.agent.options();
         let mut options = PlanningAgentOptions::default();
@@ -131,30 +132,30 @@ impl Archon {
         options
     }
 
-    /// Returns whether the model needs short instructions.
+    /// Returns true if the model needs short instructions.
     fn is_small(&self) -> bool {
         self.questions.provider.capabilities(&self.agent.options().model).is_small
     }
 }
 
 impl Planning {
-    /// Changes the agent underneath: a memory, a conclusion, a control.
+    /// Changes the planning agent, for instance its memory, conclusion or control.
     pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
         self.agent = change(self.agent);
         self
     }
 
-    /// Returns the agent underneath, which other agents can call.
+    /// Returns the planning agent, which other agents can call.
     pub fn agent(&self) -> &PlanningAgent {
         &self.agent
     }
 
-    /// The agent for a [`Runs`](crate::Runs) service, which starts and resumes plans by id.
+    /// Returns the agent for a [`Runs`](crate::Runs) service, which starts and resumes plans by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Makes a plan and checks it, without following or storing it.
+    /// Makes a plan and checks it, without executing or storing it.
     ///
     /// # Errors
     /// The task is empty, or the planner made no plan.
@@ -162,10 +163,11 @@ impl Planning {
         self.draft_with(task, RunOptions::default()).await
     }
 
-    /// As [`draft`](Self::draft), with options: the planner sees the conversation of their session.
+    /// Does the same as [`draft`](Self::draft), with options. The planner sees the conversation of the
+    /// session in `options`.
     ///
     /// # Errors
-    /// As [`draft`](Self::draft); or the session is busy, or the journal failed.
+    /// As [`draft`](Self::draft), or the session is busy, or the journal failed.
     pub async fn draft_with(
         &self,
         task: impl Into<String>,
@@ -177,20 +179,20 @@ impl Planning {
         Ok(own.agent.draft_in(place, &task, &context).await?)
     }
 
-    /// Makes a plan and follows it until there is an answer, or until the run is suspended.
+    /// Makes a plan and executes it until there is an answer, or until the run is suspended.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: there is no plan, or a needed subtask failed. Or the goal is empty, the run
-    /// could not be started, or the journal failed.
+    /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the goal is
+    /// empty, the run could not be started, or the journal failed.
     pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// As [`run`](Self::run). In a session the agents read the conversation so far, and the answer becomes
-    /// part of it. Limits in `options` are for the whole run.
+    /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
+    /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
     ///
     /// # Errors
-    /// As [`run`](Self::run); or the session is busy; or `options` have a system text or tools, which a run
+    /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
     /// of several agents cannot have.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
@@ -199,7 +201,8 @@ impl Planning {
         Reply::of(self.archon.work(context, work).await?)
     }
 
-    /// Starts the run in the background and returns at once; otherwise as [`run_with`](Self::run_with).
+    /// Starts the run in the background and returns at once; otherwise the same as
+    /// [`run_with`](Self::run_with).
     ///
     /// # Errors
     /// The task is empty, or as [`run_with`](Self::run_with).
@@ -210,25 +213,26 @@ impl Planning {
         Ok(self.archon.spawn(context, work))
     }
 
-    /// Resumes a plan's run from the end of its log. Finished subtasks are not repeated.
+    /// Resumes the run of a plan from the end of its log. Completed subtasks are not repeated.
     ///
     /// # Errors
-    /// The run is unknown. The handle's reply is an error if the run is in use, has ended or follows no plan.
+    /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is not the
+    /// run of a plan.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on.
+    /// Resumes the run of a plan with larger limits; otherwise the same as [`resume`](Self::resume).
     ///
     /// # Errors
-    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
-    /// holds.
+    /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
+    /// still applies.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
         Ok(self.archon.spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
     }
 
-    /// Returns this agent with the limits of one run, if it has its own.
+    /// Returns this agent with the limits of one run; without `limits` with its own.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
         let own = self.clone();
         match limits {
@@ -260,7 +264,7 @@ impl Planning {
         self.begin_with(goal, Vec::new(), origin, context).await
     }
 
-    /// As [`begin`](Self::begin), with entries of the application that the log keeps.
+    /// Does the same as [`begin`](Self::begin), with extension messages of the application for the log.
     pub(crate) async fn begin_with(
         &self,
         goal: &str,
@@ -282,7 +286,8 @@ impl Planning {
         self.archon.remember_ended(resumed, context).await
     }
 
-    /// As [`answer`](Self::answer), for the question with this id: a call may have several.
+    /// Answers the question with this id, because a call may have several questions; otherwise the same as
+    /// [`answer`](Self::answer).
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -302,7 +307,7 @@ impl Planning {
     /// Answers the question about a call of a suspended run, and resumes the run.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume). The handle's reply is an error if there is no such question.
+    /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
@@ -312,8 +317,8 @@ impl Planning {
     }
 }
 
-/// Gives each subtask this agent with the one tool that the subtask names. A small model without a named tool
-/// gets none, since it would call any tool that it has.
+/// Gives each subtask this agent with the one tool that the subtask names, or with all tools if it names
+/// none. A small model without a named tool gets no tool, since it would call any tool that it has.
 struct OwnWorkers {
     agent: ReactAgent,
     toolbox: Arc<dyn Toolbox>,

@@ -10,29 +10,31 @@ use archon_types::{BoxFuture, Instructions};
 
 use crate::ArchonBuilder;
 
-/// A project's instructions in a file. The file is read anew before each model call, so an edit counts from
-/// the next turn on. A missing file adds nothing; if it cannot be read, its last text stays in force.
+/// The instructions of a project in a file. The file is read again before each model call, so an edit takes
+/// effect in the next turn. A missing file adds nothing; if the file cannot be read, its last text stays in
+/// effect.
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
     candidates: Vec<PathBuf>,
 }
 
 impl ProjectFile {
-    /// The most bytes of a file. A longer file is refused, since half of it may mean the opposite.
+    /// The maximum size of a file in bytes. A longer file is refused, since a part of it may have the
+    /// opposite meaning.
     pub const MAX_BYTES: u64 = 65_536;
 
-    /// Uses the file at `path`.
+    /// Creates the source for the file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { candidates: vec![path.into()] }
     }
 
-    /// Uses `ARCHON.md` in this folder, else `AGENTS.md`.
+    /// Creates the source for `ARCHON.md` in this folder, or `AGENTS.md` if there is no such file.
     pub fn in_folder(folder: impl AsRef<Path>) -> Self {
         let folder = folder.as_ref();
         Self { candidates: ["ARCHON.md", "AGENTS.md"].map(|name| folder.join(name)).into() }
     }
 
-    /// Uses the first of these files that exists; the paths may come from a log.
+    /// Creates the source for the first of these files that exists; the paths may come from a log.
     pub fn first_of(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { candidates: paths.into_iter().map(Into::into).collect() }
     }
@@ -54,7 +56,9 @@ fn read(path: &Path) -> std::io::Result<String> {
     let file = std::fs::File::open(path)?;
     file.take(ProjectFile::MAX_BYTES + 1).read_to_string(&mut text)?;
     match text.len() as u64 > ProjectFile::MAX_BYTES {
-        true => Err(std::io::Error::other(format!("it is longer than {} bytes", ProjectFile::MAX_BYTES))),
+        true => {
+            Err(std::io::Error::other(format!("the file is longer than {} bytes", ProjectFile::MAX_BYTES)))
+        }
         false => Ok(text),
     }
 }
@@ -75,13 +79,13 @@ impl Instructions for ProjectFile {
 }
 
 impl ArchonBuilder {
-    /// Sets the file with the project's instructions; the model reads it after the standing instructions.
-    /// Agents that this one calls do not read it.
+    /// Sets the file with the project's instructions, which the model reads after the standing instructions.
+    /// Agents that this agent calls do not read the file.
     pub fn project_file(self, file: ProjectFile) -> Self {
         self.instructions(Arc::new(file))
     }
 
-    /// Sets project instructions from any other source.
+    /// Sets the project's instructions from any other source.
     pub fn instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
         self.instructions = Some(instructions);
         self

@@ -1,4 +1,4 @@
-//! The models of an agent for single questions outside of a loop.
+//! The models of an agent for single requests outside of a loop.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::Fallback;
 use archon_types::{Clock, FallbackModel, Ids, Provider, RetryConfig};
 
-/// The models of an agent for single questions outside of a loop.
+/// The models of an agent for single requests outside of a loop.
 #[derive(Clone)]
 pub(crate) struct Questions {
     pub(crate) provider: Arc<dyn Provider>,
@@ -14,8 +14,8 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Wraps each model with retries, with its further keys, and with the fallback models. A loop does this
-    /// itself, and records it.
+    /// Wraps each model with retries, with its further keys, and with the fallback models. A loop retries and
+    /// falls back by itself, and records this.
     pub(crate) fn new(
         (provider, keys): (&Arc<dyn Provider>, &[Arc<dyn Provider>]),
         fallbacks: &[Fallback],
@@ -47,7 +47,7 @@ impl Questions {
     }
 }
 
-/// Returns a number from -1.0 to 1.0, made from an id, so that tests can control it.
+/// Returns a number from -1.0 to 1.0, derived from an id, so that tests can control it.
 fn jitter(ids: &dyn Ids) -> f64 {
     let sum =
         ids.fresh("jitter").bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));

@@ -1,4 +1,4 @@
-//! Random ids: the default outside of tests.
+//! Random ids, which are the default outside of tests.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -20,8 +20,8 @@ impl Ids for RandomIds {
     }
 }
 
-/// A version 7 UUID (RFC 9562, 5.7): 48 bits of milliseconds; the version; as 12 bits, the fraction of the
-/// millisecond (6.2, method 3), so that ids of one millisecond sort too; the variant; 62 random bits.
+/// Returns a version 7 UUID (RFC 9562, 5.7): 48 bits of milliseconds; the version; in 12 bits the fraction of
+/// the millisecond (6.2, method 3), so that ids of one millisecond sort too; the variant; 62 random bits.
 fn version_7(since_epoch: Duration, random: u64) -> u128 {
     let millis = since_epoch.as_millis() & ((1 << 48) - 1);
     let fraction = u128::from(since_epoch.subsec_nanos() % 1_000_000) * 4096 / 1_000_000;

@@ -81,7 +81,7 @@ impl RunAgent for Parallel {
                     run: context.run.clone(),
                     kind: RunKind::Parallel,
                     action: "be resumed with larger limits",
-                    instead: "start it again with larger limits, or resume its branches with more",
+                    instead: "start the parallel loop again with larger limits, or resume its branches with larger limits",
                 });
             }
             Ok(self.branches().resume(&self.archon().own(context)).await?.choice.outcome)
@@ -164,7 +164,7 @@ impl RunAgent for crate::Teamwork {
     }
 }
 
-/// The entries that no model reads.
+/// Returns the extension messages of a prompt, which no model reads.
 #[cfg(any(feature = "planner", feature = "orchestrator"))]
 fn extensions(prompts: Vec<AgentMessage>) -> Vec<archon_types::ExtensionMessage> {
     let extension = |message| match message {

@@ -1,5 +1,6 @@
-//! The system's clock, and the clock of one run: it starts at the wall-clock time, and counts only the time in which the process could
-//! work. Steps of the system's clock, sleep of the machine and stops of the process do not count.
+//! The system's clock, and the clock of one run. The clock of a run starts at the wall-clock time, and counts
+//! only the time in which the process could work: steps of the system's clock, sleep of the machine and stops
+//! of the process do not count.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,12 +10,12 @@ use std::{
 
 use archon_types::{BoxFuture, Clock, Timestamp};
 
-/// The system's clock and tokio's timers.
+/// The clock of the system, with the timers of tokio.
 ///
-/// A run reads the clock once, when it begins or is resumed, and from there counts the time in which its
-/// process could work: a step of the clock, sleep of the machine, or a stop of the process for more than ten
-/// seconds neither ends a run at its time limit nor makes it wait. Later dates in that run are behind the
-/// wall clock by that time.
+/// A run reads this clock once, when it begins or is resumed, and from then on counts the time in which its
+/// process could work. A step of the clock, sleep of the machine, or a stop of the process for more than ten
+/// seconds neither ends the run at its time limit nor makes it wait. Later times in that run are behind the
+/// wall clock by this time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -39,12 +40,12 @@ impl Clock for SystemClock {
 pub(crate) struct RunClock {
     wall: Timestamp,
     since: Instant,
-    /// Total time that the process had been stopped when the clock began.
+    /// The total time that the process had been stopped when the clock was created.
     stopped: Duration,
 }
 
 impl RunClock {
-    /// Creates a clock that reads `wall` now.
+    /// Creates a clock whose current time is `wall`.
     pub(crate) fn new(wall: Timestamp) -> Self {
         let since = Instant::now();
         Self { wall, since, stopped: pulse().stopped_by(since) }
@@ -83,19 +84,21 @@ impl Clock for RunClock {
     }
 }
 
-/// The longest single sleep, since timers have a maximum; after it the clock is read again.
+/// The maximum duration of a single sleep, since timers have a maximum. After it the clock is read again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The interval of heartbeats while any clock sleeps.
 const BEAT: Duration = Duration::from_secs(1);
-/// A process without a heartbeat for longer than this was stopped: no load delays a thread for so long.
+/// The maximum time without a heartbeat, after which the process counts as stopped: no load delays a thread
+/// for so long.
 const STOPPED_AFTER: Duration = Duration::from_secs(10);
 
-/// Heartbeats of this process.
+/// The heartbeats of this process.
 #[derive(Debug)]
 struct Pulse {
     last: Option<Instant>,
-    /// A thread gives a heartbeat each [`BEAT`], so that a missing one means something.
+    /// True if a thread gives a heartbeat each [`BEAT`], so that a missing heartbeat means that the process
+    /// was stopped.
     is_beating: bool,
     sleepers: usize,
     stopped: Duration,
@@ -109,7 +112,7 @@ fn pulse() -> MutexGuard<'static, Pulse> {
 }
 
 impl Pulse {
-    /// Gives a heartbeat, and returns the total time that the process has been stopped.
+    /// Gives a heartbeat, and returns the total time for which the process was stopped.
     fn stopped_by(&mut self, now: Instant) -> Duration {
         let silence = self.last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
         if self.is_beating && silence > STOPPED_AFTER {
@@ -120,7 +123,7 @@ impl Pulse {
     }
 }
 
-/// A sleep under way: while there is one, the thread gives heartbeats.
+/// A sleep under way. While there is a sleep, the thread gives heartbeats.
 struct Sleeper;
 
 impl Sleeper {

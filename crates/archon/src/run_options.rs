@@ -1,4 +1,4 @@
-//! Options of one run: its session, its sink, and settings that differ from the agent's other runs.
+//! The options of one run: its session, its sink, and settings that differ from those of the agent.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use archon_types::{CancellationToken, ExecutionLimits, RunId, RunSettings, Sessi
 
 use crate::RunError;
 
-/// Options of a run; the default is a new run in a new session without a sink.
+/// The options of a run. The default is a new run in a new session without a sink.
 ///
-/// Limits, system text and tools of one run are in its log, and hold after a resume:
+/// The run's log stores its limits, system text and tools, so they also apply after a resume:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -38,48 +38,49 @@ use crate::RunError;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The run's id; a fresh one by default.
+    /// The id of the run. Default: a new id.
     pub run: Option<RunId>,
-    /// Continues this session after its newest run. A session without runs begins with this one.
+    /// The session that the run continues after its newest run. A session without runs begins with this run.
     pub session: Option<SessionId>,
-    /// Continues the session even if its newest run is at work or suspended: as a branch, from its state now.
-    /// Neither run sees the messages of the other.
+    /// True to continue the session as a branch, even if its newest run is at work or suspended: from its
+    /// current state. Neither run sees the messages of the other.
     pub branch: bool,
-    /// The tenant; `local` by default.
+    /// The tenant. Default `local`.
     pub tenant: Option<TenantId>,
-    /// Cancels the run when it is cancelled.
+    /// The token that cancels the run.
     pub cancel: Option<CancellationToken>,
-    /// Gets the events of the run and its child runs, on the run's own task.
+    /// The sink that gets the events of the run and its child runs. The run's own task calls it.
     pub sink: Option<Arc<dyn Sink>>,
-    /// Limits of this run, instead of the agent's; begin with
+    /// The limits of this run, instead of those of the agent. Start from
     /// [`Archon::limits`](crate::Archon::limits).
     pub limits: Option<ExecutionLimits>,
-    /// System text of this run, instead of the agent's.
+    /// The system text of this run, instead of that of the agent.
     pub system: Option<String>,
-    /// Names of the agent's tools that this run may use; all by default. A tool that calls others, such as an
-    /// agent, is not affected in its own calls.
+    /// The names of the agent's tools that this run may use. Default: all. For a tool that calls other tools,
+    /// such as an agent, the inner calls are not affected.
     pub tools: Option<Vec<String>>,
 }
 
 impl RunOptions {
-    /// Options for the next prompt of a session, or for its first one. Tenants do not share sessions.
+    /// Creates options for the next prompt of a session, or for its first prompt. Tenants do not share
+    /// sessions.
     pub fn in_session(session: SessionId) -> Self {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// Makes the run a branch beside the session's run at work.
+    /// Makes the run a branch of the session, in parallel to the session's run at work.
     pub fn branch(mut self) -> Self {
         self.branch = true;
         self
     }
 
-    /// Sets the sink of the run's events.
+    /// Sets the sink for the run's events.
     pub fn watched_by(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
         self
     }
 
-    /// Sets the run's id.
+    /// Sets the id of the run.
     pub fn with_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
@@ -91,7 +92,7 @@ impl RunOptions {
         self
     }
 
-    /// Sets a token that cancels the run.
+    /// Sets the token that cancels the run.
     pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = Some(cancel);
         self
@@ -121,7 +122,7 @@ impl RunOptions {
         self
     }
 
-    /// Refuses options that name a run, a session or a branch, if `on` already does.
+    /// Returns an error for options that name a run, a session or a branch, because `on` already sets them.
     pub(crate) fn refuse_place(&self, on: &'static str) -> Result<(), RunError> {
         let set = [(self.run.is_some(), "run"), (self.session.is_some(), "session"), (self.branch, "branch")];
         match set.into_iter().find(|(is_set, _)| *is_set) {
@@ -130,7 +131,7 @@ impl RunOptions {
         }
     }
 
-    /// Takes out the settings that differ from the agent's other runs.
+    /// Takes out the settings that differ from those of the agent.
     pub(crate) fn settings(&mut self) -> RunSettings {
         let mut settings = RunSettings::default();
         (settings.limits, settings.system, settings.tools) =
@@ -138,8 +139,8 @@ impl RunOptions {
         settings
     }
 
-    /// Refuses a system text and tools for plans, teams and parallel loops: they are runs of several agents,
-    /// for which only limits can be set.
+    /// Returns an error for a system text and for tools. Plans, teams and parallel loops are runs of several
+    /// agents, for which only limits can be set.
     pub(crate) fn refuse_settings(&self) -> Result<(), RunError> {
         let set = [(self.system.is_some(), "a system text"), (self.tools.is_some(), "tools")];
         match set.into_iter().find(|(is_set, _)| *is_set) {

@@ -1,7 +1,7 @@
-//! The run service: starts, watches and resumes runs of every kind over one journal, with the agents
+//! The run service: starts, watches and resumes runs of every kind over one journal, with the agents that are
 //! registered for them.
 //!
-//! The work of a run is its own task and does not depend on its watchers. To resume a run, its log and the
+//! The work of a run is a task of its own and does not depend on watchers. To resume a run, its log and the
 //! agent that its first record names are enough.
 
 mod answer;
@@ -30,13 +30,13 @@ pub use self::{sweeping::Sweeping, tenant::TenantRuns};
 use self::live::Live;
 use crate::{Archon, BuildError};
 
-/// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning is cheap, and clones share
-/// the runs under way.
+/// A service for runs of every kind, which implements [`RunService`](archon_types::RunService). Cloning is
+/// cheap, and clones share the runs under way.
 ///
-/// Its methods come from three traits: [`StartRuns`](archon_types::StartRuns) starts, resumes, lists and
-/// watches, [`AnswerRuns`](archon_types::AnswerRuns) steers, cancels and answers, and
-/// [`ManageRuns`](archon_types::ManageRuns) forks and removes. For requests of customers that name runs use
-/// [`for_tenant`](Self::for_tenant).
+/// The methods come from three traits: [`StartRuns`](archon_types::StartRuns) starts, resumes, lists and
+/// watches runs, [`AnswerRuns`](archon_types::AnswerRuns) steers, cancels and answers them, and
+/// [`ManageRuns`](archon_types::ManageRuns) forks and deletes them. For requests in which customers name
+/// runs, use [`for_tenant`](Self::for_tenant).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -63,15 +63,15 @@ pub struct Runs {
 }
 
 struct Inner {
-    /// Has the journal, the clock, the ids and the secrets.
+    /// The agent whose journal, clock, ids and secrets the service uses.
     archon: Archon,
     agents: BTreeMap<(RunKind, AgentId), Arc<dyn RunAgent>>,
     source: Option<Arc<dyn AgentSource>>,
     /// The runs at work in this process.
     live: Mutex<HashMap<RunId, Arc<Live>>>,
-    /// The last runs that came to rest, for a watcher of a run that ended at once.
+    /// The last runs that ended or were suspended, for a watcher of a run that ended at once.
     rested: Mutex<VecDeque<Arc<Live>>>,
-    /// Locks of the idempotency keys whose runs are being started.
+    /// The locks of the idempotency keys whose runs are being started.
     keyed: Mutex<HashMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -92,9 +92,9 @@ impl Inner {
     }
 }
 
-/// Builds the agent of a run that no registered agent started, from its log and from settings. The first
-/// record has the agent's configuration; for a team, [`TeamRecord::Inputs`](archon_types::TeamRecord::Inputs)
-/// has that of each member.
+/// Builds the agent of a run that no registered agent started, from the log of the run and from settings. The
+/// first record has the configuration of the agent; for a team,
+/// [`TeamRecord::Inputs`](archon_types::TeamRecord::Inputs) has the configuration of each member.
 pub trait AgentSource: Send + Sync {
     /// Returns the agent for the run with this log.
     ///
@@ -114,11 +114,11 @@ impl Runs {
         Self { inner: Arc::new(Inner::new(agent, agents, None)) }
     }
 
-    /// Creates a service over a journal without an agent of its own: to look after runs, or with an
+    /// Creates a service over a journal without an agent of its own, for example to manage runs, or with an
     /// [`AgentSource`].
     ///
     /// # Errors
-    /// Only those of building an agent; the journal is not used.
+    /// The errors of building an agent; the journal is not used.
     pub fn over(journal: Arc<dyn Journal>) -> Result<Self, BuildError> {
         // This agent is not registered, so its model is never asked.
         let nobody = Arc::new(ScriptedProvider::new([]));
@@ -126,7 +126,7 @@ impl Runs {
         Ok(Self { inner: Arc::new(Inner::new(archon, BTreeMap::new(), None)) })
     }
 
-    /// Registers an agent for runs of its kind and id. It replaces one of the same kind and id.
+    /// Registers an agent for runs of its kind and id. It replaces an agent of the same kind and id.
     pub fn with_agent(self, agent: Arc<dyn RunAgent>) -> Self {
         self.with(|inner| {
             inner.agents.insert((agent.kind(), agent.id()), agent);
@@ -138,7 +138,8 @@ impl Runs {
         self.with(|inner| inner.source = Some(source))
     }
 
-    /// Makes a changed service. It has no runs under way: they belong to the service that started them.
+    /// Returns a changed service. It has no runs under way, because they belong to the service that started
+    /// them.
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
         let old = &self.inner;
         let mut inner = Inner::new(old.archon.clone(), old.agents.clone(), old.source.clone());
@@ -155,7 +156,7 @@ impl Runs {
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other start with the key of this run is under way in this process.
+    /// Waits until no other start with the idempotency key of this run is under way in this process.
     async fn alone(&self, run: &RunId) -> tokio::sync::OwnedMutexGuard<()> {
         let held = {
             let mut keyed = self.inner.keyed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +178,7 @@ impl Runs {
         }
     }
 
-    /// The run's state in this process, if the run is at work or came to rest lately.
+    /// Returns the state of a run in this process, if the run is at work or ended recently.
     fn watched(&self, run: &RunId) -> Option<Arc<Live>> {
         let live = self.live().get(run).cloned();
         live.or_else(|| self.rested().iter().find(|rested| rested.run() == run).cloned())
@@ -199,7 +200,7 @@ impl Runs {
         }
     }
 
-    /// Returns the top-level run above this one, which may be this one: the caller, or the parallel loop.
+    /// Returns the top-level run above this run, or this run: follows callers and parallel loops.
     async fn root(&self, run: &RunId) -> Result<RunId, RunError> {
         let mut head = self.head(run).await?;
         while let Some(above) = head.called_by.as_ref().or(head.branch_of.as_ref()) {
@@ -212,7 +213,7 @@ impl Runs {
         Ok(head.run_id)
     }
 
-    /// Returns the head of a run, or an error with the nearest ids.
+    /// Returns the head of a run, or an error with the most similar ids.
     async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
         match self.archon().journal.head(run).await {
             Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
@@ -226,8 +227,8 @@ impl Runs {
         RunError::UnknownRun { run: run.clone(), nearest: nearest(run, ids) }
     }
 
-    /// Works on a run in a new task. Returns once the first new record is in the log, or the run has failed
-    /// before.
+    /// Works on a run in a new task. Returns once the first new record is in the log, or with the error of a
+    /// run that failed before.
     async fn work<F>(
         &self,
         context: Context,
@@ -299,15 +300,15 @@ impl Runs {
     }
 }
 
-/// The most runs at rest that are kept for watchers.
+/// The maximum number of ended or suspended runs that are kept for watchers.
 const MOST_RESTED: usize = 16;
-/// The most runs that an unknown id is compared with.
+/// The maximum number of runs whose ids are compared with an unknown id.
 const MOST_COMPARED: usize = 100;
-/// The most ids that an error names instead of an unknown one.
+/// The maximum number of similar ids that an error names.
 const NAMED: usize = 3;
 
-/// Returns the ids with the longest common start or end with `run`. Ids begin with the time, so ends count as
-/// well.
+/// Returns the ids with the longest common start or end with `run`. Ids begin with the time, so ends count
+/// too.
 fn nearest(run: &RunId, ids: impl Iterator<Item = RunId>) -> Vec<RunId> {
     let common = |id: &RunId| {
         let ends = id.as_str().bytes().rev().zip(run.as_str().bytes().rev());

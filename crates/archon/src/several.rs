@@ -1,5 +1,5 @@
-//! Plans and teams in a conversation: makes the context that their agents read, and stores question and
-//! answer in the memory.
+//! Plans and teams in a conversation: creates the context that their agents read, and stores the prompt and
+//! the answer in the memory.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -11,12 +11,13 @@ use archon_types::{
 
 use crate::Archon;
 
-/// The most characters of the conversation that the agents read; the end of a longer one.
+/// The maximum number of characters of the conversation that the agents read; of a longer conversation its
+/// end.
 const LONGEST: usize = 12_000;
 
 impl Archon {
-    /// Makes the session place of a run whose agents work on `goal`: the project's instructions, this agent's
-    /// memories, and the conversation so far.
+    /// Creates the session place of a run whose agents work on `goal`: the project's instructions, this
+    /// agent's memories, and the conversation so far.
     pub(crate) async fn place(
         &self,
         origin: Origin,
@@ -45,7 +46,8 @@ impl Archon {
         Ok(place)
     }
 
-    /// Stores question and answer of a run that has ended in the memory. Stored turns stay unchanged.
+    /// Stores the prompt and the answer of a run that has ended in the memory. Turns that were already stored
+    /// stay unchanged.
     pub(crate) async fn remember(&self, outcome: &Outcome, context: &Context) -> Result<(), RunError> {
         let Some(memory) = self.run_memory() else { return Ok(()) };
         if matches!(outcome.status, OutcomeStatus::Suspended) {
@@ -56,8 +58,8 @@ impl Archon {
         Ok(())
     }
 
-    /// Returns the outcome of a run that has ended and cannot be resumed, after its turns are in the memory:
-    /// the process may have died before it stored them.
+    /// Returns the outcome of a run that has ended and cannot be resumed, after its turns are in the memory,
+    /// because the process may have died before it stored them.
     pub(crate) async fn remember_ended(
         &self,
         resumed: Result<Outcome, RunError>,
@@ -81,8 +83,8 @@ impl Archon {
         self.parts.run_memory.as_ref()
     }
 
-    /// The configuration in the first record of a plan or team: this agent's configuration, its memory and
-    /// its project files.
+    /// Returns the configuration for the first record of a plan or team: this agent's configuration, its
+    /// memory and its project files.
     pub(crate) fn lead_config(&self) -> RunConfig {
         let mut config = archon_types::Agent::config(&self.agent).unwrap_or_default();
         config.memory = self.run_memory().and_then(|memory| memory.config());
@@ -91,7 +93,7 @@ impl Archon {
     }
 }
 
-/// The end of a conversation as text; `None` if it is empty.
+/// Returns the end of a conversation as text; `None` if the conversation is empty.
 fn history_text(window: &[Attributed]) -> Option<String> {
     let mut lines = Vec::new();
     for said in window.iter().rev() {
@@ -123,7 +125,7 @@ fn history_text(window: &[Attributed]) -> Option<String> {
     (!lines.is_empty()).then_some(text)
 }
 
-/// The person's question of a run, and the answer.
+/// Returns the messages of the prompt of a run, and its answer.
 fn messages_of_run(records: &[Arc<Record>]) -> Vec<Attributed> {
     let mut said = Vec::new();
     for record in records {

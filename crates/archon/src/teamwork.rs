@@ -1,4 +1,4 @@
-//! Teams led by this agent: others work on a goal, and this agent combines their answers.
+//! Teams that this agent leads: members work on a goal, and this agent combines their answers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use archon_types::{
 
 use crate::{Archon, RunHandle, RunOptions};
 
-/// An agent that leads a team; made by [`Archon::team`]. Cloning is cheap.
+/// An agent that leads a team, which [`Archon::team`] creates. Cloning is cheap.
 #[derive(Clone)]
 pub struct Teamwork {
     archon: Archon,
@@ -19,9 +19,9 @@ pub struct Teamwork {
 }
 
 impl Archon {
-    /// Makes a team that this agent leads, in this agent's journal, without members yet. Any planner can make
+    /// Creates a team without members that this agent leads, in this agent's journal. Any planner can make
     /// the plan, and any agents can be members. If this agent has structured output
-    /// ([`answering`](Self::answering)), its schema is for the team's answer.
+    /// ([`answering`](Self::answering)), its schema is for the answer of the team.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Archon {
         self.team_with(planner, self.team_options())
     }
 
-    /// As [`team`](Self::team), with other options.
+    /// Does the same as [`team`](Self::team), with other options.
     pub fn team_with(&self, planner: impl Planner + 'static, options: TeamOptions) -> Teamwork {
         let lead = self.agent.options().agent_id.clone();
         let agent = Arc::new(self.agent.clone().without_output_schema());
@@ -51,8 +51,8 @@ impl Archon {
         Teamwork { archon: self.clone(), team }
     }
 
-    /// The options that [`team`](Self::team) uses: this agent's limits, for the whole team together, and
-    /// defaults for the rest.
+    /// Returns the options that [`team`](Self::team) uses: this agent's limits, for the whole team together,
+    /// and defaults for the rest.
     pub fn team_options(&self) -> TeamOptions {
         let mut options = TeamOptions::default();
         options.limits = self.agent.options().limits.clone();
@@ -62,43 +62,43 @@ impl Archon {
 }
 
 impl Teamwork {
-    /// Adds a member: any agent.
+    /// Adds a member, which may be any agent.
     pub fn member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
         self.with(|team| team.with_member(member, agent))
     }
 
-    /// Changes the team underneath: a bus, a desk, another lead.
+    /// Changes the team, for instance its bus, its desk or its lead.
     pub fn with(mut self, change: impl FnOnce(Team) -> Team) -> Self {
         self.team = change(self.team);
         self
     }
 
-    /// Returns the team underneath, which is an agent that others can call.
+    /// Returns the team, which is an agent that other agents can call.
     pub fn team(&self) -> &Team {
         &self.team
     }
 
-    /// The team for a [`Runs`](crate::Runs) service, which starts and resumes its runs by id.
+    /// Returns the team for a [`Runs`](crate::Runs) service, which starts and resumes its runs by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
     /// Works on a task until there is an answer, or until the run is suspended. The team itself asks people
-    /// only if its lead has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver));
-    /// without one it goes on, or stops, as if its question had expired.
+    /// only if its lead has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)).
+    /// Without an approver the team goes on, or stops, as if its question had expired.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: there is no plan, or a needed subtask failed. Or the goal is empty, the team
-    /// cannot work, the run could not be started, or the journal failed.
+    /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the goal is
+    /// empty, the team cannot work, the run could not be started, or the journal failed.
     pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// As [`run`](Self::run). In a session the agents read the conversation so far, and the answer becomes
-    /// part of it. Limits in `options` are for the whole run.
+    /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
+    /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
     ///
     /// # Errors
-    /// As [`run`](Self::run); or the session is busy; or `options` have a system text or tools, which a run
+    /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
     /// of several agents cannot have.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
@@ -107,12 +107,12 @@ impl Teamwork {
         Reply::of(self.archon.work(context, work).await?)
     }
 
-    /// Starts the run in the background and returns at once; the handle streams the events of the members'
-    /// runs, too.
+    /// Starts the run in the background and returns at once. The handle also streams the events of the
+    /// members' runs.
     ///
     /// # Errors
     /// The task is empty, or as [`run_with`](Self::run_with). Other errors of [`run`](Self::run) are in the
-    /// handle's reply.
+    /// reply of the handle.
     pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let task = task.into();
         let (own, context, origin) = self.prepare(&task, options).await?;
@@ -120,28 +120,28 @@ impl Teamwork {
         Ok(self.archon.spawn(context, work))
     }
 
-    /// Resumes a team's run from the end of its log. Finished work is not repeated, and members at work go
-    /// on.
+    /// Resumes the run of a team from the end of its log. Completed work is not repeated, and working members
+    /// go on.
     ///
     /// # Errors
-    /// The run is unknown. The handle's reply is an error if the run is in use, has ended or is not a team's
-    /// run.
+    /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is not the
+    /// run of a team.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a limit of
-    /// tokens, time or money goes on.
+    /// Resumes the run of a team with larger limits, so that a run that ended at a limit of tokens, time or
+    /// money goes on; otherwise the same as [`resume`](Self::resume).
     ///
     /// # Errors
-    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
-    /// holds.
+    /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
+    /// still applies.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
         Ok(self.archon.spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
     }
 
-    /// Returns this team with the limits of one run, if it has its own.
+    /// Returns this team with the limits of one run; without `limits` with its own.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
         let own = self.clone();
         match limits {
@@ -173,7 +173,7 @@ impl Teamwork {
         self.begin_with(goal, Vec::new(), origin, context).await
     }
 
-    /// As [`begin`](Self::begin), with entries of the application that the log keeps.
+    /// Does the same as [`begin`](Self::begin), with extension messages of the application for the log.
     pub(crate) async fn begin_with(
         &self,
         goal: &str,
@@ -195,11 +195,11 @@ impl Teamwork {
         self.archon.remember_ended(resumed, context).await
     }
 
-    /// Answers a question of a suspended run, and resumes the run. Answers that were given with
-    /// [`Archon::answer`] need only [`resume`](Self::resume).
+    /// Answers a question of a suspended run, and resumes the run. After an answer with [`Archon::answer`],
+    /// call only [`resume`](Self::resume).
     ///
     /// # Errors
-    /// As [`resume`](Self::resume). The handle's reply is an error if there is no such question.
+    /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
@@ -208,7 +208,7 @@ impl Teamwork {
             .spawn(context, |_, context| async move { Ok(team.answer(call, answer, &context).await?) }))
     }
 
-    /// Lets the team ask people if its lead may.
+    /// Allows the team to ask people if its lead has an approver.
     fn asking(&self, mut context: Context) -> Context {
         context.can_ask |= self.archon.agent.approver().is_some();
         context

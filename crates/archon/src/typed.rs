@@ -1,8 +1,9 @@
-//! Structured output: a type gives the schema of the answer, and the answer is read as a value of that type.
+//! Structured output: a type gives the JSON schema of the answer, and the answer is read as a value of that
+//! type.
 //!
-//! The schema is in the run's first record, so a resume asks for the same. An answer that does not fit is
-//! sent back within the run, with the reasons; the checks are in the log. For a plan or a team this is the
-//! combined answer at its end; results of subtasks may have any format.
+//! The first record of the run has the schema, so a resume requests the same. An answer that does not match
+//! is sent back within the run, with the problems; the log has the checks. For a plan or a team the schema is
+//! for the combined answer at its end; results of subtasks may have any format.
 
 use archon_types::{Json, Outcome, OutputCheck, Reply, ResponseFormat};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -11,37 +12,37 @@ use serde_json::{Map, json};
 
 use crate::{Archon, ParallelReply, RunError, RunHandle, RunOptions};
 
-/// The schema that answers must fit; for [`Archon::answering`].
+/// The JSON schema that answers must match, for [`Archon::answering`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputSchema {
     format: ResponseFormat,
     check: OutputCheck,
 }
 
-/// A value, and the outcome of the run that gave it.
+/// A value, and the outcome of the run that answered with it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Typed<T> {
-    /// The value that the run answered.
+    /// The value of the answer.
     pub value: T,
-    /// The outcome; its `answer` is the JSON of the value.
+    /// The outcome of the run; its [`answer`](Outcome::answer) is the JSON of the value.
     pub outcome: Outcome,
 }
 
 impl OutputSchema {
-    /// The schema of a type. Services require an object, so any other type becomes the only field, `value`,
-    /// of an object.
+    /// Creates the schema of a type. Services require an object, so any other type becomes the only field,
+    /// `value`, of an object.
     pub fn of<T: JsonSchema>() -> Self {
         Self::new(T::schema_name(), object_of::<T>())
     }
 
-    /// A schema (JSON Schema draft 2020-12), with the name that the model sees.
+    /// Creates a schema (JSON Schema draft 2020-12) with the name that the model sees.
     pub fn new(name: impl Into<String>, schema: Json) -> Self {
         let format = ResponseFormat { name: name.into(), schema };
         Self { format, check: OutputCheck::default() }
     }
 
-    /// Sets how many answers that do not fit are sent back; 2 by default.
+    /// Sets the maximum number of answers that are sent back because they do not match. Default 2.
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.check.retries = retries;
         self
@@ -60,11 +61,11 @@ impl OutputSchema {
 
 impl<T: DeserializeOwned + JsonSchema> Typed<T> {
     /// Reads the answer of a run that was started with [`OutputSchema::of`] this type: of a loop, a plan or a
-    /// team, resumed or not. The last text at a limit counts as an answer if it fits; see
+    /// team, resumed or not. The last text of a run at a limit counts as an answer if it matches; see
     /// [`Outcome::status`].
     ///
     /// # Errors
-    /// [`RunError::NotTyped`]: the answer does not fit the type. [`RunError::NotFinished`]: there is no
+    /// [`RunError::NotTyped`] if the answer does not match the type. [`RunError::NotFinished`] if there is no
     /// answer, since the run ended at a limit, is suspended or was cancelled.
     pub fn of(reply: Reply) -> Result<Self, RunError> {
         let outcome = match reply {
@@ -79,27 +80,27 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
 }
 
 impl Archon {
-    /// Returns this agent with structured output: its answers must be JSON of this schema. Tools stay as they
-    /// are. An answer that does not fit is sent back; after the last retry the run fails, with the places
-    /// that do not fit.
+    /// Returns this agent with structured output: its answers must be JSON of this schema. Its tools stay the
+    /// same. An answer that does not match is sent back. After the last retry the run fails, and the error
+    /// has the problems.
     ///
-    /// This holds for everything that the agent starts: its runs and conversations, its calls as a tool of
-    /// another agent, and the answers of its plans (`planning`, `run_task`), teams (`team`) and parallel
-    /// loops ([`parallel`](Self::parallel), in which each branch must fit the schema). It does not hold for
-    /// subtasks of a plan or jobs of a team.
+    /// The schema applies to everything that the agent starts: its runs and conversations, its calls as a
+    /// tool of another agent, and the answers of its plans (`planning`, `run_task`), teams (`team`) and
+    /// parallel loops ([`parallel`](Self::parallel), in which each branch must match the schema). It does not
+    /// apply to subtasks of a plan or tasks of team members.
     pub fn answering(&self, form: OutputSchema) -> Self {
         let mut archon = self.clone();
         archon.agent = archon.agent.with_output_schema(form.format, form.check);
         archon
     }
 
-    /// Returns the schema of this agent's answers, if it has one.
+    /// Returns the schema of this agent's answers; `None` if it has none.
     pub(crate) fn output_schema(&self) -> Option<OutputSchema> {
         let own = self.agent.options();
         Some(OutputSchema { format: own.output_format()?.clone(), check: own.form_check? })
     }
 
-    /// Works on a task until there is an answer that is a `T`, in a session of its own.
+    /// Works on a task until there is an answer that is a `T`, in a new session.
     ///
     /// ```no_run
     /// use archon::schemars::{self, JsonSchema};
@@ -120,8 +121,8 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
-    /// kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput).
+    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput).
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -129,7 +130,7 @@ impl Archon {
         self.run_typed_with(task, RunOptions::default()).await
     }
 
-    /// As [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
+    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
     /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
     ///
     /// # Errors
@@ -149,17 +150,17 @@ impl Archon {
 #[cfg(feature = "planner")]
 impl crate::Planning {
     /// Returns this planning agent with structured output: the combined answer of a plan must be JSON of this
-    /// schema. An answer that does not fit is sent back; after the last retry the run fails, with the places
-    /// that do not fit. Subtasks may have any result.
+    /// schema. An answer that does not match is sent back. After the last retry the run fails, and the error
+    /// has the problems. Subtasks may have any result.
     ///
-    /// If the last results are the answer as they are, they must fit; this agent's model is asked only if
-    /// they do not. A conclusion of your own ([`with`](Self::with)) gets the schema, and its answer must fit,
-    /// too.
+    /// If the results of the last subtasks become the answer unchanged, they must match the schema; this
+    /// agent's model is asked only if they do not. A conclusion of your own ([`with`](Self::with)) gets the
+    /// schema, and its answer must match too.
     pub fn answering(&self, form: OutputSchema) -> Self {
         self.clone().with(|agent| form.of_plan(agent))
     }
 
-    /// Makes a plan and follows it until there is an answer that is a `T`.
+    /// Makes a plan and executes it until there is an answer that is a `T`.
     ///
     /// ```no_run
     /// use archon::schemars::{self, JsonSchema};
@@ -180,8 +181,9 @@ impl crate::Planning {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
-    /// kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput); resuming the run tries again.
+    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
+    /// resuming the run tries again.
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -189,7 +191,7 @@ impl crate::Planning {
         self.run_typed_with(task, RunOptions::default()).await
     }
 
-    /// As [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
+    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
     /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
     ///
     /// # Errors
@@ -208,9 +210,10 @@ impl crate::Planning {
 
 #[cfg(feature = "orchestrator")]
 impl crate::Teamwork {
-    /// Returns this team with structured output: the lead's combined answer must be JSON of this schema. If
-    /// it does not fit, the lead answers again, with the reasons; after the last retry the run fails, with
-    /// the places that do not fit. Members may answer anything, and a reviewer sees only answers that fit.
+    /// Returns this team with structured output: the combined answer of the lead must be JSON of this schema.
+    /// If it does not match, the lead gets the problems and answers again. After the last retry the run
+    /// fails, and the error has the problems. Members may give any answer, and a reviewer sees only answers
+    /// that match.
     pub fn answering(&self, form: OutputSchema) -> Self {
         self.clone().with(|team| form.of_team(team))
     }
@@ -234,8 +237,9 @@ impl crate::Teamwork {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
-    /// kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput); resuming the run tries again.
+    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
+    /// resuming the run tries again.
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -243,7 +247,7 @@ impl crate::Teamwork {
         self.run_typed_with(task, RunOptions::default()).await
     }
 
-    /// As [`run_typed`](Self::run_typed), with options. To watch the run, start a team with
+    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start a team with
     /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
     ///
     /// # Errors
@@ -261,9 +265,9 @@ impl crate::Teamwork {
 }
 
 impl ParallelReply {
-    /// Reads the chosen branch's answer as a value. The branches must have structured output of this type:
-    /// set [`answering`](Archon::answering) on each, or on the agent that made the
-    /// [`Parallel`](crate::Parallel).
+    /// Reads the answer of the selected branch as a value. The branches must have structured output of this
+    /// type: call [`answering`](Archon::answering) on each, or on the agent that created the
+    /// [`Parallel`](crate::Parallel) loop.
     ///
     /// # Errors
     /// As [`Typed::of`].
@@ -273,7 +277,8 @@ impl ParallelReply {
 }
 
 impl RunHandle {
-    /// Waits for the reply and reads its answer as a value; also for a plan, a team and a resumed run.
+    /// Waits for the reply and reads its answer as a value. This also works for a plan, a team and a resumed
+    /// run.
     ///
     /// # Errors
     /// As [`reply`](Self::reply) and [`Typed::of`].
@@ -296,7 +301,7 @@ fn read<T: DeserializeOwned + JsonSchema>(outcome: &Outcome) -> Result<T, String
     serde_json::from_value(fields.remove(VALUE).unwrap_or_default()).map_err(refused)
 }
 
-/// The schema of a type, or of an object with the type as its only field.
+/// Returns the schema of a type, or of an object with the type as its only field.
 fn object_of<T: JsonSchema>() -> Json {
     let schema = schema_of::<T>();
     if is_object(&schema) {
@@ -322,5 +327,5 @@ fn is_object(schema: &Json) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }
 
-/// The field for a type that is not an object.
+/// The name of the field for a type that is not an object.
 const VALUE: &str = "value";

@@ -1,9 +1,10 @@
 //! The event queue between a run and its watcher.
 //!
 //! A run never waits for a watcher. If the watcher is slow, deltas of the same kind are joined once
-//! [`COALESCE_FROM`] events wait: text is appended, and of a call's progress only the newest stays. Records
-//! are never joined or lost. The run bounds the queue: beyond the first events it holds the run's records
-//! and, between two of them, one delta of each kind for each answer and each call.
+//! [`COALESCE_FROM`] events wait: text is appended, and of the progress of a call only the newest message
+//! stays. Records are never joined or lost. The length of the run bounds the queue: beyond the first events
+//! it holds the records of the run and, between two records, one delta of each kind for each answer and each
+//! call.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +19,7 @@ use futures_core::Stream;
 /// The number of waiting events from which on deltas are joined.
 const COALESCE_FROM: usize = 64;
 
-/// A queue and its two ends: the sink that a run writes to, and the stream that a watcher reads.
+/// Creates a queue and its two ends: the sink that a run writes to, and the stream that a watcher reads.
 pub(crate) fn channel() -> (EventSink, EventStream) {
     let queue = Arc::new(Mutex::new(Queue::default()));
     (EventSink(queue.clone()), EventStream(queue))
@@ -41,14 +42,14 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 pub(crate) struct EventSink(Arc<Mutex<Queue>>);
 
 impl EventSink {
-    /// Returns whether the stream still exists.
+    /// Returns true if the stream still exists.
     pub(crate) fn is_watched(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 }
 
 impl EventStream {
-    /// Number of events that wait.
+    /// Returns the number of events that wait.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).events.len()
     }
@@ -85,7 +86,8 @@ impl Sink for EventSink {
     }
 }
 
-/// Joins a delta to a waiting one of its kind since the last record; returns the delta if there is none.
+/// Joins a delta to a waiting delta of its kind since the last record. Returns the delta if there is no such
+/// delta.
 fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     let since = events.iter_mut().rev().map_while(|event| match event {
         Event::Delta(before) => Some(before),
@@ -117,7 +119,7 @@ fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     Some(delta)
 }
 
-/// The receiving end: the run's events in order, until the run has ended.
+/// The receiving end: the events of the run in order, until the run has ended.
 #[derive(Debug)]
 pub(crate) struct EventStream(Arc<Mutex<Queue>>);
 

@@ -152,7 +152,7 @@ async fn tenants_whose_sessions_have_one_name_stay_apart() {
     // A run of one is not taken up for another.
     let waiting = says(&assistant, "ben", "Write to carl@example.com").await.waiting;
     let refused = Conversations::resume(&archon, &waiting[0].run, &TenantId::new("ann")).await.unwrap_err();
-    assert!(refused.to_string().contains("is not one of ann"), "{refused}");
+    assert!(refused.to_string().contains("does not belong to tenant ann"), "{refused}");
     assert_eq!(archon.approvals(Some(&TenantId::new("ben"))).await.unwrap().len(), 1);
 }
 

@@ -121,7 +121,8 @@ async fn invalid_plan_is_an_error_and_starts_no_run() {
     let answered = agent.run("Hello").await.ended().run;
     let error = agent.planning(plan()).resume(answered).await.unwrap().reply().await.unwrap_err();
     assert!(
-        error.to_string().contains("follows no plan") && error.advice().contains("the agent that began it")
+        error.to_string().contains("is not the run of a plan")
+            && error.advice().contains("the agent that started it")
     );
 }
 

@@ -215,12 +215,15 @@ fn build_with_a_part_that_has_no_effect_is_refused() {
     let toolbox = || Arc::new(ToolEngine::new(ToolRegistry::new()));
     let desk = || Archon::builder().provider(Arc::new(model()), "scripted");
     for (builder, expected) in [
-        (desk().tool(delete(Arc::default())).toolbox(toolbox()), "`tool` has no effect beside `toolbox`"),
+        (
+            desk().tool(delete(Arc::default())).toolbox(toolbox()),
+            "`tool` has no effect together with `toolbox`",
+        ),
         (
             desk().toolbox(toolbox()).engine_options(EngineOptions::default()),
-            "`engine_options` has no effect beside `toolbox`",
+            "`engine_options` has no effect together with `toolbox`",
         ),
-        (desk().api_keys(["sk-1"]), "`api_keys` has no effect beside `provider`"),
+        (desk().api_keys(["sk-1"]), "`api_keys` has no effect together with `provider`"),
     ] {
         let refused = builder.build().unwrap_err();
         assert_eq!(refused.to_string(), expected);

@@ -304,7 +304,7 @@ async fn structured_output_retries_count_in_the_budget() {
         self::stage(|n, _| crate_call(&format!("c{n}"), "1+1"), |b| b.limits(limits(1, OnLimit::Stop)));
     assert_eq!(
         untyped(stage.agent.run_typed("A trip to Paris").await).0,
-        "run run_00010002 met a limit: Max turns reached (1)"
+        "run run_00010002 reached a limit: Max turns reached (1)"
     );
 }
 

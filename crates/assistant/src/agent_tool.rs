@@ -1,5 +1,5 @@
-//! An agent as a tool with typed fields. It may ask a person for missing fields and for approval, and wait
-//! for the answer.
+//! An agent as a tool with typed fields. The tool can ask a person for missing fields and for approval,
+//! and wait for the answer.
 
 mod input;
 mod work;
@@ -18,21 +18,23 @@ use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
 
 /// A tool whose calls are runs of an agent that needs certain fields.
 ///
-/// A call is a run with its own log. It takes the fields that the model filled, asks a person for missing
-/// required ones, and for approval if [`needs_approval`](Self::needs_approval) says so. While it waits it is
-/// suspended, and so is its caller once everything else of the turn is done. The answer resumes exactly this
-/// run, in any process. Then the agent works in a child run, on a task from which [`fields_of`] reads the
-/// fields.
+/// Each call is a run with its own log. The run takes the fields that the model filled and asks a
+/// person for missing required fields. If [`needs_approval`](Self::needs_approval) is set, the run also
+/// asks for an approval. While the run waits for the answer, it is suspended, and its caller is suspended
+/// when the other calls of the turn are done. The answer resumes this run, in any process. Then the agent
+/// works in a child run, on a task from which [`fields_of`] reads the fields.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use archon_assistant::{AgentTool, FieldKind, InputField};
 /// # fn letters(agent: Arc<dyn archon_types::Agent>) -> AgentTool {
-/// AgentTool::new("SendEmailAgent", "Writes and sends an email.", agent)     .field(
-/// InputField::required("recipient", FieldKind::Text, "Email address of the recipient.")
-/// .with_validator("must contain @", |value| value.as_str().is_some_and(|text| text.contains('@'))),     )
-/// .field(InputField::optional("subject", FieldKind::Text, "Subject line.").with_default("Hello"))
-/// .needs_approval()
+/// AgentTool::new("SendEmailAgent", "Writes and sends an email.", agent)
+///     .field(
+///         InputField::required("recipient", FieldKind::Text, "Email address of the recipient.")
+///             .with_validator("must contain @", |value| value.as_str().is_some_and(|text| text.contains('@'))),
+///     )
+///     .field(InputField::optional("subject", FieldKind::Text, "Subject line.").with_default("Hello"))
+///     .needs_approval()
 /// # }
 /// ```
 #[derive(Clone)]
@@ -47,22 +49,22 @@ pub(crate) struct Parts {
     pub(crate) fields: Vec<InputField>,
     pub(crate) version: String,
     pub(crate) needs_approval: bool,
-    /// The longest time in ms that a question waits for a person.
+    /// The maximum time in ms that a question waits for a person. Default 30 minutes.
     pub(crate) wait_ms: u64,
     is_exposed: bool,
 }
 
-/// The default time that a question waits: the same as for approvals of calls.
+/// Default time in ms that a question waits for a person; approvals of tool calls have the same default.
 const WAIT_MS: u64 = 30 * 60 * 1_000;
-/// The longest time that a run may take, without the time in which it waits for people.
+/// Time limit of a run, without the time in which the run waits for people.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// The only call of a run: the agent's work, with everything that is asked before it.
+/// The only call of a run: the agent's work, after the questions to a person.
 pub(crate) const WORK: CallId = CallId { command: CommandId(0), index: 0 };
 const CONFIRMED: &str = " [Requires user confirmation before execution]";
 
 impl AgentTool {
-    /// Creates a tool of this name for an agent, without fields. A call may take 120 seconds of work, and a
-    /// question waits for half an hour.
+    /// Creates a tool of this name for an agent, without fields. The time limit of a call is 120 s,
+    /// without the time in which the call waits for people; a question waits 30 minutes for a person.
     pub fn new(name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
         let mut annotations = ToolAnnotations::default();
         // A repeated call finds the same run, so nothing is done twice.
@@ -77,7 +79,7 @@ impl AgentTool {
         Self { parts: Arc::new(Parts { spec, agent, fields, version, needs_approval, wait_ms, is_exposed }) }
     }
 
-    /// Adds a field.
+    /// Adds an input field.
     pub fn field(self, field: InputField) -> Self {
         self.changed(|parts| {
             parts.fields.push(field);
@@ -96,12 +98,13 @@ impl AgentTool {
         })
     }
 
-    /// Sets the time that a question waits.
+    /// Sets the maximum time that a question waits for a person. Default 30 minutes.
     pub fn waits_for(self, wait: Duration) -> Self {
         self.changed(|parts| parts.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Hides the tool from models: [`exposed`] leaves it out. A program can still call it.
+    /// Hides the tool from models: [`exposed`] leaves hidden tools out. A program can still call the
+    /// tool.
     pub fn hidden(self) -> Self {
         self.changed(|parts| parts.is_exposed = false)
     }
@@ -111,12 +114,12 @@ impl AgentTool {
         &self.parts.spec.name
     }
 
-    /// Hash of the fields: a suspended run that was started with other fields is not resumed.
+    /// Returns the hash of the fields. A call that waits with another hash is refused, not resumed.
     pub fn schema_version(&self) -> &str {
         &self.parts.version
     }
 
-    /// Returns the fields.
+    /// Returns the input fields.
     pub fn fields(&self) -> &[InputField] {
         &self.parts.fields
     }
@@ -126,7 +129,7 @@ impl AgentTool {
         self
     }
 
-    /// Makes the context of the run that a call starts.
+    /// Returns the context of the run that a call starts.
     fn context(call: &ToolContext) -> Context {
         let mut child = call.run.clone();
         child.depth += 1;
@@ -141,7 +144,8 @@ impl AgentTool {
         child
     }
 
-    /// Runs a call without a journal. It cannot wait, so a missing field is an error.
+    /// Runs a call without a journal. Such a call cannot wait for a person, so a missing field is an
+    /// error.
     async fn at_once(&self, given: &Map<String, Json>, context: &Context) -> Outcome {
         let filled = fill(&self.parts.fields, given);
         if let Some(problem) = self.parts.cannot_begin(&filled, false) {
@@ -152,7 +156,8 @@ impl AgentTool {
 }
 
 impl Parts {
-    /// Returns the reason why a call with these fields cannot go on. `can_ask`: a person can be asked.
+    /// Returns the reason why a call with these fields cannot start. `can_ask` is true if a person can be
+    /// asked.
     pub(crate) fn cannot_begin(&self, filled: &Filled, can_ask: bool) -> Option<String> {
         let name = &self.spec.name;
         if !filled.problems.is_empty() {
@@ -203,7 +208,8 @@ impl Tool for AgentTool {
     }
 }
 
-/// Makes the tool result of an outcome. A failure keeps its own words, since they tell the model what to do.
+/// Returns the tool result of an outcome. The result of a failed run is the run's error text, which
+/// advises the model.
 fn result(outcome: &Outcome, name: &str) -> ToolResult {
     let mut result = match (&outcome.status, &outcome.error) {
         (OutcomeStatus::Failed, Some(why)) => {
@@ -224,7 +230,7 @@ pub fn exposed(agents: &[AgentTool]) -> Vec<AgentTool> {
 
 const FIELDS: &str = "Fields:\n";
 
-/// Makes the task of an agent: the model's instruction and the fields as a JSON object.
+/// Returns the task of an agent: the model's instruction, and the fields as a JSON object.
 pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> String {
     let fields = serde_json::to_string_pretty(values).unwrap_or_default();
     match instruction(given) {
@@ -233,12 +239,12 @@ pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> 
     }
 }
 
-/// The model's instruction besides the fields.
+/// Returns the model's instruction, if the call has one that is not empty.
 pub(crate) fn instruction(given: &Map<String, Json>) -> Option<&str> {
     given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Reads the fields from a task that an [`AgentTool`] gave its agent; for agents that are programs.
+/// Reads the fields from a task that an [`AgentTool`] gave its agent. Agents that are programs use this.
 pub fn fields_of(task: &str) -> Option<Map<String, Json>> {
     let at = task.rfind(FIELDS)? + FIELDS.len();
     serde_json::from_str(task.get(at..)?).ok()

@@ -1,8 +1,8 @@
-//! The assistant: handles a message of a person or a trigger, and returns the reply.
+//! The assistant: handles a message from a person or a trigger, and returns the reply.
 //!
-//! The steps are always the same: prepare the context, check the message, give it to runs that wait, let the
-//! agent work, post-process. A waiting run and a conversation belong to one tenant; a message never reaches
-//! those of another.
+//! The steps are always the same: prepare the context, check the message, offer the message to the
+//! tenant's waiting runs, let the agent work, post-process. A waiting run and a conversation belong to
+//! one tenant; a message never reaches those of another tenant.
 
 mod reader;
 mod shown;
@@ -29,11 +29,11 @@ pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, StepVerdict,
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// The tenant.
+    /// The tenant to whom the message belongs.
     pub tenant: TenantId,
-    /// The text.
+    /// Text of the message.
     pub text: String,
-    /// The sender.
+    /// The sender, a person or a trigger.
     pub source: Source,
 }
 
@@ -41,7 +41,7 @@ pub struct Incoming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// The tenant.
+    /// The person who is the tenant.
     Person,
     /// A timer or an event; it cannot answer a question or approve anything.
     Trigger {
@@ -51,12 +51,12 @@ pub enum Source {
 }
 
 impl Incoming {
-    /// Creates a message of a person.
+    /// Creates a message from a person.
     pub fn person(tenant: TenantId, text: impl Into<String>) -> Self {
         Self { tenant, text: text.into(), source: Source::Person }
     }
 
-    /// Creates a message of a trigger on a person's behalf.
+    /// Creates a message from a trigger, on behalf of a tenant.
     pub fn trigger(tenant: TenantId, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { tenant, text: text.into(), source: Source::Trigger { name: name.into() } }
     }
@@ -66,27 +66,29 @@ impl Incoming {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantReply {
-    /// Text for the person. If runs wait, it ends with the questions of the run that gets the next message.
+    /// Text for the person. If runs of the tenant wait, the text ends with the questions of the run that
+    /// gets the next message.
     pub text: String,
-    /// Reply of the run that answered; none if the message was refused, or the waiting runs still wait.
+    /// Reply of the run that handled the message. `None` if the message was refused, or if it answered no
+    /// question of the waiting runs.
     pub run: Option<Reply>,
-    /// The questions that wait for the person now, oldest first.
+    /// The open questions of the tenant, oldest first, without those that are paused.
     pub waiting: Vec<PendingApproval>,
 }
 
-/// Result of a run that was resumed without a message.
+/// Result of a run that [`Assistant::sweep`] or [`Assistant::restore`] resumed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Swept {
-    /// The tenant.
+    /// The tenant to whom the run belongs.
     pub tenant: TenantId,
-    /// The run.
+    /// The resumed run.
     pub run: RunId,
-    /// The reply, or the reason why the run could not go on; then it is found again.
+    /// The reply, or the reason why the run could not be resumed.
     pub reply: Result<AssistantReply, AssistantError>,
 }
 
-/// The conversations of an assistant: starts and resumes the runs of its agent.
+/// Starts and resumes the runs of an assistant's agent.
 pub trait Conversations: Send + Sync {
     /// Starts the next run of the tenant's conversation and drives it until it ends or is suspended.
     ///
@@ -94,32 +96,33 @@ pub trait Conversations: Send + Sync {
     /// The run failed, or could not be started or stored.
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>>;
 
-    /// Resumes a run that waited, after an answer.
+    /// Resumes a run that waited for a person, after an answer.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// The errors of [`begin`](Self::begin).
     fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>>;
 }
 
-/// Initial input of a run of a conversation.
+/// Input of the next run of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextTurn {
-    /// The tenant.
+    /// The tenant to whom the conversation belongs.
     pub tenant: TenantId,
-    /// The conversation. It continues the newest run of the session that has ended; there may be none yet.
+    /// The session of the conversation. The new run continues the newest run of the session that has
+    /// ended; there may be none yet.
     pub session: SessionId,
     /// System prompt: the persona, time, place, tools and memories.
     pub system: String,
-    /// The text.
+    /// Text of the message.
     pub message: String,
-    /// The sender. A trigger's text is no person's word; mark it for code that stores memories
-    /// ([`AgentMessage::said_by`](archon_types::AgentMessage::said_by)).
+    /// The sender of the message. A trigger's text does not come from a person: mark it with
+    /// [`AgentMessage::with_speaker`](archon_types::AgentMessage::with_speaker) for code that stores memories.
     pub source: Source,
 }
 
 impl NextTurn {
-    /// A person's message in a conversation, with an empty system prompt.
+    /// Creates the input for a person's message, with an empty system prompt.
     pub fn new(tenant: TenantId, session: SessionId, message: impl Into<String>) -> Self {
         let (system, source) = (String::new(), Source::Person);
         Self { tenant, session, system, message: message.into(), source }
@@ -139,19 +142,19 @@ pub struct Assistant {
     turns: Mutex<HashMap<TenantId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The reason why a message has no reply.
+/// Reason why a message has no reply.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssistantError {
     /// The journal or the pool's index failed.
     #[error(transparent)]
     Pool(#[from] JournalError),
-    /// The run failed, or the conversation could not go on.
-    #[error("the conversation of {tenant} cannot go on: {source}")]
+    /// The run failed, or could not be started, resumed or stored.
+    #[error("the conversation of {tenant} cannot continue: {source}")]
     Conversation {
-        /// The tenant.
+        /// The tenant to whom the conversation belongs.
         tenant: TenantId,
-        /// The cause: it has the kind of failure, the run and advice.
+        /// The cause. It has the kind of failure, the run and the advice.
         source: Box<RunError>,
     },
 }
@@ -170,11 +173,12 @@ impl AssistantError {
     }
 }
 
-/// The most times that a run is resumed for one message because its questions were withdrawn or answered.
+/// The maximum number of times that a run is resumed for one message because its questions were withdrawn
+/// or answered.
 const MAX_RESUMED: u32 = 16;
 
 impl Assistant {
-    /// Creates an assistant with a persona.
+    /// Creates an assistant with a persona, the first part of the system prompt.
     pub fn new(
         persona: impl Into<String>,
         conversations: Arc<dyn Conversations>,
@@ -194,7 +198,7 @@ impl Assistant {
         }
     }
 
-    /// Lists these tools in the system prompt.
+    /// Lists the tools in the system prompt, each with the first line of its description.
     pub fn with_capabilities(mut self, tools: &[ToolSpec]) -> Self {
         self.capabilities = tools.iter().fold(String::new(), |mut list, tool| {
             let line = tool.description.lines().next().unwrap_or_default();
@@ -204,31 +208,31 @@ impl Assistant {
         self
     }
 
-    /// Sets the steps before and after the agent's work.
+    /// Sets the steps before and after the agent's work. Default [`PlainSteps`].
     pub fn with_steps(mut self, steps: Arc<dyn Steps>) -> Self {
         self.steps = steps;
         self
     }
 
-    /// Sets the reader that finds answers to questions in a person's text.
+    /// Sets the reader that finds answers to questions in a person's text. Default [`WordReader`].
     pub fn with_reader(mut self, reader: Arc<dyn AnswerReader>) -> Self {
         self.reader = reader;
         self
     }
 
-    /// Returns the pool of agents that wait.
+    /// Returns the pool of the agents that wait for a person.
     pub fn pool(&self) -> &AgentPool {
         &self.pool
     }
 
-    /// Answers a message of a person or a trigger.
+    /// Answers a message from a person or a trigger.
     ///
-    /// If agents of the person wait, the message is for the one whose questions were shown last, which the
-    /// last reply ends with. After that one it is the turn of the run that began first. A trigger's message
-    /// answers no question.
+    /// If runs of the tenant wait for a person, a person's message goes to the run whose questions were
+    /// shown last, at the end of the last reply. If that run no longer waits, the waiting run that began
+    /// first gets the message. A trigger's message answers no question.
     ///
     /// # Errors
-    /// The journal failed, or the conversation cannot go on.
+    /// The journal or the pool's index failed, or the conversation cannot continue.
     pub async fn handle_message(&self, message: Incoming) -> Result<AssistantReply, AssistantError> {
         let turn = self.turn(&message.tenant);
         let _turn = turn.lock().await;
@@ -275,7 +279,8 @@ impl Assistant {
         Ok(swept)
     }
 
-    /// Resumes one run; `None` if another caller was faster.
+    /// Resumes one run. Returns `None` if no question of the run is expired any more, because another
+    /// caller resumed it.
     async fn sweep_one(
         &self,
         run: &RunId,
@@ -293,8 +298,8 @@ impl Assistant {
         reply.map(Some)
     }
 
-    /// Makes the pool's index from the logs, and resumes the runs that were answered before the last process
-    /// ended. Returns the results.
+    /// Rebuilds the pool's index from the logs, and resumes the runs whose questions were answered before
+    /// the last process ended. Returns the results.
     ///
     /// # Errors
     /// The journal or the pool's index failed.
@@ -309,8 +314,8 @@ impl Assistant {
         Ok(restored)
     }
 
-    /// Gives the message to the tenant's run whose questions were shown last. Runs that were answered before
-    /// are resumed first; their text comes before the reply.
+    /// Gives the message to the tenant's run whose questions were shown last. Runs whose questions were
+    /// answered earlier are resumed first; their texts come before the reply.
     async fn ask_waiting_questions(
         &self,
         message: &Incoming,
@@ -330,8 +335,8 @@ impl Assistant {
         let waiting = self.waiting(&message.tenant).await?;
         let asked = self.next_questions(&message.tenant, &waiting).await?;
         let Some(run) = asked.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
-        // A message answers nothing that the person has not seen: a question that came up just now, or the
-        // next run's after the shown one has expired.
+        // A message answers no question that the person has not seen: neither one that came up just now,
+        // nor one of the next run after the shown one has expired.
         let is_seen = match self.shown.last(&message.tenant) {
             Some(shown) => shown.is(&asked),
             None => asked.iter().all(|entry| {
@@ -392,7 +397,8 @@ impl Assistant {
         }
     }
 
-    /// Updates the pool for a run that failed or cannot go on, so that it is not found again.
+    /// Updates the pool for a run that failed or cannot continue, so that the pool does not return the
+    /// run again.
     async fn failed(&self, run: Option<&RunId>, tenant: &TenantId, error: RunError) -> AssistantError {
         if let Some(run) = run.or(error.run())
             && let Err(error) = self.pool.note(run).await
@@ -402,8 +408,8 @@ impl Assistant {
         AssistantError::Conversation { tenant: tenant.clone(), source: Box::new(error) }
     }
 
-    /// Makes the person's reply from the reply of a run that ended or is suspended. Open questions are added
-    /// by [`show_next`](Self::show_next).
+    /// Makes the person's reply from the reply of a run that ended or is suspended.
+    /// [`show_next`](Self::show_next) adds the open questions.
     async fn settle(&self, mut reply: Reply, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
         for _ in 0..MAX_RESUMED {
             let noted = self.pool.note(reply.run()).await?;
@@ -427,7 +433,7 @@ impl Assistant {
         Ok(AssistantReply { text, run: Some(reply), waiting })
     }
 
-    /// Ends the reply with the questions of the run that gets the tenant's next message.
+    /// Appends the questions of the run that gets the tenant's next message to the reply.
     async fn show_next(&self, tenant: &TenantId, reply: &mut AssistantReply) -> Result<(), JournalError> {
         let asked = self.next_questions(tenant, &reply.waiting).await?;
         self.shown.show(tenant, &asked);
@@ -438,8 +444,8 @@ impl Assistant {
         Ok(())
     }
 
-    /// Returns the questions of the run that gets the tenant's next message: the run that was shown last, or
-    /// the one that began first if that one does not wait any more.
+    /// Returns the questions of the run that gets the tenant's next message: the run whose questions were
+    /// shown last, or the one that began first if the former no longer waits.
     async fn next_questions(
         &self,
         tenant: &TenantId,
@@ -453,14 +459,14 @@ impl Assistant {
         Ok(waiting.iter().filter(|entry| Some(&entry.run) == run.as_ref()).cloned().collect())
     }
 
-    /// Returns the questions of a tenant that wait and are not set aside.
+    /// Returns the open questions of a tenant, without those that are paused.
     async fn waiting(&self, tenant: &TenantId) -> Result<Vec<PendingApproval>, JournalError> {
         let mut waiting = self.pool.waiting(tenant).await?;
         waiting.retain(|entry| entry.status() != AgentStatus::Paused);
         Ok(waiting)
     }
 
-    /// The system prompt: the persona first, then the parts that change with each message.
+    /// Returns the system prompt: the persona first, then the parts that change with each message.
     fn system(&self, background: &Background) -> String {
         let persona = background.persona.as_deref().unwrap_or(&self.persona);
         let mut text = format!("{}\n", persona.trim_end());
@@ -485,7 +491,7 @@ impl Assistant {
     }
 }
 
-/// The text of all open questions for a person.
+/// Returns the text of all open questions for a person.
 fn prompt(waiting: &[PendingApproval]) -> String {
     match waiting {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! Input fields of an agent: their types and checks, their schema for the model, and the values filled from a
+//! Input fields of an agent: their types and checks, their JSON Schema for the model, and the values of a
 //! call.
 
 use std::{fmt, sync::Arc};
@@ -6,21 +6,21 @@ use std::{fmt, sync::Arc};
 use archon_types::{ContentHash, Json};
 use serde_json::{Map, json};
 
-/// One input of an agent.
+/// One input field of an agent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputField {
-    /// Name: letters, digits and `_`.
+    /// Name of the field: letters, digits and `_`.
     pub name: String,
     /// Type of the value.
     pub kind: FieldKind,
-    /// Description for the model, and for the person who is asked.
+    /// Description of the field, for the model and for the person who is asked.
     pub description: String,
-    /// True if the agent cannot work without it.
+    /// True if the agent cannot work without a value for this field.
     pub required: bool,
-    /// The value if none is given.
+    /// The value if the call has none.
     pub default: Option<Json>,
-    /// A check beyond the type.
+    /// A check of the value beyond its type.
     pub validator: Option<Validator>,
 }
 
@@ -28,13 +28,13 @@ pub struct InputField {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldKind {
-    /// Text that is not empty.
+    /// A text that is not empty.
     Text,
     /// A whole number.
     Integer,
     /// A number.
     Number,
-    /// Yes or no.
+    /// A boolean: yes or no.
     Boolean,
     /// One of these words.
     OneOf(Vec<String>),
@@ -48,25 +48,25 @@ pub struct Validator {
 }
 
 impl InputField {
-    /// Creates a field without which the agent cannot work.
+    /// Creates a required field: the agent cannot work without a value.
     pub fn required(name: impl Into<String>, kind: FieldKind, description: impl Into<String>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self { name, kind, description, required: true, default: None, validator: None }
     }
 
-    /// Creates a field that may be left out.
+    /// Creates an optional field.
     pub fn optional(name: impl Into<String>, kind: FieldKind, description: impl Into<String>) -> Self {
         Self { required: false, ..Self::required(name, kind, description) }
     }
 
-    /// Sets a default; the field may be left out then.
+    /// Sets a default value, which makes the field optional.
     pub fn with_default(mut self, value: impl Into<Json>) -> Self {
         (self.default, self.required) = (Some(value.into()), false);
         self
     }
 
-    /// Adds a check of the values. `description` says in a few words what it requires, for instance
-    /// `must contain @`; the model and people see only that.
+    /// Adds a check of the value. `description` is the requirement in a few words, for instance `must
+    /// contain @`; the model and people see only this text.
     pub fn with_validator(
         mut self,
         description: impl Into<String>,
@@ -76,10 +76,10 @@ impl InputField {
         self
     }
 
-    /// Checks that the field can have this value.
+    /// Checks the type of a value, and then applies the field's validator.
     ///
     /// # Errors
-    /// The problem, one line.
+    /// The problem, in one line.
     pub fn check(&self, value: &Json) -> Result<(), String> {
         let fits = match &self.kind {
             FieldKind::Text => value.as_str().is_some_and(|text| !text.trim().is_empty()),
@@ -104,7 +104,7 @@ impl InputField {
     /// Reads a person's text as a value of this field.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     pub fn read(&self, text: &str) -> Result<Json, String> {
         let text = text.trim();
         let plain = || Json::from(text);
@@ -125,8 +125,8 @@ impl InputField {
         self.check(&value).map(|()| value)
     }
 
-    /// The JSON Schema of the field for the model. It requires no value, so that a model leaves out a
-    /// required one that it does not know.
+    /// Returns the JSON Schema of the field for the model. The schema marks no field as required, so that
+    /// a model can leave out a required value that it does not know.
     fn schema(&self) -> Json {
         let mut description = self.description.clone();
         if let Some(validator) = &self.validator {
@@ -168,10 +168,10 @@ impl fmt::Debug for Validator {
     }
 }
 
-/// The parameter for everything that fits no field.
+/// Name of the parameter for the part of the instruction that fits no field.
 pub(crate) const INSTRUCTION: &str = "task_instruction";
 
-/// The JSON Schema of all fields, as the parameters of a tool.
+/// Returns the JSON Schema of all fields, as the parameters of a tool.
 pub(crate) fn parameters(fields: &[InputField]) -> Json {
     let mut properties = Map::new();
     for field in fields {
@@ -183,7 +183,8 @@ pub(crate) fn parameters(fields: &[InputField]) -> Json {
     json!({ "type": "object", "properties": properties })
 }
 
-/// Returns a hash of the fields: it changes with their names, types, defaults and checks.
+/// Returns a hash of the fields. It changes with the names, the types, the defaults, the required flags
+/// and the descriptions of the checks.
 pub(crate) fn version(fields: &[InputField]) -> String {
     let rules = fields.iter().map(|field| {
         let rule = field.validator.as_ref().map(|validator| &validator.description);
@@ -192,18 +193,18 @@ pub(crate) fn version(fields: &[InputField]) -> String {
     format!("{:016x}", ContentHash::of(&rules.collect::<Vec<_>>()))
 }
 
-/// The values of an agent's fields, as far as they are given.
+/// The values of an agent's fields, as far as a call has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filled {
-    /// Values that fit, defaults included.
+    /// Valid values, defaults included.
     pub(crate) values: Map<String, Json>,
-    /// Required fields without a value.
+    /// Names of the required fields without a value.
     pub(crate) missing: Vec<String>,
-    /// Problems with values that do not fit.
+    /// Problems with invalid values.
     pub(crate) problems: Vec<String>,
 }
 
-/// Takes the values that fit, and notes the problems and the missing fields.
+/// Collects the valid values, the problems and the missing fields.
 pub(crate) fn fill(fields: &[InputField], given: &Map<String, Json>) -> Filled {
     let mut filled = Filled::default();
     for field in fields {

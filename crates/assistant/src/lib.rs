@@ -1,12 +1,12 @@
-//! Agents that wait for people: agents as tools with typed fields, the pool of those that wait, and assistants.
+//! Agents that wait for people: agents as tools with typed fields, the pool of waiting runs, and assistants.
 //!
-//! Use it alone to let an agent of your own ask a person before it works, or to answer the messages of many
-//! tenants.
+//! Use this crate alone to let an agent of your own ask a person before the agent works, or to answer the
+//! messages of many tenants.
 //!
-//! An [`AgentTool`] is an agent as a tool with typed fields, which may ask a person and wait. An
-//! [`AgentPool`] finds the runs of a tenant that wait: it is an index, and the logs of the runs are
-//! the truth. A team of `archon-orchestrator` uses none of them: its members are any
-//! [`Agent`](archon_types::Agent), and it does not know the tools that they call.
+//! An [`AgentTool`] is an agent as a tool with typed fields, which can ask a person and wait for the
+//! answer. An [`AgentPool`] is an index that finds the waiting runs of a tenant; the logs of the runs
+//! remain the truth. A team of `archon-orchestrator` uses neither: its members are any
+//! [`Agent`](archon_types::Agent), whatever tools they call.
 //!
 //! | question | file |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
 //! | which runs wait, for how long, and how many may? | `pool.rs` |
 //!
-//! An [`Assistant`] answers messages of many tenants. A run that waits for a person gets the
-//! message first; otherwise the agent loop does, which it reaches by a trait ([`Conversations`]).
+//! An [`Assistant`] answers messages of many tenants. A run that waits for a person gets the message
+//! first; otherwise the agent loop does, through the trait [`Conversations`].
 //!
 //! | question | file |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! The pool of agents that wait for a person, by tenant.
 //!
-//! It has no state of its own: the questions, their expiry, and whether they are set aside are in the logs of
-//! the runs. The index only finds the runs, and can be made again from the logs ([`AgentPool::restore`]).
+//! The pool has no state of its own: the questions, their expiry, and whether they are paused are in the
+//! logs of the runs. The index only finds the runs, and can be rebuilt from the logs
+//! ([`AgentPool::restore`]).
 
 mod memory_index;
 
@@ -18,7 +19,7 @@ use crate::AgentTool;
 
 pub use memory_index::InMemoryPoolIndex;
 
-/// Finds and changes agents that wait for a person. Clones share everything.
+/// Finds, answers and pauses the questions of agents that wait for a person. Clones share all state.
 #[derive(Clone)]
 pub struct AgentPool {
     index: Arc<dyn PoolIndex>,
@@ -26,7 +27,7 @@ pub struct AgentPool {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     options: PoolOptions,
-    /// Schema versions of the known agents, by the names of their tools.
+    /// Schema versions of the known agents, by tool name.
     versions: Arc<HashMap<String, String>>,
 }
 
@@ -34,7 +35,7 @@ pub struct AgentPool {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PoolOptions {
-    /// The most agents of one tenant that wait at once. Default 10.
+    /// The maximum number of questions of one tenant that are open at once. Default 10.
     pub max_per_tenant: usize,
 }
 
@@ -44,16 +45,16 @@ impl Default for PoolOptions {
     }
 }
 
-/// Result of looking at runs.
+/// Questions and runs that the pool found when it read the logs of runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Noted {
-    /// The questions that wait for a person.
+    /// The open questions.
     pub waiting: Vec<PendingApproval>,
-    /// Questions that were withdrawn: the agent's fields have changed, or too many agents of the tenant wait.
-    /// Their runs must be resumed to learn of it.
+    /// Questions that were withdrawn because the agent's fields have changed, or because too many
+    /// questions of the tenant are open. Resume their runs, so that the runs read the withdrawal.
     pub withdrawn: Vec<PendingApproval>,
-    /// Suspended runs without an open question: they must be resumed.
+    /// Suspended runs without an open question. The caller must resume them.
     pub ready: Vec<(RunId, TenantId)>,
 }
 
@@ -68,13 +69,14 @@ impl AgentPool {
         Self { index, journal, clock, ids, options: PoolOptions::default(), versions: Arc::default() }
     }
 
-    /// Sets other options.
+    /// Sets the options of the pool.
     pub fn with_options(mut self, options: PoolOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Tells the pool the current agents. A waiting call of one of them that has other fields is discarded.
+    /// Registers the current agents. A waiting call of one of these agents is withdrawn if it was made
+    /// with other fields.
     pub fn with_agents<'a>(mut self, agents: impl IntoIterator<Item = &'a AgentTool>) -> Self {
         let versions = Arc::make_mut(&mut self.versions);
         for agent in agents {
@@ -83,8 +85,8 @@ impl AgentPool {
         self
     }
 
-    /// Updates the index for a run that came to rest: its open questions if it is suspended, otherwise
-    /// nothing.
+    /// Updates the index for a run that is suspended or has ended. A suspended run gets an entry for each
+    /// open question; an ended run gets none.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -124,8 +126,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Number of other agents of a tenant that wait. Answers are looked up only if the limit would be passed
-    /// otherwise.
+    /// Returns the number of open questions of the tenant's other runs. The journal is searched for
+    /// answers only if the limit would be exceeded otherwise.
     async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
         let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
@@ -140,8 +142,8 @@ impl AgentPool {
         Ok(waiting)
     }
 
-    /// Returns the questions of a tenant that wait, oldest first, those set aside included. Answered and
-    /// expired ones are left out; those of changed agents are discarded.
+    /// Returns the open questions of a tenant, oldest first, paused ones included. Answered and expired
+    /// questions are left out; questions of agents whose fields have changed are withdrawn.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -149,11 +151,11 @@ impl AgentPool {
         Ok(self.waiting_and_resumable(tenant).await?.waiting)
     }
 
-    /// As [`waiting`](Self::waiting), and also returns the tenant's runs that must be resumed: their
-    /// questions were answered, or their agents were discarded.
+    /// Returns the same as [`waiting`](Self::waiting), and also the tenant's runs that must be resumed
+    /// because their questions were answered or withdrawn.
     ///
     /// # Errors
-    /// As [`waiting`](Self::waiting).
+    /// The errors of [`waiting`](Self::waiting).
     pub async fn waiting_and_resumable(&self, tenant: &TenantId) -> Result<Noted, JournalError> {
         let now = self.clock.now();
         let mut noted = Noted::default();
@@ -187,8 +189,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Returns the run that began first of those that ask; of two that began at once, the one that asked
-    /// first.
+    /// Returns the run that began first among the runs of these questions. Of two runs that began at the
+    /// same time, the one whose question comes first.
     ///
     /// # Errors
     /// The journal failed.
@@ -217,8 +219,9 @@ impl AgentPool {
         Ok(oldest.map(|(_, run)| run.clone()))
     }
 
-    /// Returns the expired questions of all tenants. Resume their runs, so that they learn of it, and call
-    /// [`note`](Self::note) afterwards; until then they are found here.
+    /// Returns the expired questions of all tenants. Resume their runs, so that the runs record the
+    /// expiry, and call [`note`](Self::note) afterwards; until then this method returns the questions
+    /// again.
     ///
     /// # Errors
     /// The index failed.
@@ -236,7 +239,7 @@ impl AgentPool {
         Ok(entries.iter().any(|entry| entry.request.is_expired(now)))
     }
 
-    /// Removes expired questions of a run that was resumed and still waits for them.
+    /// Removes the expired questions of a run from the index, after the run was resumed.
     ///
     /// # Errors
     /// The index failed.
@@ -251,8 +254,9 @@ impl AgentPool {
         }
     }
 
-    /// Puts the answer into the inbox of the run that asked. The run goes on when it is resumed; until then
-    /// [`look`](Self::look) and [`restore`](Self::restore) find it again.
+    /// Puts the answer into the inbox of the run that asked. The run continues when it is resumed; until
+    /// then [`waiting_and_resumable`](Self::waiting_and_resumable) and [`restore`](Self::restore) return
+    /// the run.
     ///
     /// Returns false and changes nothing if the question was answered before or has expired.
     ///
@@ -265,38 +269,39 @@ impl AgentPool {
         entry.answer(answer, self.clock.now(), &*self.journal).await
     }
 
-    /// Withdraws a question. Returns false if somebody has answered it in the meantime.
+    /// Withdraws a question. Returns false if the question was answered in the meantime.
     async fn withdraw(&self, entry: &PendingApproval, reason: String) -> Result<bool, JournalError> {
         entry.answer(Answer::Withdrawn { reason }, self.clock.now(), &*self.journal).await
     }
 
-    /// Answers with a cancel, as a person would.
+    /// Answers a question with a cancel, as a person would.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer).
+    /// The errors of [`answer`](Self::answer).
     pub async fn cancel(&self, entry: &PendingApproval, reason: &str) -> Result<bool, JournalError> {
         self.answer(entry, Answer::Cancel { reason: reason.to_owned() }).await
     }
 
-    /// Sets a question aside: it is not asked, and does not expire. The logs of its runs record this.
+    /// Pauses a question: the person is not asked, and the question does not expire. The logs of all runs
+    /// that wait for the question record the pause.
     ///
     /// # Errors
-    /// The journal or the index failed, or one of the runs is at work.
+    /// The journal or the index failed, or one of the runs is not suspended.
     pub async fn pause(&self, entry: &PendingApproval) -> Result<PendingApproval, JournalError> {
         let request = entry.request.clone().pause(self.clock.now());
         self.ask_again(entry, request).await
     }
 
-    /// Asks a question again that was set aside, with the time that it had left.
+    /// Asks a paused question again, with the time that was left when it was paused.
     ///
     /// # Errors
-    /// As [`pause`](Self::pause).
+    /// The errors of [`pause`](Self::pause).
     pub async fn resume(&self, entry: &PendingApproval) -> Result<PendingApproval, JournalError> {
         let request = entry.request.clone().unpause(self.clock.now());
         self.ask_again(entry, request).await
     }
 
-    /// Makes the index anew from the logs, for instance after a restart. The runs in `ready` were answered
+    /// Rebuilds the index from the logs, for instance after a restart. The runs in `ready` were answered
     /// before the process ended, and must be resumed.
     ///
     /// # Errors
@@ -306,7 +311,7 @@ impl AgentPool {
             self.index.put(&entry.run, Vec::new()).await?;
         }
         let mut all = Noted::default();
-        // The oldest question has the first right to a place.
+        // The oldest question keeps its place first.
         let waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
         for head in self.journal.list(&waiting).await?.into_iter().rev() {
             let noted = self.note(&head.run_id).await?;
@@ -317,7 +322,8 @@ impl AgentPool {
         Ok(all)
     }
 
-    /// Returns the questions of a suspended run by its log, those included whose answer has not arrived.
+    /// Returns the questions in the log of a suspended run, including those whose answer is still in the
+    /// inbox.
     async fn questions(&self, run: &RunId) -> Result<Vec<PendingApproval>, JournalError> {
         let records = self.read(run).await?;
         Ok(suspension(&records).map(|_| pending_approvals(&records)).unwrap_or_default())
@@ -330,8 +336,8 @@ impl AgentPool {
         }
     }
 
-    /// Writes the changed question into the logs of all runs that wait for it, the lowest first, since a
-    /// resumed run repeats the question of the run below it.
+    /// Writes the changed question into the logs of all runs that wait for the answer, the lowest run
+    /// first, because a resumed run repeats the question of the run below it.
     async fn ask_again(
         &self,
         entry: &PendingApproval,
@@ -361,8 +367,9 @@ impl AgentPool {
 
     async fn write(&self, run: &RunId, call: CallId, request: ApprovalRequest) -> Result<(), JournalError> {
         let open = self.journal.open(run, OpenMode::Existing).await?;
-        let waiting = suspension(&open.records)
-            .ok_or(JournalError::Unsupported { action: "set aside a run that does not wait" })?;
+        let waiting = suspension(&open.records).ok_or(JournalError::Unsupported {
+            action: "pause or resume a question of a run that is not suspended",
+        })?;
         let bodies = vec![
             RecordBody::ApprovalRequested { call, request: Box::new(request) },
             RecordBody::Suspended { waiting },
@@ -394,7 +401,7 @@ fn name(entry: &PendingApproval) -> &str {
     }
 }
 
-/// Returns the calls for which a run is suspended, if it is.
+/// Returns the calls for which a run is suspended; `None` if the run is not suspended.
 fn suspension(records: &[Arc<Record>]) -> Option<Vec<CallId>> {
     match records.last().map(|last| &last.body) {
         Some(RecordBody::Suspended { waiting }) => Some(waiting.clone()),

@@ -1,8 +1,8 @@
-//! The message bus of one process: delivers each message once to each subscription, in one order.
+//! The message bus of one process, which delivers each message once to each subscription, in one order.
 //!
-//! A topic is an agent, a kind of message, or everybody. A message goes to all subscriptions of the agent
-//! that it is for (or of all agents), and to those that asked for its kind; a subscription that matches twice
-//! gets it once. A bus numbers its messages when it accepts them, and every subscription sees them in that
+//! A topic is an agent, a type of message, or everybody. A message goes to all subscriptions of its receiver
+//! (or of all agents), and to the subscriptions to its type; a subscription that matches twice gets the
+//! message once. The bus numbers its messages when it accepts them, and every subscription gets them in that
 //! order. A full queue makes the sender wait. A message that cannot be delivered becomes a dead letter.
 
 mod audit;
@@ -32,26 +32,26 @@ pub use receiver::{Delivery, Receiver};
 use state::{Offered, Sending, State};
 use subscription::Subscription;
 
-/// A bus for the agents of one process. Clones are the same bus.
+/// A bus for the agents of one process. Clones share the same bus.
 #[derive(Clone)]
 pub struct InMemoryBus(Arc<Inner>);
 
-/// Options of a [`InMemoryBus`].
+/// Options of an [`InMemoryBus`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BusOptions {
-    /// The most messages that wait for one subscription, those being read included. Default 1,024; 0 counts
-    /// as 1.
+    /// The maximum number of messages that wait for one subscription, including those being read. Default
+    /// 1,024; 0 counts as 1.
     pub capacity: usize,
-    /// The longest time that a sender waits for room in a queue before it gets an error. Default 30 s.
+    /// The maximum time that a sender waits for room in a queue before it gets an error. Default 30 s.
     pub patience: Duration,
-    /// Lifetime of a message that sets none. Default 5 minutes.
+    /// The time to live of a message that sets none itself. Default 5 minutes.
     pub ttl: Duration,
-    /// Number of times that an unconfirmed message is delivered again. Default 3.
+    /// The maximum number of retries of the delivery of an unconfirmed message. Default 3.
     pub retries: u32,
-    /// Delivery of an agent's own broadcasts to itself. Default off.
+    /// The delivery of an agent's own broadcasts to itself. Default [`Echo::Others`]: no delivery.
     pub echo: Echo,
-    /// The most dead letters that are kept; the oldest go first. Default 1,024.
+    /// The maximum number of dead letters that are kept; the oldest are removed first. Default 1,024.
     pub dead_letters: usize,
     /// Records every message. Default none.
     pub audit: Option<Arc<dyn BusAudit>>,
@@ -89,20 +89,22 @@ impl InMemoryBus {
         Self(Arc::new(Inner { clock, options, state: Mutex::new(State::default()) }))
     }
 
-    /// As [`subscribe`](Bus::subscribe), for a reader that confirms each message. An unconfirmed message is
-    /// delivered again before any other, as often as the options say; then it becomes a dead letter.
+    /// Subscribes like [`subscribe`](Bus::subscribe), for a reader that confirms each message. An unconfirmed
+    /// message is delivered again before any other message, up to [`BusOptions::retries`] times; then it
+    /// becomes a dead letter.
     ///
     /// # Errors
-    /// [`BusError::Closed`].
+    /// [`BusError::Closed`] if the bus is closed.
     pub fn receiver(&self, agent: &AgentId, also: &[MessageType]) -> Result<Receiver, BusError> {
         Ok(Receiver::new(self.clone(), self.state().subscribe(agent, also)?))
     }
 
-    /// Gives each message to `handler`, one after the other, until `stop` fires or the bus closes. A handler
-    /// that fails or panics gets the message again, as often as the options say; the others are not affected.
+    /// Passes each message to `handler`, one after the other, until `stop` is cancelled or the bus closes. If
+    /// the handler fails or panics, it gets the message again, up to [`BusOptions::retries`] times. Other
+    /// subscriptions are not affected.
     ///
     /// # Errors
-    /// [`BusError::Closed`].
+    /// [`BusError::Closed`] if the bus is closed.
     pub async fn serve<H, F>(
         &self,
         agent: &AgentId,
@@ -117,12 +119,12 @@ impl InMemoryBus {
         self.serve_with(1, agent, also, stop, handler).await
     }
 
-    /// As [`serve`](Self::serve), with up to `workers` messages at a time. A free worker takes the oldest
-    /// waiting message, so a slow message blocks one worker and no sender. [`depth`](Self::depth) counts the
-    /// messages that wait or are being handled.
+    /// Does the same as [`serve`](Self::serve), with up to `workers` messages at a time. A free worker takes
+    /// the oldest waiting message, so a slow message blocks one worker and no sender. [`depth`](Self::depth)
+    /// counts the messages that wait or are being handled.
     ///
     /// # Errors
-    /// [`BusError::Closed`].
+    /// [`BusError::Closed`] if the bus is closed.
     pub async fn serve_with<H, F>(
         &self,
         workers: usize,
@@ -165,22 +167,22 @@ impl InMemoryBus {
         }
     }
 
-    /// Returns the dead letters, oldest first, and keeps them.
+    /// Returns the dead letters, oldest first, without removing them.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.state().dead.iter().cloned().collect()
     }
 
-    /// Takes the dead letters out, oldest first.
+    /// Removes and returns the dead letters, oldest first.
     pub fn take_dead_letters(&self) -> Vec<DeadLetter> {
         std::mem::take(&mut self.state().dead).into()
     }
 
-    /// Number of messages that wait for an agent, those being read included.
+    /// Returns the number of messages that wait for an agent, including those being read.
     pub fn depth(&self, agent: &AgentId) -> usize {
         self.state().depth(agent)
     }
 
-    /// Closes the bus: nothing more is accepted, and subscriptions end after their queued messages.
+    /// Closes the bus: no message is accepted any more, and subscriptions end after their queued messages.
     pub fn close(&self) {
         self.state().close();
     }
@@ -247,8 +249,8 @@ impl Bus for InMemoryBus {
         })
     }
 
-    /// The answer goes to the waiting request and nowhere else. A late answer is refused and becomes a dead
-    /// letter.
+    /// Publishes a request and waits for its answer. The answer goes only to the waiting request. A late
+    /// answer is refused and becomes a dead letter.
     fn request<'a>(
         &'a self,
         request: BusMessage,

@@ -1,7 +1,7 @@
-//! The message bus of one process: agents exchange messages by topic.
+//! The message bus of one process, through which agents exchange messages by topic.
 //!
-//! Use it alone to exchange messages between agents of your own. A team of `archon-orchestrator` publishes on any
-//! [`Bus`](archon_types::Bus); `archon-redis` has one across processes.
+//! Use this crate alone to exchange messages between your own agents. A team of `archon-orchestrator`
+//! publishes on any [`Bus`](archon_types::Bus); `archon-redis` has a bus across processes.
 //!
 //! | concept | file |
 //! |---|---|

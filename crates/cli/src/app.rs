@@ -1,4 +1,4 @@
-//! Context of every command: settings, paths and the terminal.
+//! The context of every command: settings, paths and the terminal.
 
 use std::{
     path::PathBuf,
@@ -19,37 +19,37 @@ use crate::{
     tape::Tape,
 };
 
-/// Context of a command.
+/// The context of a command.
 #[derive(Clone)]
 pub(crate) struct App {
-    /// Output to the terminal.
+    /// The output to the terminal.
     pub(crate) output: Arc<Output>,
     /// All settings.
     pub(crate) config: Config,
     /// The sources of the settings.
     pub(crate) sources: Sources,
-    /// Stored keys, used for services without a key in the environment.
+    /// The stored keys, which are used for services without a key in the environment.
     pub(crate) kept: Arc<Kept>,
-    /// Folder for runs and models; may not exist yet.
+    /// The folder for runs and models, which may not exist yet.
     pub(crate) data_dir: PathBuf,
-    /// Output is JSON for a program.
+    /// True if the output is JSON for a program.
     pub(crate) json: bool,
-    /// Runs are suspended with their questions instead of asking here.
+    /// True if runs are suspended with their questions instead of asking on the terminal.
     pub(crate) ask_later: bool,
-    /// HTTP options; all providers share the connections.
+    /// The HTTP options; all providers share the connections.
     pub(crate) http: HttpOptions,
-    /// The journal, once it is open for runs.
+    /// The journal, once it was opened for runs.
     pub(crate) opened: Arc<OnceLock<Arc<JsonlJournal>>>,
     /// The catalogue of models, read at its first use.
     pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
-    /// The MCP servers, once they are started.
+    /// The MCP servers, once they were started.
     pub(crate) mcp: Arc<Connected>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) tape: Tape,
 }
 
 impl App {
-    /// Creates a context with these settings as flags, and no terminal, for tests.
+    /// Creates a context for tests, with these settings as flags and without a terminal.
     #[cfg(test)]
     pub(crate) fn of(settings: crate::config::Settings) -> Self {
         Self {
@@ -68,15 +68,15 @@ impl App {
         }
     }
 
-    /// Returns a journal for reading; it creates nothing.
+    /// Returns a journal for reading, which creates no files.
     pub(crate) fn journal(&self) -> JsonlJournal {
         self.sealing(JsonlJournal::new(&self.data_dir))
     }
 
-    /// Returns the journal for runs, one for the whole command.
+    /// Returns the journal for runs; the whole command uses the same one.
     ///
     /// # Errors
-    /// Its folder cannot be created.
+    /// [`Failure`] if the journal's folder cannot be created.
     pub(crate) fn open_journal(&self) -> Result<Arc<JsonlJournal>, Failure> {
         if let Some(journal) = self.opened.get() {
             return Ok(journal.clone());
@@ -89,7 +89,7 @@ impl App {
     /// settings.
     ///
     /// # Errors
-    /// The imported catalogue cannot be read.
+    /// [`Failure`] if the imported catalogue cannot be read.
     pub(crate) fn catalogue(&self) -> Result<Arc<Catalogue>, Failure> {
         if let Some(catalogue) = self.catalogue.get() {
             return Ok(catalogue.clone());
@@ -106,7 +106,7 @@ impl App {
         let catalogue = catalogue.map_err(|e| {
             Failure::failed(
                 format!("cannot read {}: {e}", file.display()),
-                "import it anew with `archon models import FILE`, or remove it",
+                "import it again with `archon models import FILE`, or remove it",
             )
         })?;
         Ok(self.catalogue.get_or_init(|| Arc::new(catalogue)).clone())
@@ -117,7 +117,7 @@ impl App {
         self.data_dir.join("models.jsonl")
     }
 
-    /// Signs inbox messages with a key file, so that answers without the key are ignored.
+    /// Sets the key file that seals inbox messages, so that answers without the key are ignored.
     fn sealing(&self, journal: JsonlJournal) -> JsonlJournal {
         journal.with_inbox_key(InboxKey::in_file(self.data_dir.join("inbox.key")))
     }
@@ -131,15 +131,15 @@ impl App {
         self.sources.env.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// Says for people where a key comes from: the variable, or the stored key.
+    /// Returns the source of a key, for people: the variable, or the stored key.
     pub(crate) fn key_source(&self, variable: &str) -> String {
         match credentials::service_of(variable).filter(|_| self.set(variable).is_none()) {
-            Some(service) => format!("a key of {} is kept", service.name),
+            Some(service) => format!("a key of {} is stored", service.name),
             None => format!("{variable} is set"),
         }
     }
 
-    /// Prints an item: as a line of JSON, or as `text` for people.
+    /// Prints an item: as a line of JSON for programs, or as `text` for people.
     pub(crate) fn item(&self, item: &impl serde::Serialize, text: impl FnOnce() -> String) {
         match serde_json::to_string(item) {
             Ok(line) if self.json => self.output.json(&line),

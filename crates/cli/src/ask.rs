@@ -1,4 +1,4 @@
-//! Asks questions on the terminal: shows what a call would do, and reads the answer.
+//! Asks questions on the terminal: shows the effect of a call, and reads the answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::{
     text::visible,
 };
 
-/// Reads the next line that a person types; `None` at the end of the input.
+/// A callback that returns the next line that a person types; `None` at the end of the input.
 pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// An approver that asks on the terminal.
@@ -23,21 +23,21 @@ pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
-    /// Stores the rules that shall always hold.
+    /// The store of rules that a person wants to keep.
     rules: Option<Kept>,
     asker: Asker,
 }
 
-/// The asker of a prompt's questions.
+/// The work that asks a prompt's questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     /// A run, which has a session and can wait.
     Run,
-    /// A call without a run.
+    /// A tool call without a run.
     Call,
 }
 
-/// Allows one question at a time, since there is one terminal.
+/// A lock for one question at a time, since there is only one terminal.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Prompt {
@@ -50,12 +50,13 @@ impl Prompt {
         Self::new(app.output.clone(), Self::keyboard(), permissions::stored_rules(app))
     }
 
-    /// Changes it to ask for a call without a run: nothing can wait for a later answer, and there is no session.
+    /// Changes the prompt to ask for a tool call without a run: it offers no later answer and no rule for a
+    /// session.
     pub(crate) fn for_a_call(self) -> Self {
         Self { asker: Asker::Call, ..self }
     }
 
-    /// Returns a reader of the keyboard.
+    /// Returns a callback that reads the keyboard.
     pub(crate) fn keyboard() -> Lines {
         Arc::new(|| {
             let mut line = String::new();
@@ -66,7 +67,7 @@ impl Prompt {
         })
     }
 
-    /// Drops input that was typed before the question was shown: it is not an answer.
+    /// Drops input that was typed before the question was shown, since it is not an answer.
     fn forget_typed(&self) {
         #[cfg(unix)]
         if self.output.asks {
@@ -75,7 +76,7 @@ impl Prompt {
         }
     }
 
-    /// Asks a question of one line and returns the typed line.
+    /// Asks a question in one line and returns the typed line.
     pub(crate) fn line(&self, question: &str) -> Option<String> {
         self.forget_typed();
         self.output.note_piece(Look::Plain, question);
@@ -155,7 +156,7 @@ impl Prompt {
         }
     }
 
-    /// Asks for missing input: each field by its name, or free text if no field is named.
+    /// Asks for missing input: each field by its name, or free text if the request names no field.
     fn ask_for_input(&self, request: &ApprovalRequest, is_whole: bool) -> Decision {
         let missing = request.details.get("missing").and_then(Json::as_array).cloned().unwrap_or_default();
         let names: Vec<&str> = missing.iter().filter_map(|field| field.get("name")?.as_str()).collect();
@@ -209,9 +210,12 @@ impl Prompt {
             let (shown, workspace) = (visible(&rule), visible(&keep.workspace));
             let file = keep.file.display();
             match keep.remember(&rule) {
-                Ok(()) => self.output.note(Look::Dim, format!("  {shown} is kept for {workspace} in {file}")),
+                Ok(()) => {
+                    self.output.note(Look::Dim, format!("  {shown} is stored for {workspace} in {file}"))
+                }
                 Err(e) => {
-                    let text = format!("  it holds for this session only: {file} cannot be written: {e}");
+                    let text =
+                        format!("  the rule holds for this session only: {file} cannot be written: {e}");
                     self.output.note(Look::Warning, text);
                 }
             }
@@ -227,17 +231,17 @@ impl Prompt {
         match serde_json::from_str::<Json>(line.trim()) {
             Ok(arguments) if arguments.is_object() => Some(Answer::Edit { arguments }),
             Ok(_) => {
-                self.output.note(Look::Warning, "  that is no JSON object");
+                self.output.note(Look::Warning, "  that is not a JSON object");
                 None
             }
             Err(e) => {
-                self.output.note(Look::Warning, format!("  that is no JSON: {e}"));
+                self.output.note(Look::Warning, format!("  that is not JSON: {e}"));
                 None
             }
         }
     }
 
-    /// Shows what a call would do and change. Returns whether all of it was shown.
+    /// Shows the effect and the changes of a call. Returns true if everything was shown.
     fn show(&self, request: &ApprovalRequest) -> bool {
         let shown = question::brief(request);
         self.print(shown.lines);
@@ -253,11 +257,11 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
     request.options.iter().any(|other| other == option)
 }
 
-/// A possible answer.
+/// A possible answer to a question.
 struct Way {
-    /// Text in the line of all answers.
+    /// The text in the line of all answers.
     key: String,
-    /// The letter, and what may follow it.
+    /// The letter, and the text that may follow it.
     typed: &'static str,
     meaning: String,
 }
@@ -275,7 +279,7 @@ fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole
             _ => way("[y]es", "y", "yes, this once"),
         });
     }
-    let reader = if is_run { "is told to the model" } else { "stands in the result" };
+    let reader = if is_run { "is sent to the model" } else { "is part of the result" };
     ways.push(way("[n]o", "n, n WHY", &format!("no; WHY {reader}")));
     if let Some(rule) = rule.map(|rule| visible(rule)) {
         let rest = format!("{rule}; `s RULE` takes another rule");
@@ -296,7 +300,7 @@ fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole
     if may(request, "reply") {
         ways.push(match request.kind {
             QuestionKind::FailedStep => {
-                way("[r]eply", "r, r TEXT", "go on without it; TEXT takes the place of its result")
+                way("[r]eply", "r, r TEXT", "continue without it; TEXT replaces its result")
             }
             _ => way("[r]eply TEXT", "r TEXT", "answer with a text"),
         });
@@ -310,7 +314,7 @@ fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole
     ways
 }
 
-/// A line that a person typed when asked for text.
+/// A line that a person typed in answer to a request for text.
 enum Typed {
     Text(String),
     Decided(Decision),

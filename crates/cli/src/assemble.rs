@@ -1,5 +1,5 @@
-//! Builds agents from settings, or from the configuration in a log. Agents of the settings are tools of the main
-//! agent: each call is a child run under the same rules, limits and questions.
+//! Builds agents from settings, or from the configuration in a log. The settings' agents are tools of the
+//! main agent: each call is a child run under the same rules, limits and questions.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
     toolset::{self, Picked},
 };
 
-/// Builds the agent of the settings, with its model, and with a memory if there is one.
+/// Builds the agent of the settings, with its model, and with a memory if `memory` is set.
 pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
     let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
@@ -68,7 +68,8 @@ pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Resu
     Ok(builder)
 }
 
-/// Adds the agents to the tools. An agent has the model of `caller` unless the settings give it another.
+/// Adds the agents to the tools. An agent has the model of `caller` unless the settings give it another
+/// model.
 pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> Result<Tools, Failure> {
     let Picked { mut tools, agents } = picked;
     for name in &agents {
@@ -77,11 +78,11 @@ pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> R
     Ok(tools)
 }
 
-/// Returns an agent of the settings that a person or a program calls, and its description. It has the model of the
-/// settings unless it has one of its own.
+/// Returns an agent of the settings that a person or a program calls, and its description. It has the model
+/// of the settings unless it has its own model.
 ///
 /// # Errors
-/// There is no such agent.
+/// [`Failure`] if the settings have no such agent.
 #[cfg(all(unix, feature = "mcp-serve"))]
 pub(crate) async fn alone(app: &App, name: &str) -> Result<(ArchonBuilder, String), Failure> {
     let agents = app.config.settings.agents.clone().unwrap_or_default();
@@ -194,7 +195,7 @@ async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Fai
     memory::open(&app, &config.collection).await
 }
 
-/// Sets the workspace to the folder where the run was begun, wherever it is resumed.
+/// Sets the workspace to the folder in which the run was begun, wherever it is resumed.
 fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
     let mut app = app.clone();
     let is_said = app.config.is_flag("workspace");
@@ -203,7 +204,7 @@ fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
     if !folder.is_dir() {
         return Err(Failure::usage(
             format!("the run was begun in '{}', which is not a folder any more", folder.display()),
-            "name the folder that its tools may see: --workspace DIR",
+            "set the folder that its tools may see: --workspace DIR",
         ));
     }
     if toolset::folder(&app).as_ref() != Some(&folder) {
@@ -246,8 +247,8 @@ fn assemble(
     })
 }
 
-/// Returns the options of every engine of this program: all permissions, the rules of the settings and the flags,
-/// and a person's consent to changes that no rule allows.
+/// Returns the options of every engine of this program: all permissions, the rules of the settings and the
+/// flags, and an approval for changes that no rule allows.
 pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, Failure> {
     let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;
@@ -256,7 +257,7 @@ pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, 
     Ok(engine)
 }
 
-/// Id of the agent of loops and plans.
+/// The id of the agent of loops and plans.
 pub(crate) const AGENT: &str = "archon";
 
 /// Applies the limits of the settings.
@@ -267,7 +268,7 @@ pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
     limits.max_cost_micros = settings.max_cost.map(|money| money.0).or(limits.max_cost_micros);
 }
 
-/// Checks that each model's price is known if there is a limit of money.
+/// Checks that each model's price is known if the run has a limit on its cost.
 fn check_prices<'a>(
     app: &App,
     limits: &ExecutionLimits,
@@ -280,16 +281,17 @@ fn check_prices<'a>(
     }
 }
 
-/// The error for a model without a price under a limit of money; it names the lines to add to the settings.
+/// The error for a model without a price in a run with a limit on its cost; the advice has the lines to add
+/// to the settings.
 fn no_price(app: &App, provider: &str, model: &str) -> Failure {
     let file = app.sources.user.as_deref().map_or("archon.toml".into(), |file| file.to_string_lossy());
     let name = toml::Value::String(format!("{provider}:{model}"));
     Failure::choices(
         Exit::Usage,
-        format!("the price of {model} from {provider} is not known, so --max-cost cannot hold"),
+        format!("the price of {model} from {provider} is not known, so --max-cost cannot be enforced"),
         &[
             &format!(
-                "use --max-tokens, or say in {file} what a million tokens cost, in US dollars, in three lines:"
+                "use --max-tokens, or set the prices in {file}, in US dollars per million tokens, by three lines:"
             ),
             &format!("[models.{name}]"),
             "input = DOLLARS",

@@ -1,24 +1,24 @@
-//! Changing lines at the bottom of a terminal: the work under way, its time, and finished work.
+//! Changing lines at the bottom of a terminal: the current work, its time, and finished work.
 
 use std::{collections::HashMap, time::Duration};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line.
+/// One line of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Identifies the line; a line keeps its place and its time.
+    /// The key of the line; a line with the same key keeps its position and its time.
     pub(crate) key: String,
-    /// Its text.
+    /// The text of the line.
     pub(crate) text: String,
-    /// Shows a spinner and the elapsed time.
+    /// True if the line shows a spinner and the elapsed time.
     pub(crate) moves: bool,
 }
 
-/// Lines on a terminal; dropping this removes them.
+/// Lines on a terminal; dropping the board removes them.
 pub(crate) struct Board {
     screen: MultiProgress,
-    /// The bars; true for a line that has a spinner and shows its time.
+    /// The bars; true for a line with a spinner and a time.
     bars: HashMap<String, (ProgressBar, bool)>,
 }
 
@@ -28,7 +28,7 @@ impl Board {
         Self { screen: MultiProgress::with_draw_target(target), bars: HashMap::new() }
     }
 
-    /// Returns a handle to the terminal, to write above the lines.
+    /// Returns a handle to the terminal, for writing above the lines.
     pub(crate) fn screen(&self) -> MultiProgress {
         self.screen.clone()
     }

@@ -1,11 +1,13 @@
-//! Chooses the model: from the settings, else by looking for one, in this order.
+//! Chooses the model: from the settings, otherwise by a search, in this order.
 //!
 //! | setting | choice |
 //! |---|---|
-//! | `base_url` | that service; the model of the settings, else the first that it lists |
+//! | `base_url` | that service, with the model of the settings, otherwise with the first model that it lists
+//! |
 //! | `model` as `PROVIDER:MODEL`, or a GGUF file | that one |
-//! | `model` as a bare name | a running server that has it, else a service whose key is set |
-//! | none | a service whose key is set and that has a [default](DEFAULT_MODELS), else a running server, else a local model file; no file while a key is set |
+//! | `model` as a bare name | a running server that has the model, otherwise a service whose key is set |
+//! | none | a service whose key is set and that has a [default](DEFAULT_MODELS), otherwise a running server,
+//! otherwise a local model file; no file while a key is set |
 
 mod keys;
 
@@ -27,15 +29,15 @@ use crate::{
 pub(crate) use keys::key_variables;
 use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 
-/// The longest time for a local server to list its models: plenty for an idle one, and too short for people
-/// to notice. A busy one gets [more time](LATE_PATIENCE) later.
+/// The maximum time for a local server to list its models: enough for an idle server, and too short for
+/// people to notice. A busy server gets [more time](LATE_PATIENCE) later.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
-/// The longest time for a server that was late, if no other server has a fitting model.
+/// The maximum time for a server that was late, if no other server has a fitting model.
 pub(crate) const LATE_PATIENCE: Duration = Duration::from_secs(5);
-/// The same for a service that the settings name, which may be far away.
+/// The maximum time for a service in the settings to list its models, since the service may be far away.
 const FAR_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Services that can be used without naming a model, with the default model.
+/// Services that can be used without a model name, each with its default model.
 const DEFAULT_MODELS: &[(&str, &str)] = &[
     ("openai", "gpt-5-mini"),
     ("anthropic", "claude-haiku-4-5"),
@@ -57,7 +59,7 @@ pub(crate) fn default_model(service: &str) -> Option<&'static str> {
     DEFAULT_MODELS.iter().find(|(name, _)| *name == service).map(|(_, model)| *model)
 }
 
-/// Returns the place of a service among those with a default model; the others come after them.
+/// Returns the rank of a service among those with a default model; other services come after them.
 #[cfg(feature = "setup")]
 pub(crate) fn default_rank(service: &str) -> usize {
     DEFAULT_MODELS.iter().position(|(name, _)| *name == service).unwrap_or(DEFAULT_MODELS.len())
@@ -88,7 +90,7 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     app.tape.around(chosen?)
 }
 
-/// Returns the error for a model whose provider this build lacks. Whether the model is there is not known.
+/// Returns the error for a model whose provider is not in this build. It does not check if the model exists.
 pub(crate) fn not_built(model: &str) -> Option<Failure> {
     if let Some(failure) = local::not_built(model) {
         return Some(failure);
@@ -98,7 +100,7 @@ pub(crate) fn not_built(model: &str) -> Option<Failure> {
     (!protocol.is_built()).then(|| cannot_connect(missing))
 }
 
-/// Chooses the model that a team file names for a member.
+/// Chooses the model that a team file sets for a member.
 pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Chosen, Failure> {
     if let Some(replayed) = app.tape.instead(Some(model)) {
         return replayed;
@@ -107,13 +109,13 @@ pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Ch
     chosen.map_err(|e| Failure::new(e.exit(), format!("{member}: {}", e.what()), e.advice().join(" ")))
 }
 
-/// Returns the local servers to look for.
+/// Returns the local servers to search.
 pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
     app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)
 }
 
-/// Returns the first local server that lists a model which `pick` accepts. If none does, asks the servers
-/// that were late once more, with more time.
+/// Returns the first local server that lists a model which `pick` accepts. If no server does, asks the
+/// servers that were late again, with more time.
 async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Option<(LocalServer, String)> {
     let mut asked = local_servers(app);
     for patience in [PATIENCE, LATE_PATIENCE] {
@@ -158,7 +160,7 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
         return local::load(app, name, why).await;
     }
     let parts: ModelRef = name.parse().map_err(|e: SetupError| {
-        Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
+        Failure::usage(format!("fallback {name:?}: {e}"), "name the provider: --fallback PROVIDER:MODEL")
     })?;
     if !is_openai_compatible(&parts) {
         let (provider, keys) = other(app, &parts, None, origin)?;
@@ -188,15 +190,15 @@ fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static
     keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
 }
 
-/// Protocol of all profiles.
+/// The protocol of all profiles.
 const OPENAI_COMPATIBLE: &str = "openai-compatible";
 
 fn is_openai_compatible(parts: &ModelRef) -> bool {
     parts.protocol.name == OPENAI_COMPATIBLE
 }
 
-/// Connects to a provider of another protocol, with the `named` keys or those of its own variables. A
-/// [foreign](is_foreign) address gets no key and no other value of the environment.
+/// Connects to a provider of another protocol, with the `named` keys or with the keys in its own variables.
+/// A [foreign](is_foreign) address gets no key and no other value of the environment.
 fn other(
     app: &App,
     parts: &ModelRef,
@@ -252,7 +254,7 @@ fn cannot_connect(e: SetupError) -> Failure {
     }
 }
 
-/// Names the origin of a setting; without one it is the log of the run that is resumed.
+/// Returns the origin of a setting, for people; without an origin it is the log of the run that is resumed.
 fn who(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "the run's log".to_owned(), Origin::to_string)
 }
@@ -322,9 +324,9 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
                     format!("no provider is called {name:?}"),
                     format!("did you mean {}? ", nearest.join(", ")),
                 ),
-                _ => (format!("nobody was found who runs the model {name:?}"), String::new()),
+                _ => (format!("no provider was found for the model {name:?}"), String::new()),
             };
-            let advice = "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is";
+            let advice = "name the provider: --model PROVIDER:MODEL or --base-url U; `archon models list` shows the models";
             Err(Failure::usage(what, meant + advice))
         }
     }
@@ -366,7 +368,7 @@ fn nothing_found() -> Failure {
     Failure::choices(
         Exit::Usage,
         format!(
-            "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, keep it with `{keep}`, or use --model PROVIDER:MODEL"
+            "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, store it with `{keep}`, or use --model PROVIDER:MODEL"
         ),
         &[
             "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
@@ -375,7 +377,7 @@ fn nothing_found() -> Failure {
     )
 }
 
-/// Adds this machine's catalogue to a provider, on top of the built-in one.
+/// Adds this machine's catalogue over the built-in one to a provider.
 fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Provider>, Failure> {
     let catalogue = app.catalogue()?;
     Ok(match catalogue.is_empty() {
@@ -384,7 +386,7 @@ fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Prov
     })
 }
 
-/// A provider, and the same provider with further keys.
+/// A provider, and the same provider with each further key.
 type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
 
 /// Connects to a service of a profile, at its own address or at `url` from `origin`.
@@ -398,13 +400,13 @@ fn service(
     connect(app, profile, url, keys(app, profile, url, origin)?)
 }
 
-/// Returns the address unless it is the service's own.
+/// Returns the address unless it is the service's own address.
 fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a str> {
     let own = profile.map_or("", |p| p.base_url);
     url.filter(|url| !same_address(url, own))
 }
 
-/// Returns whether an address has no part that may be secret: a password, or a key in its query.
+/// Returns true if an address has no part that may be secret: a password, or a key in its query.
 fn may_be_logged(url: &str) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     !url.contains('@') && query.split('&').all(|pair| pair.is_empty() || pair.starts_with("api-version="))
@@ -438,14 +440,14 @@ fn connect(
     Ok((first, keys.map(|key| with(Some(key))).collect::<Result<_, _>>()?))
 }
 
-/// Warns that a key is sent unencrypted to another machine.
+/// Warns if a key is sent unencrypted to another machine.
 fn warn_of_plain(app: &App, url: Option<&str>) {
     if let Some(url) = url
         && url.to_lowercase().starts_with("http://")
         && !is_local_address(url)
     {
         let host = visible(url.split('/').nth(2).unwrap_or_default());
-        app.output.warn(format!("the key goes to {host} in the clear: use an https:// address"));
+        app.output.warn(format!("the key is sent unencrypted to {host}: use an https:// address"));
     }
 }
 

@@ -1,20 +1,20 @@
-//! A model that was chosen, and the names of models that run in this process.
+//! A chosen model, and the names of models that run in this process.
 
 use std::sync::Arc;
 
 use archon::types::Provider;
 
-/// Prefix of the name of a model that runs in this process.
+/// The prefix of the name of a model that runs in this process.
 pub(crate) const PREFIX: &str = "local:";
 
 /// A model that is ready for calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    /// Its provider. The provider's id and the model's name, joined by a colon, choose the same again.
+    /// The provider. Its id and the model's name, joined by a colon, choose the same model again.
     pub(crate) provider: Arc<dyn Provider>,
     /// The same provider with further keys, in the order in which to try them.
     pub(crate) keys: Vec<Arc<dyn Provider>>,
-    /// The model, by the provider's name for it.
+    /// The model's name at the provider.
     pub(crate) model: String,
     /// The reason for the choice, for people.
     pub(crate) why: String,

@@ -1,13 +1,13 @@
-//! Command lines that people are told to type.
+//! Command lines that messages tell people to type.
 
 use crate::{app::App, config::Origin};
 
-/// Returns the command that resumes a run; its id is enough, wherever its data is.
+/// Returns the command that resumes a run, with the data folder if it was set by a flag.
 pub(crate) fn resume_line(app: &App, run: &str) -> String {
     in_data_dir(app, &format!("archon resume {run}"))
 }
 
-/// Returns a command with the flag for the data folder, if this one was given it.
+/// Returns a command with the flag for the data folder, if this command got that flag.
 pub(crate) fn in_data_dir(app: &App, command: &str) -> String {
     match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
         (Some(Origin::Flag(flag)), Some(dir)) => {

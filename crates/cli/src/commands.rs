@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Init(init::InitArgs),
     /// Work on a task and print the answer
     Run(run::RunArgs),
-    /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer what it asks
+    /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer its questions
     Plan(Box<plan::PlanArgs>),
     /// Let a team of agents work on a task
     #[command(subcommand)]
@@ -78,21 +78,21 @@ pub(crate) enum Command {
     /// Show conversations, or export one
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
-    /// Remember, find and forget texts
+    /// Store, find and forget memories
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
     /// Show the tools, or call one without a model
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
-    /// Add, list and try MCP servers, whose tools the agent gets, and agree to what they offer
+    /// Add, list and test MCP servers, whose tools the agent gets, and agree to their tools
     Mcp(mcp::McpArgs),
     /// Show the models that can be used now
     #[command(subcommand)]
     Models(models::ModelsCommand),
-    /// Fetch and show models that run in this program
+    /// Download and list models that run in this program
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Keep keys of services, encrypted, for when the environment has none
+    /// Store the keys of services, encrypted, for use without a key in the environment
     #[command(subcommand)]
     Credentials(credentials::CredentialsCommand),
     /// Show, check and change settings
@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Trust(trust::TrustArgs),
     /// Write a small Rust project with an agent into a new folder
     New(new::NewArgs),
-    /// Show what was found on this machine, and what would be used and why
+    /// Show the state of this machine, and the model and tools that would be used, with the reasons
     Doctor(doctor::DoctorArgs),
     /// Print the completion script of a shell, as in `archon completions bash`
     Completions(completions::CompletionsArgs),
@@ -142,7 +142,7 @@ impl Command {
         })
     }
 
-    /// Returns whether the command works without settings, and so also while a settings file has problems.
+    /// Returns true if the command works without settings, and so also while a settings file has problems.
     pub(crate) fn is_without_settings(&self) -> bool {
         match self {
             Self::Config(command) => command.settings().is_none(),
@@ -151,7 +151,7 @@ impl Command {
         }
     }
 
-    /// Recording or replay of model calls.
+    /// Returns the recording or the replay of model calls that the flags set.
     fn tape(&self) -> Result<Tape, Failure> {
         match self {
             Self::Run(args) => args.agent.tape(),
@@ -209,11 +209,11 @@ pub(crate) struct ModelFlags {
     pub(crate) base_url: Option<String>,
 }
 
-/// Flags that choose tools and what they see.
+/// Flags that choose the tools and the folder that they see.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ToolFlags {
-    /// The tools: names separated by commas, `all` or `none` [default: those that change nothing, and those of MCP
-    /// servers]
+    /// The tools: names separated by commas, `all` or `none` [default: those that change nothing, and
+    /// those of MCP servers]
     #[arg(long, value_name = "a,b|all|none")]
     pub(crate) tools: Option<ToolSelection>,
     /// The folder that tools may see [default: the current one]
@@ -224,27 +224,27 @@ pub(crate) struct ToolFlags {
 /// Flags for an agent's work.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AgentFlags {
-    /// A fallback model for when the one before cannot answer; may be given again
+    /// A fallback model for a model that cannot answer; may be given again
     #[arg(long, value_name = "M")]
     pub(crate) fallback: Option<Vec<String>>,
-    /// A file with the project's instructions, read anew before each question
+    /// A file with the project's instructions, read again before each question
     #[arg(long, value_name = "FILE")]
     pub(crate) project_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
-    /// Form in which the model gets tools [default: as it supports]
+    /// The form in which the model gets tools [default: the form that it supports]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
-    /// Amount of thinking before an answer [default: off]
+    /// The amount of thinking before an answer [default: off]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(crate) thinking: Option<Thinking>,
-    /// Length of tool results that the model reads [default: as the tool says]
+    /// The length of tool results that the model reads [default: set by the tool]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(crate) output_level: Option<Detail>,
-    /// Record model calls in this cassette, without keys
+    /// Record the model calls in this cassette, without keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Ask no model: replay answers from this cassette
+    /// Call no model: replay the answers of this cassette
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 }
@@ -252,16 +252,16 @@ pub(crate) struct AgentFlags {
 /// Flags for the limits of a run.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct LimitFlags {
-    /// Most model calls of the run; of a plan, most of each subtask
+    /// The maximum number of model calls of the run; in a plan, of each subtask
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// Most tokens of the run
+    /// The maximum number of tokens of the run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
-    /// Most money of the run in US dollars, as in 0.50: needs a model whose price is known
+    /// The maximum cost of the run in US dollars, as in 0.50: needs a model with a known price
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<Money>,
-    /// The longest that the run may work: 90s, 20m or 2h
+    /// The maximum time that the run may work: 90s, 20m or 2h
     #[arg(long, value_name = "TIME")]
     pub(crate) max_duration: Option<Span>,
 }
@@ -276,7 +276,7 @@ impl LimitFlags {
 /// The flag that allows calls of tools.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AllowFlags {
-    /// Allow calls that fit this rule without a question, as write_file(src/**); may be given again
+    /// Allow calls that match this rule without a question, as in write_file(src/**); may be given again
     #[arg(long, value_name = "RULE")]
     pub(crate) allow: Vec<Rule>,
 }
@@ -293,7 +293,7 @@ impl AllowFlags {
 /// Flags for finding memories.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct EmbedderFlags {
-    /// Embedder, so that memories are found by meaning too [default: none]
+    /// The embedder, with which memories are also found by meaning [default: none]
     #[arg(long, value_enum)]
     pub(crate) embedder: Option<EmbedderChoice>,
 }
@@ -307,10 +307,10 @@ impl EmbedderFlags {
 /// Flags that choose the session of a run.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SessionFlags {
-    /// Go on in the session of the last run
+    /// Continue the session of the last run
     #[arg(long = "continue", conflicts_with = "session")]
     go_on: bool,
-    /// Go on in this session, or begin one of this name
+    /// Continue this session, or begin one with this name
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 }
@@ -326,7 +326,7 @@ impl SessionFlags {
     }
 }
 
-/// The most runs to look at for one whose log can be read.
+/// The maximum number of runs to check for one whose log can be read.
 const LOOKED_AT: usize = 20;
 
 /// Returns the session of the newest top-level run.
@@ -352,7 +352,7 @@ async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
 /// Flags for an agent's memory.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MemoryFlags {
-    /// Remember in this collection, as in user:anna, and recall from it
+    /// Store memories in this collection, as in user:anna, and recall them from it
     #[arg(long, value_name = "COLLECTION")]
     pub(crate) memory: Option<Collection>,
     #[command(flatten)]
@@ -364,7 +364,7 @@ impl MemoryFlags {
         self.vectors.apply(settings);
     }
 
-    /// Opens the memory that the flags name, if they name one.
+    /// Opens the memory of the flags; `None` if the flags set no collection.
     async fn open(&self, app: &App) -> Result<Option<Memory>, Failure> {
         match &self.memory {
             Some(of) => Ok(Some(crate::memory::open(app, of).await?)),

@@ -1,7 +1,7 @@
-//! Settings in layers: built-in, the user's archon.toml, the project's, the environment, flags.
+//! Settings in layers: built-in values, the user's archon.toml, the project's, the environment, flags.
 //!
-//! Later layers win. Each value remembers its layer, so that `archon doctor` can explain it. A project's file
-//! may come from a stranger: see [`trust`] for its limits.
+//! Later layers take precedence. Each value remembers its layer, so that `archon doctor` can explain it. A
+//! project's file may come from a stranger: see [`trust`] for its limits.
 
 mod agents;
 mod agreed;
@@ -56,7 +56,7 @@ pub(crate) use value::{
 /// it.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)+) => {
-        /// One layer of settings, as a file `archon.toml` has them. What is absent is left to the
+        /// One layer of settings, in the form of a file `archon.toml`. A missing setting is taken from the
         /// layers below.
         #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
@@ -68,7 +68,7 @@ macro_rules! settings {
         pub(crate) const KEYS: &[&str] = &[$(stringify!($name)),+];
 
         impl Settings {
-            /// Takes over all settings of `layer`, and notes their origin.
+            /// Takes over all settings of `layer`, and stores their origin.
             fn overlay(&mut self, layer: Settings, origin: &Origin, origins: &mut Origins) {
                 $(if layer.$name.is_some() {
                     self.$name = layer.$name;
@@ -99,12 +99,12 @@ macro_rules! settings {
 settings! {
     /// The model: a name, `provider:name`, or the path of a GGUF file.
     model: String,
-    /// Models to ask, in this order, when the one before cannot answer: `provider:name` or GGUF files.
+    /// Models to use, in this order, when a model cannot answer: `provider:name` or GGUF files.
     fallback: Vec<String>,
-    /// Address of an OpenAI-compatible service, up to and including `/v1`.
+    /// The address of an OpenAI-compatible service, up to and including `/v1`.
     base_url: String,
-    /// The environment variable that holds the service's key. A key itself may not be in a settings file. Not
-    /// in a project's settings.
+    /// The environment variable with the service's key. A key itself may not be in a settings file. Not in a
+    /// project's settings.
     api_key_env: String,
     /// Allows a key to be sent over `http://` to another machine, as in a private network; by default not.
     /// Not in a project's settings.
@@ -116,56 +116,56 @@ settings! {
     workspace: PathBuf,
     /// Agents that the main agent may call as tools. A layer adds to those below.
     agents: Agents,
-    /// MCP servers, whose tools the agent gets. Not in a project's settings: its servers stand in `.mcp.json`.
+    /// MCP servers, whose tools the agent gets. Not in a project's settings: its servers are in `.mcp.json`.
     mcp: Servers,
-    /// Address of a service for `web_search` that answers as Brave Search does; by default Brave Search
+    /// The address of a service for `web_search` with the protocol of Brave Search; by default Brave Search
     /// itself. Not in a project's settings.
     search_url: String,
-    /// Properties of models: prices, windows, abilities; over the built-in catalogue. Not in a project's
-    /// settings.
+    /// Properties of models: prices, context windows, abilities; over the built-in catalogue. Not in a
+    /// project's settings.
     models: Models,
-    /// Form in which the model gets tools: `native` or `text`; by default as it supports.
+    /// The form in which the model gets tools: `native` or `text`; by default the form that it supports.
     mode: Mode,
-    /// Number of a turn's calls that run at once: `"parallel"` (all, if their tools are safe to),
-    /// `"sequential"`, or a number as in `"4"`, after which you can steer; by default `parallel`.
+    /// The number of a turn's calls that run at the same time: `"parallel"` (all, if their tools are safe
+    /// to), `"sequential"`, or a number as in `"4"`, after which you can steer; by default `parallel`.
     tool_execution: ToolExecution,
-    /// Amount of thinking before an answer: `off`, `minimal`, `low`, `medium` or `high`.
+    /// The amount of thinking before an answer: `off`, `minimal`, `low`, `medium` or `high`.
     thinking: Thinking,
-    /// Length of tool results that the model reads: `brief`, `standard` or `full`; by default as the tool
-    /// says.
+    /// The length of tool results that the model reads: `brief`, `standard` or `full`; by default set by the
+    /// tool.
     output_level: Detail,
-    /// Most model calls of a run.
+    /// The maximum number of model calls of a run.
     max_turns: u32,
-    /// Most tokens of a run.
+    /// The maximum number of tokens of a run.
     max_tokens: u64,
-    /// Most money of a run, in US dollars, as in `"0.50"`: needs a model whose price is known.
+    /// The maximum cost of a run in US dollars, as in `"0.50"`: needs a model with a known price.
     max_cost: Money,
-    /// The longest that a run may work: `"90s"`, `"20m"` or `"2h"`.
+    /// The maximum time that a run may work: `"90s"`, `"20m"` or `"2h"`.
     max_duration: Span,
     /// Standing instructions for the agent.
     system: String,
-    /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read anew before each
+    /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read again before each
     /// question to the model; by default none.
     project_file: PathBuf,
     /// Permission rules: calls that are allowed, asked about or denied. Layers add to each other.
     permissions: PermissionRules,
-    /// Embedder, which makes vectors of memories, so that they are found by meaning too: `none`, `hash` (by
-    /// spelling) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
+    /// The embedder, which makes vectors of memories, so that they are also found by meaning: `none`, `hash`
+    /// (by spelling) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
     embedder: EmbedderChoice,
-    /// Threads that compute for a model in this program; by default one: two are quicker on idle
-    /// cores and much slower on busy ones.
+    /// The number of threads that compute for a model in this program; by default one: two are quicker on
+    /// idle cores and much slower on busy ones.
     local_threads: u32,
-    /// The kernel that computes for a model in this program, such as `haswell`; by default the one that suits the
-    /// processor best. Answers can differ from kernel to kernel.
+    /// The kernel that computes for a model in this program, such as `haswell`; by default the fastest
+    /// one for the processor. Answers can differ between kernels.
     local_kernel: String,
-    /// Folder for runs and models. Not in a project's settings.
+    /// The folder for runs and models. Not in a project's settings.
     data_dir: PathBuf,
     /// Servers to look for on this machine: `"none"`, or a list of `PROFILE` (at its own port) and
     /// `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`. Not in a project's settings.
     local_servers: LocalServers,
 }
 
-/// Origin of a setting.
+/// The origin of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The user's file.
@@ -218,19 +218,20 @@ pub(crate) enum Owner {
     Project,
 }
 
-/// The sources of settings; an input, so that tests control it.
+/// The sources of settings, which are an input so that tests control them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
-    /// Path of the user's file; it may not exist.
+    /// The path of the user's file, which may not exist.
     pub(crate) user: Option<PathBuf>,
-    /// Path of the project's file; it may not exist.
+    /// The path of the project's file, which may not exist.
     pub(crate) project: Option<PathBuf>,
-    /// The environment.
+    /// The environment variables.
     pub(crate) env: BTreeMap<String, String>,
 }
 
 impl Sources {
-    /// The user's configuration directory, the current directory and the process's environment.
+    /// Returns the sources of this process: the user's configuration directory, the current directory and
+    /// the environment.
     pub(crate) fn system() -> Self {
         let env: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
@@ -245,7 +246,7 @@ impl Sources {
 }
 
 impl Sources {
-    /// Returns the path of the file of this owner.
+    /// Returns the path of this owner's file.
     pub(crate) fn file(&self, owner: Owner) -> Option<&PathBuf> {
         match owner {
             Owner::User => self.user.as_ref(),
@@ -258,7 +259,7 @@ impl Config {
     /// Reads all layers and puts `flags` on top.
     ///
     /// # Errors
-    /// A file cannot be read, or a file or a variable has a wrong value.
+    /// [`Failure`] if a file cannot be read, or if a file or a variable has a wrong value.
     pub(crate) fn load(sources: &Sources, flags: Settings) -> Result<Self, Failure> {
         let mut config = Self::default();
         if let Some(file) = file::read(sources.user.as_deref())? {
@@ -288,7 +289,7 @@ impl Config {
         self.origins.get(key)
     }
 
-    /// Returns whether a flag sets it.
+    /// Returns true if a flag sets the setting.
     pub(crate) fn is_flag(&self, key: &str) -> bool {
         matches!(self.origin(key), Some(Origin::Flag(_)))
     }
@@ -296,7 +297,7 @@ impl Config {
     /// Returns the folder for runs and models.
     ///
     /// # Errors
-    /// Neither a setting nor the environment gives one.
+    /// [`Failure`] if neither a setting nor the environment gives the folder.
     pub(crate) fn data_dir(&self, sources: &Sources) -> Result<PathBuf, Failure> {
         if let Some(dir) = &self.settings.data_dir {
             return Ok(dir.clone());
@@ -304,7 +305,7 @@ impl Config {
         base_directory(&sources.env, "XDG_DATA_HOME", ".local/share")
             .map(|dir| dir.join("archon"))
             .ok_or_else(|| {
-                Failure::usage("there is no home directory to keep runs in", "say where with --data-dir DIR")
+                Failure::usage("there is no home directory for runs", "set the folder with --data-dir DIR")
             })
     }
 
@@ -327,7 +328,7 @@ fn variable(key: &str) -> String {
     format!("ARCHON_{}", key.to_uppercase())
 }
 
-/// Reads `ARCHON_MODEL` and so on; empty variables count as absent.
+/// Reads `ARCHON_MODEL` and the other variables; an empty variable counts as missing.
 fn from_env(env: &BTreeMap<String, String>) -> Result<Settings, Failure> {
     let mut layer = Settings::default();
     for key in KEYS {
@@ -344,8 +345,8 @@ fn from_env(env: &BTreeMap<String, String>) -> Result<Settings, Failure> {
     Ok(layer)
 }
 
-/// Returns a base directory of the XDG specification: an absolute path, else one under home. On Windows the
-/// user's local application data.
+/// Returns a base directory of the XDG specification: an absolute path, otherwise a folder under the home
+/// directory. On Windows it may be the user's local application data.
 fn base_directory(env: &BTreeMap<String, String>, variable: &str, under_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| env.get(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable)
@@ -353,7 +354,7 @@ fn base_directory(env: &BTreeMap<String, String>, variable: &str, under_home: &s
         .or_else(|| absolute("HOME").map(|home| home.join(under_home)))
 }
 
-/// Makes a path of a file relative to that file.
+/// Makes a path in a file relative to that file.
 fn resolve(file: &Path, path: &mut Option<PathBuf>) {
     if let (Some(dir), Some(path)) = (file.parent(), path.as_mut()) {
         *path = dir.join(&*path);

@@ -1,4 +1,5 @@
-//! Asks a person about a plan: shows it, and takes a yes, a no, an edited plan, or a later decision.
+//! Asks a person about a plan: shows it, and takes an approval, a rejection, an edited plan, or a later
+//! decision.
 
 use std::{io, path::Path, process::Command, sync::Arc};
 
@@ -17,10 +18,10 @@ use crate::{
     text::{one_line, visible},
 };
 
-/// The most characters of a question that are shown.
+/// The maximum number of shown characters of a question.
 const SHOWN: usize = 400;
 
-/// Shows the plan of an existing run, if the run waits for its approval.
+/// Shows the plan of an existing run, if the run waits for the plan's approval.
 pub(crate) fn show(app: &App, records: &[Arc<Record>]) {
     let Some(machine) = fold(records).filter(|_| !app.json) else { return };
     if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
@@ -32,7 +33,7 @@ pub(crate) fn show(app: &App, records: &[Arc<Record>]) {
     }
 }
 
-/// Shows a question and takes the answer; `None` if nobody is there, or the person decides later.
+/// Shows a question and takes the answer; `None` if no person can be asked, or if the person decides later.
 pub(crate) async fn ask(
     app: &App,
     machine: &PlanMachine,
@@ -79,30 +80,30 @@ fn print(app: &App, lines: Vec<String>) {
     lines.iter().for_each(|line| app.output.note(Look::Plain, line));
 }
 
-/// Explains how to answer later; without a person the answer is not yes.
+/// Explains the ways to answer later; without a person the plan is not approved.
 pub(crate) fn print_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
     if app.json {
         return;
     }
     if !app.output.asks {
         let what = one_line(&request.action_summary, SHOWN);
-        app.output.note(Look::Warning, format!("nobody is here to say yes, so it does not go on: {what}"));
+        app.output.note(Look::Warning, format!("no person can be asked here, so the run waits: {what}"));
     }
-    for (what, how) in [("say yes with", "approve"), ("say no with", "reject")] {
+    for (what, how) in [("approve with", "approve"), ("reject with", "reject")] {
         app.output.note(Look::Plain, format!("{what}: archon plan {how} {run}"));
     }
     if request.kind == QuestionKind::InDoubt {
         let reply = format!("archon approvals reply {} TEXT", request.request_id);
-        app.output.note(Look::Plain, format!("if it has happened, say what came of it with: {reply}"));
+        app.output.note(Look::Plain, format!("if the call has taken effect, give its result with: {reply}"));
     }
     if request.kind == QuestionKind::FailedStep {
         let reply = format!("archon approvals reply {}", request.request_id);
         app.output.note(Look::Plain, format!("give its result yourself with: {reply} TEXT"));
-        app.output.note(Look::Plain, format!("go on without it with: {reply} \"\""));
+        app.output.note(Look::Plain, format!("continue without a result with: {reply} \"\""));
     }
 }
 
-/// Reads a line from standard input; `None` at its end, or if Ctrl-C comes first.
+/// Reads a line from standard input; `None` at the end of the input, or if Ctrl-C comes first.
 async fn line() -> Option<String> {
     let read = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
@@ -118,12 +119,12 @@ async fn line() -> Option<String> {
 fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
     let Some(editor) = app.env("VISUAL").or_else(|| app.env("EDITOR")) else {
         return Err(Failure::usage(
-            "no editor is named",
+            "no editor is set",
             "set EDITOR; or decide later, and then: archon plan approve RUN --edit FILE",
         ));
     };
     let failed =
-        |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"), "name another EDITOR");
+        |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"), "set another EDITOR");
     let place = app.data_dir.join(format!("plan-{}.json", std::process::id()));
     std::fs::write(&place, text_of(task)).map_err(|e| failed("write the plan for the editor", e))?;
     let told = edit(editor, &place);
@@ -131,11 +132,12 @@ fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
     let _ = std::fs::remove_file(&place);
     match told.map_err(|e| failed("start the editor", e))? {
         true => edited(task, &text.map_err(|e| failed("read the edited plan", e))?),
-        false => Err(Failure::failed("the editor failed", "the plan is as it was")),
+        false => Err(Failure::failed("the editor failed", "the plan is unchanged")),
     }
 }
 
-/// Opens the file in the editor and waits for it; true if it ended well. `editor` may contain arguments, too.
+/// Opens the file in the editor and waits for its end; true if the editor succeeded. `editor` may contain
+/// arguments.
 fn edit(editor: &str, place: &Path) -> io::Result<bool> {
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");
@@ -147,8 +149,8 @@ fn text_of(task: &Task) -> String {
     format!("{plan:#}\n")
 }
 
-/// Reads an edited plan: a list of subtasks, an object with them, or the output of
-/// `archon plan show --format json`. An unchanged plan is a yes.
+/// Parses an edited plan: a list of subtasks, an object with them, or the output of `archon plan show
+/// --format json`. An unchanged plan is an approval.
 pub(crate) fn edited(task: &Task, text: &str) -> Result<Answer, Failure> {
     let whole: Result<Json, _> = serde_json::from_str(text);
     let read = match whole.as_ref().ok().and_then(|whole| whole.get("task")) {

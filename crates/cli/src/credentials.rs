@@ -1,8 +1,8 @@
-//! Stored keys of services: encrypted in the data folder, and used if the environment has none.
+//! Stored keys of services: encrypted in the data folder, and used if the environment has no key.
 //!
-//! They are in `credentials.db`, encrypted with the key in `credentials.key` next to it, or with the one in
-//! the variable [`SEALING_KEY`]. A stored key replaces a variable of its service and is used wherever that
-//! variable would be, so it is sent to the same addresses and no others.
+//! The keys are in `credentials.db`, encrypted with the key in `credentials.key` next to it, or with the key
+//! in the variable [`SEALING_KEY`]. A stored key replaces a variable of its service and is used wherever
+//! that variable would be used, so it is sent to the same addresses and no others.
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
@@ -16,36 +16,36 @@ use serde_json::json;
 
 use crate::{config::Sources, failure::Failure};
 
-/// The variable with the encryption key of the stored keys, 64 hexadecimal digits.
+/// The variable with the encryption key of the stored keys: 64 hexadecimal digits.
 #[cfg(feature = "credentials")]
 pub(crate) const SEALING_KEY: &str = "ARCHON_CREDENTIALS_KEY";
 
 /// The variable with the key of the web search.
 pub(crate) const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
-/// Name of the service behind `web_search`.
+/// The name of the service of `web_search`.
 const SEARCH: &str = "brave-search";
 
 /// A service that takes a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Its name as it stands before a model, except for the one behind `web_search`.
+    /// The service's name, which is also the prefix of its models, except for the service of `web_search`.
     pub(crate) name: &'static str,
-    /// The variables that may hold its key; a stored key replaces the first.
+    /// The variables that may have the service's key; a stored key replaces the first.
     pub(crate) variables: &'static [&'static str],
 }
 
 impl Service {
-    /// Returns the variable that a stored key replaces.
+    /// Returns the name of the variable that a stored key replaces.
     pub(crate) fn variable(self) -> &'static str {
         self.variables.first().copied().unwrap_or_default()
     }
 
-    /// Returns the service of this name. Services that read the same variable share a key. The name of a variable
-    /// that no service reads stands for itself: MCP servers get it.
+    /// Returns the service with this name. Services that read the same variable share a key. The name of a
+    /// variable that no service reads is its own service, for MCP servers.
     pub(crate) fn named(name: &str) -> Result<Self, Failure> {
         if is_variable(name) {
-            // The program keeps or forgets one key, and ends.
+            // The program stores or removes one key, and ends.
             let name: &'static str = name.to_owned().leak();
             return Ok(service_of(name).unwrap_or(Self { name, variables: vec![name].leak() }));
         }
@@ -62,7 +62,7 @@ impl Service {
         let names: Vec<_> = services().map(|service| service.name).collect();
         let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
         let advice = format!("{}the services are: {}", meant.unwrap_or_default(), names.join(", "));
-        Err(Failure::usage(format!("no service is called {name:?}"), advice))
+        Err(Failure::usage(format!("there is no service {name:?}"), advice))
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn services() -> impl Iterator<Item = Service> {
     (0..all.len()).filter(|at| is_first(*at, &all)).map(|at| all[at]).collect::<Vec<_>>().into_iter()
 }
 
-/// Returns whether a name is one of a variable, and not of a service: it is written in capitals.
+/// Returns true if a name is the name of a variable and not of a service: it is in capitals.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
@@ -100,14 +100,14 @@ pub(crate) fn open(data_dir: &Path, sources: &Sources) -> Result<Arc<dyn Credent
 
     let key = match sources.env.get(SEALING_KEY).filter(|digits| !digits.is_empty()) {
         Some(digits) => SealingKey::from_hex(digits).map_err(|e| {
-            Failure::usage(format!("the variable {SEALING_KEY}: {e}"), "correct it, or unset it")
+            Failure::usage(format!("the variable {SEALING_KEY}: {e}"), "correct the variable, or unset it")
         })?,
         None => SealingKey::in_file(data_dir.join("credentials.key"))?,
     };
     Ok(Arc::new(SqliteCredentials::open_sealed(database(data_dir), &key, Arc::new(SystemClock))?))
 }
 
-/// Fails: this build has no store.
+/// Returns the error: this build has no store.
 #[cfg(not(feature = "credentials"))]
 pub(crate) fn open(_: &Path, _: &Sources) -> Result<Arc<dyn CredentialStore>, Failure> {
     Err(not_built())
@@ -116,7 +116,7 @@ pub(crate) fn open(_: &Path, _: &Sources) -> Result<Arc<dyn CredentialStore>, Fa
 /// Checks that this build can store keys.
 ///
 /// # Errors
-/// It cannot.
+/// [`Failure`] if this build has no store.
 pub(crate) fn check_built() -> Result<(), Failure> {
     if cfg!(feature = "credentials") { Ok(()) } else { Err(not_built()) }
 }
@@ -128,7 +128,7 @@ fn not_built() -> Failure {
     )
 }
 
-/// Opens the store if it exists; creates nothing.
+/// Opens the store if it exists; creates no files.
 pub(crate) fn open_store(
     data_dir: &Path,
     sources: &Sources,
@@ -140,12 +140,12 @@ fn database(data_dir: &Path) -> std::path::PathBuf {
     data_dir.join("credentials.db")
 }
 
-/// Tenant of this program's credentials: it works for one person.
+/// The tenant of this program's credentials: the program works for one person.
 pub(crate) fn owner() -> TenantId {
     TenantId::new("local")
 }
 
-/// Returns the place of a service's key in the store.
+/// Returns the id of a service's key in the store.
 pub(crate) fn place(service: Service, account: &str) -> CredentialKey {
     CredentialKey::primary(owner(), service.name).named(account)
 }
@@ -157,12 +157,13 @@ pub(crate) fn sealed(key: &Secret) -> Secret<Json> {
 
 const FIELD: &str = "api_key";
 
-/// Stored keys, by the variables that they replace.
+/// The stored keys, by the variables that they replace.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(BTreeMap<String, Secret>);
 
 impl Kept {
-    /// Loads the stored keys of services without a key in the environment. The `primary` key comes first.
+    /// Loads the stored keys of services without a key in the environment. The `primary` key takes
+    /// precedence.
     pub(crate) async fn load(data_dir: &Path, sources: &Sources) -> Result<Self, Failure> {
         let mut kept = Self::default();
         let Some(store) = open_store(data_dir, sources)? else { return Ok(kept) };
@@ -190,7 +191,7 @@ impl Kept {
         self.0.get(variable).map(|key| key.expose().as_str())
     }
 
-    /// Creates a set of one key.
+    /// Creates a set with one key.
     #[cfg(any(test, feature = "setup"))]
     pub(crate) fn of(variable: &str, key: &str) -> Self {
         Self([(variable.to_owned(), Secret::from(key.to_owned()))].into())
@@ -203,8 +204,8 @@ async fn key_of(store: &dyn CredentialStore, entry: &CredentialEntry) -> Result<
     key.map(|key| Secret::from(key.to_owned())).ok_or_else(|| {
         let (service, account) = (&entry.key.service, &entry.key.account);
         Failure::failed(
-            format!("what is kept for {service} ({account}) is not a key"),
-            format!("keep it anew: archon credentials add {service} --account {account}"),
+            format!("the stored credential of {service} ({account}) is not a key"),
+            format!("store it again: archon credentials add {service} --account {account}"),
         )
     })
 }
@@ -219,12 +220,12 @@ impl From<CredentialError> for Failure {
     fn from(e: CredentialError) -> Self {
         let advice = match &e {
             CredentialError::Sealed(_) => {
-                "bring back the key that they were sealed with (credentials.key in the data folder, or \
-                 ARCHON_CREDENTIALS_KEY), or remove credentials.db and keep them anew"
+                "restore the key with which they were encrypted (credentials.key in the data folder, or \
+                 ARCHON_CREDENTIALS_KEY), or remove credentials.db and store them again"
             }
-            CredentialError::Damaged { .. } => "keep them anew: archon credentials add SERVICE",
-            CredentialError::FutureStore { .. } => "use the newer program",
-            _ => "look whether the data folder can be read and written: `archon doctor` says where it is",
+            CredentialError::Damaged { .. } => "store them again: archon credentials add SERVICE",
+            CredentialError::FutureStore { .. } => "use the newer version of the program",
+            _ => "check that the data folder can be read and written: `archon doctor` shows its path",
         };
         let what = e.to_string();
         let what = what.split("; ").next().unwrap_or(&what);

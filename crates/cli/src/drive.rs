@@ -1,4 +1,4 @@
-//! Follows a run to its end: shows its events, cancels it on Ctrl-C, and prints how it ended.
+//! Follows a run to its end: shows its events, cancels it on Ctrl-C, and prints its end.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use crate::{
     text::one_line,
 };
 
-/// The most characters of an error that are shown.
+/// The maximum number of shown characters of an error.
 const SHOWN: usize = 400;
 
-/// Shows a run at work in this process until it has ended, and returns the exit code. Questions of a plan or
-/// a team are asked at the terminal. `before` are the records that the run already had.
+/// Shows a run that works in this process until it has ended, and returns the exit code. Questions of a plan
+/// or a team are asked at the terminal. `before` has the records that the run already had.
 pub(crate) async fn follow(
     app: &App,
     runs: &Runs,
@@ -54,7 +54,7 @@ pub(crate) async fn follow(
             };
             let is_edit = matches!(answer, Answer::Edit { .. });
             match runs.answer(&question, answer).await {
-                // A wrong edited plan was refused, and the question is still open.
+                // A wrong edited plan was rejected, and the question is still open.
                 Err(error) if is_edit => app.output.failure(&error.into()),
                 answered => {
                     answered?;
@@ -65,13 +65,13 @@ pub(crate) async fn follow(
     }
 }
 
-/// Result of asking a question.
+/// The result of asking a question.
 enum Asked {
-    /// Id of the question, and the answer.
+    /// The id of the question, and the answer.
     Answered(String, Answer),
-    /// The question waits; the person was told how to answer it.
+    /// The question waits; the person was told the ways to answer it.
     Later,
-    /// Nobody can be asked here, or loops have asked already.
+    /// No person can be asked here, or loops have asked already.
     Nothing,
 }
 
@@ -102,8 +102,8 @@ async fn ask(app: &App, run: &RunId, records: &[Arc<Record>]) -> Result<Asked, F
     }
 }
 
-/// Shows a run until it has ended or is suspended. Ctrl-C cancels it. If the storage fails, the error names
-/// the command that resumes the run.
+/// Shows a run until it has ended or is suspended. Ctrl-C cancels the run. If the storage fails, the error
+/// contains the command that resumes the run.
 pub(crate) async fn watch(
     app: &App,
     runs: &Runs,
@@ -185,7 +185,7 @@ impl Seen {
     }
 }
 
-/// Returns whether the disk is full, or the folder of the logs is not writable.
+/// Returns true if the disk is full, or if the folder of the logs is not writable.
 fn is_storage(error: &RunError) -> bool {
     match error {
         RunError::Stopped { error, .. } => is_storage(error),
@@ -193,8 +193,8 @@ fn is_storage(error: &RunError) -> bool {
     }
 }
 
-/// Returns the rule that would allow a call that was refused because nobody could be asked; empty if there is
-/// none.
+/// Returns the rule that would allow a call that was rejected because no person could be asked; empty if
+/// there is no such rule.
 pub(crate) fn find_missing_rule(result: &ToolResult) -> Option<String> {
     result.metadata.get(metadata::NOBODY_ASKED)?.as_str().map(str::to_owned)
 }
@@ -204,7 +204,7 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// The last failure of a model call.
     pub(crate) failure: Option<ModelFailure>,
-    /// For each call that was refused because nobody could be asked, the rule that would allow it.
+    /// For each call that was rejected because no person could be asked, the rule that would allow it.
     pub(crate) refused: Vec<String>,
 }
 
@@ -220,16 +220,16 @@ impl Ended {
     }
 }
 
-/// The most rules that are named in a line.
+/// The maximum number of rules in a line.
 const NAMED: usize = 5;
 
-/// Explains how to allow refused calls.
+/// Explains the ways to allow rejected calls.
 fn explain_refusals(rules: &[String]) -> String {
     let (count, were, them) = match rules.len() {
         1 => ("1 call".to_owned(), "was", "it"),
         many => (format!("{many} calls"), "were", "them"),
     };
-    let what = format!("{count} {were} not allowed, because nobody could be asked");
+    let what = format!("{count} {were} not allowed, because no person could be asked");
     let mut named: Vec<&String> = Vec::new();
     for rule in rules.iter().filter(|rule| !rule.is_empty()) {
         if !named.contains(&rule) {
@@ -261,7 +261,7 @@ fn report_outcome(
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
             let advice = failure.filter(|f| what.contains(&f.message)).map_or_else(
-                || format!("archon runs show {} tells what happened", outcome.run),
+                || format!("archon runs show {} shows what happened", outcome.run),
                 |f| format!("{}; then: {resume}", advice(f.code)),
             );
             return Err(Failure::new(exit, one_line(&what, SHOWN), advice));
@@ -270,31 +270,31 @@ fn report_outcome(
     Ok(exit)
 }
 
-/// Advice for a run that ended at a limit.
+/// Returns the advice for a run that ended at a limit.
 fn way_on(limit: &LimitReached, resume: &str) -> String {
     const CONTINUE: &str = "`archon run --continue TASK`";
     match more_of(limit) {
-        Some(flag) => format!("let it go on with `{resume} {flag}`, or go on with {CONTINUE}"),
+        Some(flag) => format!("continue it with `{resume} {flag}`, or start the next one with {CONTINUE}"),
         None if matches!(limit, LimitReached::Repeats { .. }) => {
-            format!("put the task another way with {CONTINUE}")
+            format!("phrase the task differently with {CONTINUE}")
         }
-        None => format!("go on with {CONTINUE}"),
+        None => format!("continue with {CONTINUE}"),
     }
 }
 
-/// Advice for a failed model call, by its code.
+/// Returns the advice for a failed model call, by its code.
 fn advice(code: ModelErrorCode) -> &'static str {
     match code {
-        ModelErrorCode::Auth => "check the key: `archon doctor` shows which one is used",
+        ModelErrorCode::Auth => "check the key: `archon doctor` shows the key that is used",
         ModelErrorCode::Unreachable => {
-            "start the service, or correct the address: `archon doctor` shows what runs here"
+            "start the service, or correct the address: `archon doctor` shows the services on this machine"
         }
         ModelErrorCode::Network | ModelErrorCode::Timeout => {
-            "check the connection, and that the service runs: `archon doctor`"
+            "check the connection, and that the service is running: `archon doctor`"
         }
-        ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => "wait a little",
+        ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => "wait, then try again",
         ModelErrorCode::ContextOverflow => "start a new session, or use a model with a larger context window",
-        ModelErrorCode::Protocol => "check the address: something else may answer there",
+        ModelErrorCode::Protocol => "check the address: another program or service may answer there",
         ModelErrorCode::Api => "check the model's name: `archon models list`",
         _ => "try again, or choose another model",
     }

@@ -1,4 +1,4 @@
-//! Makes the embedder that the settings choose.
+//! Builds the embedder that the settings choose.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ async fn local(_: &App) -> Result<Arc<dyn Embedder>, Failure> {
     Err(missing())
 }
 
-/// Returns the error for an embedder that this build lacks; `name` is its name in the settings.
+/// Returns the error for an embedder that this build does not have; `name` is its name in the settings.
 pub(crate) fn not_built(name: &str) -> Option<Failure> {
     (!cfg!(feature = "embedder") && name == "local").then(missing)
 }

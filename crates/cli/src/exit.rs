@@ -4,22 +4,22 @@ use std::process::ExitCode;
 
 use archon::types::{Outcome, OutcomeStatus};
 
-/// Exit code of the program. The numbers are part of the interface.
+/// The exit code of the program. The numbers are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The command succeeded.
     Finished = 0,
     /// The command failed.
     Failed = 1,
-    /// Wrong usage, or something that it needs is missing: nothing was tried.
+    /// The usage was wrong, or a prerequisite is missing: nothing was started.
     Usage = 2,
     /// A run is suspended.
     Suspended = 3,
     /// A run reached a limit.
     Limit = 4,
-    /// A call was refused because nobody could be asked about it. A run has an answer nevertheless.
+    /// A call was rejected because no person could be asked about it. The run has an answer nevertheless.
     NotAllowed = 5,
-    /// Interrupted from the keyboard, numbered as shells do: 128 + SIGINT.
+    /// The command was interrupted from the keyboard; the number is 128 + SIGINT, as in shells.
     Interrupted = 130,
 }
 

@@ -1,4 +1,4 @@
-//! The error of a command, for people: one line that says what failed, and advice.
+//! The error of a command, for people: a line with the problem, and advice.
 
 use archon::{
     BuildError, RunError,
@@ -11,8 +11,8 @@ use archon::{
 
 use crate::{exit::Exit, text::one_line};
 
-/// Ends a command with a message and an exit code. The message and each line of advice are single lines and
-/// never empty.
+/// An error that ends a command with a message and an exit code. The message and each line of advice are
+/// single lines and never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -22,11 +22,11 @@ pub(crate) struct Failure {
     unknown: Option<RunId>,
 }
 
-/// The most characters of a line that are shown.
+/// The maximum number of shown characters of a line.
 const SHOWN: usize = 600;
 
 impl Failure {
-    /// Creates an error for wrong usage, or for something that the command needs and is missing.
+    /// Creates an error for wrong usage, or for a missing prerequisite of the command.
     pub(crate) fn usage(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::new(Exit::Usage, what, advice)
     }
@@ -36,41 +36,43 @@ impl Failure {
         Self::new(Exit::Failed, what, advice)
     }
 
-    /// Creates an error with this exit code: `what` says what failed, on what and why; `advice` what to do.
+    /// Creates an error with this exit code: `what` has the failed operation, its object and the reason;
+    /// `advice` has the remedy.
     pub(crate) fn new(exit: Exit, what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::choices(exit, what, &[advice.as_ref()])
     }
 
-    /// As [`new`](Self::new), with several lines of advice.
+    /// Does the same as [`new`](Self::new), with several lines of advice.
     pub(crate) fn choices(exit: Exit, what: impl AsRef<str>, choices: &[&str]) -> Self {
         let line = |text: &str| Some(one_line(text, SHOWN)).filter(|line| !line.is_empty());
         let mut advice: Vec<_> = choices.iter().filter_map(|choice| line(choice)).collect();
         if advice.is_empty() {
             advice.push(ANYTHING.to_owned());
         }
-        let what = line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned());
+        let what = line(what.as_ref()).unwrap_or_else(|| "the command failed".to_owned());
         Self { exit, what, advice, damaged: None, unknown: None }
     }
 
-    /// Adds the way on from a damaged or empty log, if that is the error.
+    /// Adds the advice for a damaged or empty log, if the error is about one.
     pub(crate) async fn with_way_on(mut self, journal: &JsonlJournal) -> Self {
         if let Some(run) = &self.unknown
             && journal.path(run).is_ok_and(|log| log.exists())
         {
             self.what = format!(
-                "the log of run {run} is empty: somebody emptied it, or it was killed before it began"
+                "the log of run {run} is empty: it was emptied, or its process was killed before the first record"
             );
-            self.advice =
-                vec![format!("start it again; `archon runs delete {run}` removes what is left of it")];
+            self.advice = vec![format!(
+                "start the task again; `archon runs delete {run}` removes the rest of this run"
+            )];
         }
         if let Some(run) = &self.damaged {
             self.advice = vec![match archon::react_loop::whole_turns(journal, run).await {
                 Ok(turns) => format!(
-                    "`archon runs fork {run} --at {turns}` goes on from the {turns} turns before the damage, \
+                    "`archon runs fork {run} --at {turns}` continues from the {turns} turns before the damage, \
                      `archon runs show {run}` shows them"
                 ),
                 Err(_) => format!(
-                    "look what it has done (`archon runs show {run}` shows what is whole), then start it again; \
+                    "check the work that was done (`archon runs show {run}` shows the undamaged part), then start the task again; \
                      `archon runs delete {run}` removes it"
                 ),
             }];
@@ -78,15 +80,15 @@ impl Failure {
         self
     }
 
-    /// Adds the command that resumes the run afterwards.
+    /// Adds the command that resumes the run after the remedy.
     pub(crate) fn then(mut self, resume: &str) -> Self {
         if let Some(last) = self.advice.last_mut() {
-            *last = one_line(&format!("{last}; then take the run up: {resume}"), SHOWN);
+            *last = one_line(&format!("{last}; then resume the run: {resume}"), SHOWN);
         }
         self
     }
 
-    /// The error of a plan with problems: a line for each problem, with its remedy.
+    /// Returns the error of a plan with problems: a line for each problem, with its remedy.
     pub(crate) fn of_problems(problems: &[PlanProblem]) -> Self {
         let lines: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -98,7 +100,7 @@ impl Failure {
         self.exit
     }
 
-    /// Returns the line that says what failed, on what and why.
+    /// Returns the line with the failed operation, its object and the reason.
     pub(crate) fn what(&self) -> &str {
         &self.what
     }
@@ -109,7 +111,7 @@ impl Failure {
     }
 }
 
-/// Advice if there is no better one.
+/// The advice if there is no more specific advice.
 const ANYTHING: &str = "`archon doctor` shows what can be used";
 
 impl From<archon::types::JournalError> for Failure {
@@ -149,11 +151,11 @@ impl From<RunError> for Failure {
                 of_agent(error)
             }
             RunError::EmptyPrompt => {
-                Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
+                Self::usage("the task is empty", "describe the task: archon run \"What is 15% of 200?\"")
             }
             RunError::Refused(RunRefused::Ended { ref run }) => Self::usage(
                 e.to_string(),
-                format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
+                format!("`archon runs show {run}` shows the run; continue with `archon run --continue TASK`"),
             ),
             RunError::Refused(RunRefused::AtLimit { ref run, ref limit }) => {
                 Self::usage(e.to_string(), at_limit(run, limit))
@@ -165,19 +167,21 @@ impl From<RunError> for Failure {
                 e.to_string(),
                 match status {
                     RunStatus::Suspended => format!(
-                        "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
+                        "answer its question (`archon approvals list`), and the run continues, or leave it with `archon runs fork {run}`"
                     ),
                     RunStatus::Interrupted => format!(
-                        "go on with it first: `archon resume {run}`; or leave it with `archon runs fork {run}`"
+                        "resume it first: `archon resume {run}`; or leave it with `archon runs fork {run}`"
                     ),
                     _ => format!(
-                        "wait until it has ended, say it to the run (`archon runs steer {run} TEXT`), or stop it with `archon runs cancel {run}`"
+                        "wait until it has ended, send the text to the run (`archon runs steer {run} TEXT`), or stop it with `archon runs cancel {run}`"
                     ),
                 },
             ),
             RunError::WentOn { ref run, .. } => Self::usage(
                 e.to_string(),
-                format!("go on with `archon run --continue TASK`, or leave it with `archon runs fork {run}`"),
+                format!(
+                    "continue with `archon run --continue TASK`, or leave the run with `archon runs fork {run}`"
+                ),
             ),
             RunError::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
@@ -193,7 +197,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// The error of an agent of some kind, or of the builder.
+/// Returns the error of an agent of any kind, or of the builder.
 fn of_agent(e: &RunError) -> Failure {
     if let Some(failure) = e.cause::<Failure>() {
         return failure.clone();
@@ -211,14 +215,15 @@ fn of_agent(e: &RunError) -> Failure {
         Some(LoopError::NoSuchTurn { run, .. }) => {
             Failure::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
         }
-        Some(LoopError::ProcessesLeft { group, .. }) => {
-            Failure::failed(e.to_string(), format!("end it yourself (kill -9 -{group}), then resume the run"))
-        }
+        Some(LoopError::ProcessesLeft { group, .. }) => Failure::failed(
+            e.to_string(),
+            format!("end the process yourself (kill -9 -{group}), then resume the run"),
+        ),
         _ => Failure::failed(e.to_string(), e.advice()),
     }
 }
 
-/// An agent could not be built from a run's log.
+/// Returns the error for an agent that could not be built from a run's log.
 impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
         let advice = failure.advice.join("; ");
@@ -252,7 +257,7 @@ impl From<PlanRunError> for Failure {
     }
 }
 
-/// The error of a team: a line for each problem, with its remedy.
+/// Returns the error of a team: a line for each problem, with its remedy.
 fn of_team(e: &TeamError) -> Failure {
     match e {
         TeamError::Problems { problems } => {
@@ -265,7 +270,7 @@ fn of_team(e: &TeamError) -> Failure {
     }
 }
 
-/// The error of a plan run: a line for each problem, with its remedy.
+/// Returns the error of a plan run: a line for each problem, with its remedy.
 fn of_plan(e: &PlanRunError) -> Failure {
     let all = |problems: &[String]| {
         let lines: Vec<&str> = problems.iter().map(String::as_str).collect();
@@ -276,14 +281,14 @@ fn of_plan(e: &PlanRunError) -> Failure {
         PlanRunError::Plan(PlanError::Unreadable { problem })
         | PlanRunError::NoDraft { error: PlanError::Unreadable { problem }, .. } => {
             let mut lines: Vec<String> = problem.split("; ").map(str::to_owned).collect();
-            lines.push("a larger model plans better: --model PROVIDER:MODEL".to_owned());
+            lines.push("a larger model makes better plans: --model PROVIDER:MODEL".to_owned());
             all(&lines)
         }
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }
 
-/// Returns the flag of `archon resume` that raises this limit, if there is one.
+/// Returns the flag of `archon resume` that raises this limit, if there is such a flag.
 pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
     match limit {
         LimitReached::Turns { .. } => Some("--max-turns N"),
@@ -294,13 +299,15 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
     }
 }
 
-/// Advice for a run that has reached a limit.
+/// Returns the advice for a run that has reached a limit.
 fn at_limit(run: &RunId, limit: &LimitReached) -> String {
     match more_of(limit) {
         Some(flag) => {
-            format!("let it go on with `archon resume {run} {flag}`: of the whole run, and more than before")
+            format!(
+                "continue it with `archon resume {run} {flag}`: the value is for the whole run, and must be higher than before"
+            )
         }
-        None => "go on with `archon run --continue TASK`".to_owned(),
+        None => "continue with `archon run --continue TASK`".to_owned(),
     }
 }
 
@@ -434,7 +441,7 @@ mod tests {
             "archon chat",
             expect![[r#"
             archon has no command `chat` yet
-              talk with `archon run TASK`, and go on with `archon run --continue TASK`"#]],
+              start a conversation with `archon run TASK`, and continue it with `archon run --continue TASK`"#]],
         );
         check(
             "archon run --continue --session s hi",

@@ -12,13 +12,13 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The longest time between quick presses.
+/// The maximum time between quick presses.
 const QUICK: Duration = Duration::from_millis(500);
-/// Number of quick presses that end the program at once.
+/// The number of quick presses that end the program at once.
 const FORCE: u32 = 3;
 
-/// Cancels on Ctrl-C, on a request to terminate, and when the terminal closes, until the task is aborted.
-/// Signals count from the call on.
+/// Cancels the run on Ctrl-C, on a request to terminate, and when the terminal closes, until the task is
+/// aborted. Signals are caught from the call of this function on.
 pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHandle<()> {
     let mut requests = Requests::new();
     tokio::spawn(async move {
@@ -36,7 +36,7 @@ pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHand
     })
 }
 
-/// The signals that ask to stop. They are caught from creation on, not from the first poll.
+/// The signals that request a stop. They are caught from creation on, not from the first poll.
 #[cfg(unix)]
 struct Requests {
     signals: Vec<tokio::signal::unix::Signal>,
@@ -51,7 +51,7 @@ impl Requests {
         Self { signals: kinds.filter_map(|kind| signal(kind).ok()).collect() }
     }
 
-    /// Waits for the next signal; false if none can come.
+    /// Waits for the next signal; false if no signal can come.
     async fn next(&mut self) -> bool {
         std::future::poll_fn(|task| {
             let mut are_over = true;
@@ -82,8 +82,8 @@ impl Requests {
     }
 }
 
-/// Returns whether the program shall outlive its terminal, as with `nohup`. Only Linux tells; elsewhere
-/// SIGHUP keeps its default.
+/// Returns true if the program must outlive its terminal, as with `nohup`. This is known only on Linux; on
+/// other systems SIGHUP has its default effect.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };
@@ -92,7 +92,7 @@ fn is_hang_up_ignored() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
 }
 
-/// Counts quick presses.
+/// Counts quick presses of Ctrl-C.
 #[derive(Debug, Default)]
 struct Presses {
     last: Option<Instant>,

@@ -1,12 +1,12 @@
-//! Models that run in this process: GGUF files in the data folder, or anywhere by path.
+//! Models that run in this process: GGUF files in the data folder, or by path.
 //!
-//! Without the feature `local` the program only explains how to build it with them.
+//! Without the feature `local` the program only explains that it must be built with the feature.
 
 use std::path::PathBuf;
 
 use crate::{app::App, chosen::PREFIX, failure::Failure};
 
-/// Returns whether a model's name means a file or a fetched model.
+/// Returns true if the name of a model is a path of a file or the name of a downloaded model.
 pub(crate) fn is_meant(app: &App, name: &str) -> bool {
     names_one(name) || files(app).iter().any(|(n, _)| n == name)
 }
@@ -15,16 +15,16 @@ fn names_one(name: &str) -> bool {
     name.starts_with(PREFIX) || name.to_lowercase().ends_with(".gguf")
 }
 
-/// Returns the error for a model in this process, if this build cannot run any.
+/// Returns the error for a model in this process, if this build cannot run such models.
 pub(crate) fn not_built(name: &str) -> Option<Failure> {
     (!cfg!(feature = "local") && names_one(name)).then(missing)
 }
 
 fn missing() -> Failure {
-    Failure::usage("a model in this program is not in this build", "build with `--features local`")
+    Failure::usage("the engine for local models is not in this build", "build with `--features local`")
 }
 
-/// Returns names and paths of the fetched models, in a stable order.
+/// Returns the names and paths of the downloaded models, in a stable order.
 pub(crate) fn files(app: &App) -> Vec<(String, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(directory(app)) else { return Vec::new() };
     let mut files: Vec<_> = entries
@@ -38,12 +38,12 @@ pub(crate) fn files(app: &App) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Returns the folder of fetched models.
+/// Returns the folder of downloaded models.
 pub(crate) fn directory(app: &App) -> PathBuf {
     app.data_dir.join("models")
 }
 
-/// Returns the folder of fetched engines.
+/// Returns the folder of downloaded engines.
 #[cfg(feature = "local")]
 fn engines(app: &App) -> PathBuf {
     app.data_dir.join("engines")
@@ -59,21 +59,21 @@ fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
     builder.create(path).map_err(|e| {
         Failure::failed(
             format!("cannot create {}: {e}", path.display()),
-            "say where models go with --data-dir DIR",
+            "set another folder with --data-dir DIR",
         )
     })
 }
 
-/// A model that can be fetched.
+/// A model that can be downloaded.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Its name for `archon model pull`.
+    /// The model's name for `archon model pull`.
     pub(crate) name: String,
-    /// Description, one line.
+    /// The description, one line.
     pub(crate) about: &'static str,
-    /// Licence, one line.
+    /// The licence, one line.
     pub(crate) licence: &'static str,
-    /// Size of its file.
+    /// The size of the model's file.
     pub(crate) bytes: u64,
 }
 

@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use clap::{Parser, error::ErrorKind};
 
 fn main() -> ExitCode {
-    // Parses before anything is started, so that `--version` and mistakes answer at once.
+    // Parses before any other work, so that `--version` and mistakes are answered at once.
     match args::Args::try_parse() {
         Ok(args) => start::run(args).into(),
         // Help and versions go to stdout and are not errors, even if the reader has gone away. Without

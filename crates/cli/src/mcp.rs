@@ -1,6 +1,7 @@
-//! MCP servers of the settings and of a project's `.mcp.json`: their tools are tools of this command's agents.
+//! MCP servers of the settings and of a project's `.mcp.json`: their tools are tools of this command's
+//! agents.
 //!
-//! Without the feature `mcp` the program only explains how to build it with them.
+//! Without the feature `mcp` the program only explains that it must be built with the feature.
 
 #[cfg(not(all(unix, feature = "mcp")))]
 mod absent;
@@ -32,10 +33,10 @@ pub(crate) use project::problems as file_problems;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use standing::Standing;
 
-/// Name of a project's file with servers; other programs use it, too.
+/// The name of a project's file with servers, which other programs also use.
 pub(crate) const FILE: &str = ".mcp.json";
 
-/// Returns the error for servers, if this build has none.
+/// Returns the error for servers, if this build does not support them.
 pub(crate) fn not_built() -> Option<Failure> {
     match cfg!(all(unix, feature = "mcp")) {
         true => None,

@@ -1,4 +1,4 @@
-//! The error of a wrong command line, with the command or flag that was meant by a misspelt word.
+//! The error of a wrong command line, with the command or flag that is nearest to a misspelt word.
 
 use archon::types::nearest;
 use clap::{
@@ -8,8 +8,8 @@ use clap::{
 
 use crate::{args::Args, failure::Failure};
 
-/// Returns the command or flag that is most similar to an unknown word; of two equal ones the first in the
-/// list, which is the more common one.
+/// Returns the command or flag that is most similar to an unknown word; of two equally similar ones the
+/// first in the list, which is the more common one.
 pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     let mut all = Args::command();
     all.build();
@@ -28,19 +28,19 @@ pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     }
 }
 
-/// Explains how to talk, since there is no command `chat` yet.
+/// Returns the error for `chat`, a command that does not exist yet.
 pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
     let is_chat = e.kind() == ErrorKind::InvalidSubcommand
         && context(e, ContextKind::InvalidSubcommand).is_some_and(|word| word == "chat");
     is_chat.then(|| {
         Failure::usage(
             "archon has no command `chat` yet",
-            "talk with `archon run TASK`, and go on with `archon run --continue TASK`",
+            "start a conversation with `archon run TASK`, and continue it with `archon run --continue TASK`",
         )
     })
 }
 
-/// Finds the command in which the parser met the word, from the usage that it shows.
+/// Finds the command in which the parser met the word, in the usage that the parser shows.
 fn find_command<'a>(e: &clap::Error, all: &'a clap::Command) -> &'a clap::Command {
     let usage = context(e, ContextKind::Usage).unwrap_or_default();
     let words = usage.split_whitespace().skip_while(|word| *word != "archon").skip(1);
@@ -60,8 +60,8 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// The error of the command line's parser in our format: its first line becomes `what`, its tips and usage
-/// become advice.
+/// Returns the error of the command line's parser in this program's form: the first line becomes `what`, the
+/// tips and the usage become advice.
 impl From<&clap::Error> for Failure {
     fn from(e: &clap::Error) -> Self {
         if let Some(chat) = explain_chat(e) {
@@ -85,7 +85,7 @@ impl From<&clap::Error> for Failure {
         };
         let mut advice: Vec<_> = lines.filter_map(tip).collect();
         advice.extend(meant.map(|name| format!("did you mean `{name}`?")));
-        advice.push("--help says more".to_owned());
+        advice.push("--help shows more".to_owned());
         Self::usage(what, advice.join("; ").replace("?; ", "? "))
     }
 }

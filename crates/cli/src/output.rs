@@ -1,7 +1,7 @@
 //! The only output to the terminal: answers on stdout, everything else on stderr, with a spinner meanwhile.
 //!
-//! All text is made harmless for terminals here, so callers need not care where it comes from. Pipes get the
-//! same text, since a terminal may be behind them.
+//! All text is made harmless for terminals here, so callers can print text of any origin. Pipes get the same
+//! text, since a terminal may be behind them.
 
 use std::{
     collections::BTreeSet,
@@ -18,16 +18,16 @@ use crate::{
     text::{escaped, printable},
 };
 
-/// The output streams, and their abilities.
+/// The output streams and their abilities.
 pub(crate) struct Output {
     streams: Mutex<Streams>,
     /// The warnings that were printed before.
     said: Mutex<BTreeSet<String>>,
-    /// Stdout is a terminal.
+    /// True if stdout is a terminal.
     pub(crate) live: bool,
-    /// Stderr is a terminal.
+    /// True if stderr is a terminal.
     pub(crate) spins: bool,
-    /// A person can be asked: stdin and stderr are terminals.
+    /// True if a person can be asked: stdin and stderr are terminals.
     pub(crate) asks: bool,
     colour: bool,
 }
@@ -41,20 +41,20 @@ struct Streams {
     target: fn() -> ProgressDrawTarget,
 }
 
-/// Style of text on stderr, if colours are on.
+/// The style of text on stderr, if colours are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Default style.
+    /// The default style.
     Plain,
-    /// Less important: thoughts, footers.
+    /// The style of less important text: thoughts, footers.
     Dim,
-    /// Important.
+    /// The style of important text.
     Warning,
 }
 
 impl Output {
-    /// Creates the output to the process's streams. Colours are off without a terminal, with `NO_COLOR`, and
-    /// with a dumb terminal.
+    /// Creates the output to the streams of the process. Colours are off without a terminal, with
+    /// `NO_COLOR`, and with a dumb terminal.
     pub(crate) fn system() -> Self {
         let spins = io::stderr().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
@@ -106,7 +106,7 @@ impl Output {
 
     /// Writes a part of a line to stdout.
     ///
-    /// A closed pipe is ignored: the run goes on, and its log has everything.
+    /// A closed pipe is ignored: the run continues, and its log is complete.
     pub(crate) fn piece(&self, text: &str) {
         let text = printable(text);
         self.with(|s| {
@@ -182,7 +182,7 @@ impl Output {
         self.locked(|s| s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows));
     }
 
-    /// Removes the lines.
+    /// Removes the lines of the board.
     pub(crate) fn close_board(&self) {
         self.locked(|s| s.board = None);
     }
@@ -209,7 +209,7 @@ impl Output {
         self.with(|_| {});
     }
 
-    /// Writes above the lines of the board.
+    /// Runs `write` above the lines of the board.
     fn with<T>(&self, write: impl FnOnce(&mut Streams) -> T) -> T {
         self.locked(|streams| match streams.board.as_ref().map(Board::screen) {
             Some(screen) => screen.suspend(|| write(streams)),

@@ -13,15 +13,16 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     write_temporary(path, text, 0o600, None)
 }
 
-/// As [`replace`], for settings of the user: they keep their permissions, and stay behind a symbolic link.
+/// Does the same as [`replace`], for settings of the user: they keep their permissions and stay behind a
+/// symbolic link.
 #[cfg(feature = "setup")]
 pub(crate) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     write_temporary(&path, text, 0o600, permissions(&path))
 }
 
-/// As [`replace`], for settings of a project, which others may read. A link is replaced, since whoever wrote the
-/// project may have let it lead anywhere.
+/// Does the same as [`replace`], for settings of a project, which others may read. A symbolic link is
+/// replaced, since the author of the project may have pointed it to any file.
 #[cfg(feature = "setup")]
 pub(crate) fn rewrite_shared(path: &Path, text: &str) -> io::Result<()> {
     write_temporary(path, text, 0o666, permissions(path).filter(|_| !path.is_symlink()))
@@ -32,7 +33,7 @@ fn permissions(path: &Path) -> Option<Permissions> {
     fs::metadata(path).ok().map(|there| there.permissions())
 }
 
-/// Writes a new file beside the old one, and gives it its name.
+/// Writes a new file beside the old one, and renames it to the old name.
 fn write_temporary(path: &Path, text: &str, mode: u32, permissions: Option<Permissions>) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);
@@ -42,7 +43,7 @@ fn write_temporary(path: &Path, text: &str, mode: u32, permissions: Option<Permi
     let mut new = OsString::from(path);
     new.push(".new");
     let mut options = OpenOptions::new();
-    // A link of this name is not followed.
+    // A link with this name is not followed.
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);

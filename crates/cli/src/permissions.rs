@@ -16,7 +16,7 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     if let Some(kept) = stored_rules(app) {
         let remembered = kept.rules().map_err(|e| {
             let file = kept.file.display();
-            Failure::usage(format!("cannot read {file}: {e}"), "fix the file, or move it away")
+            Failure::usage(format!("cannot read {file}: {e}"), "correct the file, or move it away")
         })?;
         rules.allow.extend(remembered);
     }
@@ -29,7 +29,7 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     })
 }
 
-/// Warns of tools with effects of which every call is allowed.
+/// Writes a warning about tools with effects if every call of them is allowed.
 pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
     for spec in tools.iter().map(|tool| tool.spec()) {
         let annotations = &spec.annotations;
@@ -43,8 +43,8 @@ pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
     }
 }
 
-/// Returns the store of rules that were answered with `always`: in the folder of the user's settings, one
-/// list for each workspace.
+/// Returns the store of the rules from answers with `always`: a file in the folder of the user's settings,
+/// with a list for each workspace.
 pub(crate) fn stored_rules(app: &App) -> Option<Kept> {
     let file = app.sources.user.as_ref()?.parent()?.join("permissions.toml");
     let workspace = toolset::folder(app)?.display().to_string();
@@ -89,7 +89,7 @@ impl Kept {
             fs::create_dir_all(dir)?;
         }
         let text = toml::to_string_pretty(&document).map_err(io::Error::other)?;
-        let about = "# Answered with `always`, each for its workspace. Rules may be changed or taken out.";
+        let about = "# Answered with `always`, each for its workspace. Rules may be changed or removed.";
         let new = self.file.with_extension("toml.new");
         fs::write(&new, format!("{about}\n\n{text}"))?;
         fs::rename(&new, &self.file)

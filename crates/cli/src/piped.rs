@@ -1,4 +1,4 @@
-//! Text piped into the command: added to the task as marked data, with a maximum length.
+//! Text piped into the command, which is added to the task as marked data, with a maximum length.
 
 #[cfg(unix)]
 use std::fs::File;
@@ -13,12 +13,12 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The most bytes of piped text; more would not fit into a prompt.
+/// The maximum number of bytes of piped text; more would not fit into a prompt.
 const MOST: u64 = 200_000;
-/// Time without input after which a person is told that the command waits for it.
+/// The time without input after which the command writes that it waits for input.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns the task followed by the text on standard input, if that is a pipe or a file.
+/// Returns the task followed by the text on standard input, if standard input is a pipe or a file.
 pub(crate) fn add_input(task: String, output: &Output) -> Result<String, Failure> {
     if !is_piped() {
         return Ok(task);
@@ -29,7 +29,7 @@ pub(crate) fn add_input(task: String, output: &Output) -> Result<String, Failure
         Err(RecvTimeoutError::Timeout) => {
             output.note(
                 Look::Dim,
-                "reading standard input until it ends; begin with `< /dev/null` to leave it out",
+                "reading standard input until it ends; add `< /dev/null` to the command to leave it out",
             );
             read.recv().unwrap_or_else(|_| Ok(Vec::new()))
         }
@@ -41,12 +41,12 @@ pub(crate) fn add_input(task: String, output: &Output) -> Result<String, Failure
 
 fn join(task: String, input: io::Result<Vec<u8>>) -> Result<String, Failure> {
     let unread = |why: String| {
-        let advice = "pipe text in UTF-8 into the command, or begin it with `< /dev/null`";
+        let advice = "pipe text in UTF-8 into the command, or add `< /dev/null` to the command";
         Failure::usage(format!("cannot read standard input: {why}"), advice)
     };
     let input = input.map_err(|e| unread(e.to_string()))?;
     if input.len() as u64 > MOST {
-        let advice = "keep it in a file, and let the agent read it: --tools read_file,search";
+        let advice = "store the text in a file, and let the agent read it: --tools read_file,search";
         return Err(Failure::usage(format!("standard input has more than {MOST} bytes"), advice));
     }
     let input = String::from_utf8(input).map_err(|_| unread("it is not UTF-8 text".to_owned()))?;
@@ -68,8 +68,8 @@ fn read_bounded(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(input)
 }
 
-/// Returns true if standard input is a pipe or a file. Nothing else is read: a terminal is for answers, and
-/// other devices have no text.
+/// Returns true if standard input is a pipe or a file. Other inputs are not read: a terminal is for answers,
+/// and other devices have no text.
 #[cfg(unix)]
 fn is_piped() -> bool {
     use std::os::{fd::AsFd as _, unix::fs::FileTypeExt as _};

@@ -11,12 +11,13 @@ use serde_json::Map;
 
 use crate::{app::App, ask::Prompt, asking::Asking, confirm, failure::Failure, toolset};
 
-/// Builds the agent that follows the plans of its own model, which also writes the answer.
+/// Builds the agent that follows the plans of its own model; the model also writes the answer.
 pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
     planning_by(archon, confirm, Map::new(), None)
 }
 
-/// As [`planning`], with initial values, and perhaps with a fixed plan, for which no planner is asked.
+/// Does the same as [`planning`], with initial values and an optional fixed plan; with a fixed plan no
+/// planner is called.
 pub(crate) fn planning_by(
     archon: &Archon,
     confirm: Confirm,
@@ -30,7 +31,8 @@ pub(crate) fn planning_by(
     archon.planning_with(Arc::new(archon.planner()), options).with(|agent| agent.with_conclusion(conclusion))
 }
 
-/// Asks the person at the terminal the first open question of a plan's run; `None` if nobody is there.
+/// Asks the person at the terminal the first open question of a plan's run; `None` if no person can be
+/// asked.
 pub(crate) async fn ask_about_plan(app: &App, records: &[Arc<Record>]) -> Result<Option<Answer>, Failure> {
     let Some(machine) = fold(records) else { return Ok(None) };
     let Some((call, request)) = open_questions(records).first().copied() else { return Ok(None) };

@@ -1,23 +1,23 @@
-//! Formats a question for a person: whole, or cut with a mark that says how much is missing.
+//! Formats a question for a person: whole, or cut with a mark that gives the size of the missing part.
 
 use archon::types::{ApprovalRequest, Json};
 
 use crate::{output::Look, text::visible};
 
-/// The most lines of a part of a question that are shown at first.
+/// The maximum number of lines of a part of a question that are shown at first.
 const LINES: usize = 60;
-/// The most characters of a part of a question that are shown at first.
+/// The maximum number of characters of a part of a question that are shown at first.
 const CHARACTERS: usize = 4_000;
 
 /// The shown part of a question.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) lines: Vec<(Look, String)>,
-    /// Nothing is missing.
+    /// True if nothing is missing.
     pub(crate) is_whole: bool,
 }
 
-/// Returns what a call would do and change, as much as a person reads at once.
+/// Returns the effect and the changes of a call, limited to the length that a person reads at once.
 pub(crate) fn brief(request: &ApprovalRequest) -> Shown {
     let mut body = differences(request);
     let is_compared = changes(request).all(|(_, diff)| diff.is_some());
@@ -42,7 +42,7 @@ pub(crate) fn brief(request: &ApprovalRequest) -> Shown {
     Shown { lines, is_whole }
 }
 
-/// Returns what a call would do in one line, and whether there is more.
+/// Returns the effect of a call in one line, and true if there is more text.
 pub(crate) fn first_line(request: &ApprovalRequest) -> (String, bool) {
     let (lines, missing) = cut(summary(request));
     let is_cut = missing.is_some() || lines.len() > 1;
@@ -59,7 +59,7 @@ pub(crate) fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
         .collect()
 }
 
-/// Size of the part of a text that is not shown.
+/// The size of the missing part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     lines: usize,
@@ -101,7 +101,7 @@ pub(crate) fn cut(lines: Vec<String>) -> (Vec<String>, Option<Missing>) {
     (kept, (missing.characters > 0).then_some(missing))
 }
 
-/// Puts a bar before each line of a tool's text, so that no line looks like one of ours.
+/// Puts a bar before each line of a tool's text, so that no line looks like a line of this program.
 pub(crate) fn barred(text: &str) -> Vec<String> {
     visible(text).lines().map(|line| format!("  | {line}")).collect()
 }
@@ -124,7 +124,7 @@ pub(crate) fn asker(request: &ApprovalRequest) -> Option<String> {
     (!name.is_empty() && name != UNNAMED).then_some(name)
 }
 
-/// Name of an agent without a name.
+/// The name of an agent without a name.
 const UNNAMED: &str = "agent";
 
 /// Returns further facts about the question.
@@ -132,14 +132,14 @@ fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     let mut lines = Vec::new();
     let run = request.asker().map(|below| visible(&below.run.to_string()));
     let asker = match (asker(request), run) {
-        (Some(agent), Some(run)) => Some(format!("{agent} in {run}, which this run called")),
-        (None, Some(run)) => Some(format!("{run}, which this run called")),
+        (Some(agent), Some(run)) => Some(format!("{agent} in {run}, a child run of this run")),
+        (None, Some(run)) => Some(format!("{run}, a child run of this run")),
         (agent, None) => agent,
     };
     lines.extend(asker.map(|asker| (Look::Dim, format!("  asked by {asker}"))));
     for (path, _) in changes(request).filter(|(_, diff)| diff.is_none()) {
         let path = visible(path);
-        lines.push((Look::Warning, format!("  {path}: the difference is too large to be shown")));
+        lines.push((Look::Warning, format!("  {path}: the difference is too large to show")));
     }
     if request.details["preview"]["outside_cwd"] == Json::Bool(true) {
         lines.push((Look::Warning, "  it is outside the working directory".to_owned()));
@@ -147,7 +147,7 @@ fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     lines
 }
 
-/// Returns the files that a call would change, each with its difference unless that is too large.
+/// Returns the files that a call would change, each with its difference unless the difference is too large.
 pub(crate) fn changes(request: &ApprovalRequest) -> impl Iterator<Item = (&str, Option<&str>)> {
     let changes = request.details["preview"]["changes"].as_array();
     changes.into_iter().flatten().map(|c| (c["path"].as_str().unwrap_or_default(), c["diff"].as_str()))
@@ -157,7 +157,7 @@ fn differences(request: &ApprovalRequest) -> Vec<String> {
     changes(request).filter_map(|(_, diff)| diff).flat_map(barred).collect()
 }
 
-/// Returns the arguments by name: as JSON, or line by line for text of several lines.
+/// Returns the arguments by name: as JSON, or line by line for text with several lines.
 fn arguments(request: &ApprovalRequest) -> Vec<String> {
     let Some(arguments) = request.details.get("arguments") else { return Vec::new() };
     let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };

@@ -1,4 +1,4 @@
-//! Builds the agents of existing runs from their logs and the settings, so that a run's id is enough to
+//! Builds the agents of existing runs from their logs and the settings, so that the id of a run is enough to
 //! resume it.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -21,18 +21,18 @@ use crate::{
 };
 
 impl App {
-    /// Returns the run service for reading; it creates nothing.
+    /// Returns the run service for reading; creates no files.
     ///
     /// # Errors
-    /// Never because of the runs themselves.
+    /// [`Failure`] if the service cannot be built; never because of the runs themselves.
     pub(crate) fn runs(&self) -> Result<Runs, Failure> {
         Ok(Runs::over(Arc::new(self.journal()))?.with_source(Arc::new(Recorded::new(self))))
     }
 
-    /// Returns the run service for starting and resuming.
+    /// Returns the run service for starting and resuming runs.
     ///
     /// # Errors
-    /// The journal's folder cannot be created.
+    /// [`Failure`] if the journal's folder cannot be created.
     pub(crate) fn open_runs(&self) -> Result<Runs, Failure> {
         Ok(Runs::over(self.open_journal()?)?.with_source(Arc::new(Recorded::new(self))))
     }
@@ -50,7 +50,7 @@ impl Recorded {
 
     async fn agent(&self, records: &[Arc<Record>]) -> Result<Arc<dyn RunAgent>, RunError> {
         let Some(started) = RunStarted::of(records) else {
-            let what = "the log does not begin as a run's log does";
+            let what = "the log does not begin with the start of a run";
             return Err(Failure::failed(what, "start the run again").into());
         };
         let app = &self.app;
@@ -68,7 +68,7 @@ impl Recorded {
                 run: started.run.clone(),
                 kind,
                 action: "be resumed by this command",
-                instead: "the program that started it can: `Runs::with_agent(parallel.run_agent())`, then `resume` or `answer`; the log does not say which agents its branches have",
+                instead: "the program that started it can: `Runs::with_agent(parallel.run_agent())`, then `resume` or `answer`; the agents of its branches are not in the log",
             }),
         }
     }
@@ -117,8 +117,8 @@ impl Formed {
     /// Returns the configuration of an agent of the team.
     fn config(&self, id: &AgentId) -> Result<&RunConfig, Failure> {
         self.agents.get(id).ok_or_else(|| {
-            let what = format!("the log does not say which model and tools {id} has");
-            Failure::usage(what, "begin it again: archon team run TEAM.toml TASK")
+            let what = format!("the model and the tools of {id} are not in the log");
+            Failure::usage(what, "start the team again: archon team run TEAM.toml TASK")
         })
     }
 }
@@ -127,8 +127,8 @@ async fn team(app: &App, started: &RunStarted, records: &[Arc<Record>]) -> Resul
     let formed = Formed::of(records);
     let Some(id) = formed.lead.as_ref() else {
         return Err(Failure::usage(
-            format!("run {} was cut off before its task was kept", started.run),
-            "begin it again: archon team run TEAM.toml TASK",
+            format!("run {} was interrupted before its task was stored", started.run),
+            "start the team again: archon team run TEAM.toml TASK",
         ));
     };
     let desk = TeamDesk::new();
@@ -151,7 +151,7 @@ async fn team(app: &App, started: &RunStarted, records: &[Arc<Record>]) -> Resul
     Ok(work.with(|team| team.with_desk(desk)))
 }
 
-/// Returns the roles that a member has; the planner does not see the others.
+/// Returns the roles that have a member; the planner does not see the other roles.
 pub(crate) fn filled(roles: &[Role], members: &[Member]) -> Vec<Role> {
     let is_filled = |role: &&Role| members.iter().any(|member| member.roles.contains(&role.name));
     roles.iter().filter(is_filled).cloned().collect()

@@ -1,4 +1,4 @@
-//! Shows a run while it works, or its log afterwards: for people or for programs.
+//! Shows a run while it works, or its log afterwards, for people or for programs.
 
 mod human;
 mod json;
@@ -16,12 +16,12 @@ use crate::output::Output;
 
 pub(crate) use line::{body_line, record_line};
 
-/// Gets a run's events in order and writes them.
+/// Receives a run's events in order and writes them.
 pub(crate) trait Render: Send {
     /// Shows one event.
     fn event(&mut self, event: &Event, output: &Output);
 
-    /// Learns from a record that was shown before, or by another process.
+    /// Takes the state from a record that was shown before, or by another process.
     fn remember(&mut self, _record: &Record) {}
 }
 

@@ -1,4 +1,4 @@
-//! Reads a secret from standard input: typed without being shown, or piped.
+//! Reads a secret from standard input: typed without display, or piped.
 
 use std::io::{self, IsTerminal as _, Read as _};
 
@@ -6,11 +6,11 @@ use archon::types::{CancellationToken, Secret};
 
 use crate::{app::App, exit::Exit, failure::Failure, interrupt, output::Look};
 
-/// The most bytes to read; no key is longer.
+/// The maximum number of bytes to read; no key is longer.
 const MOST: u64 = 64 * 1024;
 
-/// Reads the secret that a person types after `question`, or that is piped in: one line. `pipe` is the advice
-/// for giving it without a terminal.
+/// Reads the secret that a person types after `question`, or that is piped in: one line. `pipe` is the
+/// advice for the input without a terminal.
 pub(crate) async fn read(app: &App, question: &str, pipe: &str) -> Result<Secret, Failure> {
     let read = match io::stdin().is_terminal() {
         true => typed(app, question, pipe).await?,
@@ -25,7 +25,7 @@ fn line(text: &str, pipe: &str) -> Result<Secret, Failure> {
     match () {
         () if text.is_empty() => Err(Failure::usage("there is no key on standard input", pipe)),
         () if text.chars().any(char::is_control) => {
-            Err(Failure::usage("a key is one line without control characters", pipe))
+            Err(Failure::usage("the key is not one line without control characters", pipe))
         }
         () => Ok(Secret::from(text.to_owned())),
     }
@@ -37,13 +37,13 @@ fn piped() -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads a line from the terminal without showing it. Ctrl-C ends the question, and the terminal shows typed
-/// text again.
+/// Reads a line from the terminal without displaying it. Ctrl-C ends the question, and the terminal displays
+/// typed text again.
 async fn typed(app: &App, question: &str, pipe: &str) -> Result<io::Result<String>, Failure> {
     let cancel = CancellationToken::new();
     let listener = interrupt::listen(cancel.clone(), app.output.clone());
     let Some(_unseen) = Unseen::begin() else {
-        return Err(Failure::usage("a key cannot be typed here without being shown", pipe));
+        return Err(Failure::usage("a key cannot be typed here without being displayed", pipe));
     };
     app.output.note_piece(Look::Plain, question);
     let line = tokio::task::spawn_blocking(|| {
@@ -53,7 +53,7 @@ async fn typed(app: &App, question: &str, pipe: &str) -> Result<io::Result<Strin
     let read = tokio::select! {
         read = line => read.unwrap_or_else(|e| Err(io::Error::other(e))),
         () = cancel.cancelled() => {
-            let nothing = "no key was kept";
+            let nothing = "no key was stored";
             return Err(Failure::new(Exit::Interrupted, "interrupted", nothing));
         }
     };
@@ -61,7 +61,7 @@ async fn typed(app: &App, question: &str, pipe: &str) -> Result<io::Result<Strin
     Ok(read)
 }
 
-/// Hides typed text on the terminal, except the end of the line, until it is dropped.
+/// Hides typed text on the terminal, except the end of the line, until this value is dropped.
 #[cfg(unix)]
 struct Unseen(rustix::termios::Termios);
 

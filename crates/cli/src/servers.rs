@@ -1,4 +1,4 @@
-//! The MCP servers of a command, and the tools that they have.
+//! The MCP servers of a command, and their tools.
 
 #[cfg(all(unix, feature = "mcp"))]
 mod started;
@@ -10,10 +10,10 @@ use archon::types::Tool;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use started::{Connected, Entry, LeftOut, Place, Running};
 
-/// Tools that are ready for calls.
+/// The tools that are ready for calls.
 pub(crate) type Tools = Vec<Arc<dyn Tool>>;
 
-/// The servers of a command, which there are none of.
+/// The servers of a command without the feature `mcp`: none.
 #[cfg(not(all(unix, feature = "mcp")))]
 #[derive(Default)]
 pub(crate) struct Connected;

@@ -1,4 +1,4 @@
-//! Starts a command: loads settings, starts the runtime, runs the command.
+//! Starts a command: loads the settings, starts the runtime and runs the command.
 
 use std::{
     io::{self, Write},
@@ -87,18 +87,21 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     result
 }
 
-/// Loads the stored keys. If that fails, the command goes on without them.
+/// Loads the stored keys. If that fails, the command continues without them.
 async fn keep_keys(app: &mut App) {
     match Kept::load(&app.data_dir, &app.sources).await {
         Ok(kept) => app.kept = Arc::new(kept),
-        Err(e) => app.output.warn(format!("{}: going on without; {}", e.what(), e.advice().join("; "))),
+        Err(e) => {
+            app.output.warn(format!("{}: the stored keys are not used; {}", e.what(), e.advice().join("; ")))
+        }
     }
 }
 
-/// One thread for the run, and one for the keyboard in case a tool blocks the other.
+/// One thread is for the run, and one for the keyboard in case a tool blocks the other.
 const WORKERS: usize = 2;
 
-/// Logs to stderr: by default only errors, and warnings of memories and stores; the output shows the rest.
+/// Writes the log to stderr: by default only errors, and warnings of memories and stores; the output shows
+/// the rest.
 fn log_to_stderr(args: &GlobalArgs) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match args.verbose {
@@ -115,8 +118,8 @@ fn log_to_stderr(args: &GlobalArgs) {
         .try_init();
 }
 
-/// A writer that makes log lines harmless for terminals, since they contain text from outside. Each write is
-/// a whole line.
+/// A writer that makes log lines harmless for terminals, since the lines contain text from outside. Each
+/// write is a whole line.
 struct Printable<W>(W);
 
 impl<W: Write> Write for Printable<W> {

@@ -17,19 +17,19 @@ use crate::{
     output::Output,
 };
 
-/// Recording or replay of the model calls of one command.
+/// The recording or the replay of the model calls of one command.
 #[derive(Clone, Default)]
 pub(crate) enum Tape {
-    /// Models are asked, without a recording.
+    /// Models are called, without a recording.
     #[default]
     None,
-    /// Models are asked, and their calls are recorded in this file, which is created for the first model.
+    /// Models are called, and their calls are recorded in this file, which is created for the first model.
     Recording(PathBuf, Arc<Mutex<Option<RecordingProvider>>>),
-    /// No model is asked.
+    /// No model is called: the answers come from a cassette.
     Replaying(ReplayProvider),
 }
 
-/// Provider id of a replay in logs.
+/// The provider id of a replay in logs.
 const ID: &str = "replay";
 
 impl Tape {
@@ -43,7 +43,7 @@ impl Tape {
             true => Ok(Self::Recording(path.to_owned(), Arc::default())),
             false => Err(Failure::usage(
                 format!("{} exists and is not a cassette", path.display()),
-                "name another file: --record FILE",
+                "give another file: --record FILE",
             )),
         }
     }
@@ -51,27 +51,27 @@ impl Tape {
     /// Creates a replay of this file.
     pub(crate) fn replaying(path: &Path) -> Result<Self, Failure> {
         let replay = ReplayProvider::open(path).map_err(|e| {
-            Failure::usage(e.to_string(), "name a file that `archon run --record FILE` wrote")
+            Failure::usage(e.to_string(), "give a file that `archon run --record FILE` wrote")
         })?;
         Ok(Self::Replaying(replay.with_id(ID)))
     }
 
-    /// Returns the replay for the model of this name, or of the first recorded one; `None` if models are
-    /// asked.
+    /// Returns the replay for the model with this name, or for the first recorded model; `None` if models
+    /// are called.
     pub(crate) fn instead(&self, name: Option<&str>) -> Option<Result<Chosen, Failure>> {
         let Self::Replaying(replay) = self else { return None };
         let path = replay.path().display();
         let Some(model) = name.map(model_of).or_else(|| replay.models().next().map(str::to_owned)) else {
             return Some(Err(Failure::usage(
-                format!("no call is in {path}"),
-                "record one with `archon run --record FILE`",
+                format!("{path} has no recorded calls"),
+                "record calls with `archon run --record FILE`",
             )));
         };
         let why = format!("--replay {path}");
         Some(Ok(Chosen { provider: Arc::new(replay.clone()), keys: Vec::new(), model, why }))
     }
 
-    /// Wraps a model with the recording, if there is one.
+    /// Adds the recording to a model, if there is one.
     pub(crate) fn around(&self, mut chosen: Chosen) -> Result<Chosen, Failure> {
         let Self::Recording(path, first) = self else { return Ok(chosen) };
         let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +79,7 @@ impl Tape {
             let recording = match &*first {
                 Some(first) => first.also_record(inner),
                 None => RecordingProvider::create(inner, path).map_err(|e| {
-                    Failure::failed(e.to_string(), "name a file that can be written: --record FILE")
+                    Failure::failed(e.to_string(), "give a file that can be written: --record FILE")
                 })?,
             };
             first.get_or_insert_with(|| recording.clone());
@@ -90,13 +90,13 @@ impl Tape {
         Ok(chosen)
     }
 
-    /// Warns of recorded calls that were not used.
+    /// Writes a warning about recorded calls that were not used.
     pub(crate) fn warn_of_left(&self, output: &Output) {
         if let Self::Replaying(replay) = self
             && replay.unused_calls() > 0
         {
             let path = replay.path().display();
-            output.warn(format!("{} calls of {path} were not asked for", replay.unused_calls()));
+            output.warn(format!("{} recorded calls of {path} were not used", replay.unused_calls()));
         }
     }
 }
@@ -109,12 +109,12 @@ fn model_of(name: &str) -> String {
     }
 }
 
-/// Refuses a model of a log that was a replay.
+/// Returns an error for a model of a log that was a replay.
 pub(crate) fn refuse_taped(recorded: &str) -> Result<(), Failure> {
     match recorded.strip_prefix(ID).is_some_and(|rest| rest.starts_with(':')) {
         true => Err(Failure::usage(
-            "the run was begun with --replay, and its cassette is not in the log",
-            "start it again with --replay FILE, or name a model: --model PROVIDER:MODEL",
+            "the run was started with --replay, and its cassette is not in the log",
+            "start it again with --replay FILE, or choose a model: --model PROVIDER:MODEL",
         )),
         false => Ok(()),
     }

@@ -1,5 +1,5 @@
-//! Makes text from outside harmless for terminals. All output of the program goes through here
-//! ([`Output`](crate::output::Output) does that), to a terminal or a pipe.
+//! Makes text from outside harmless for terminals. All output of the program to a terminal or a pipe goes
+//! through here, by [`Output`](crate::output::Output).
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -17,8 +17,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns text that a person may approve. Nothing is removed: characters that would steer the terminal,
-/// reverse the writing direction or be invisible are shown by their number.
+/// Returns text that a person may approve. No character is removed: characters that would control the
+/// terminal, reverse the writing direction or be invisible are shown by their number.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -62,7 +62,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns a time for lists: how long ago it was, or after a day the local date and time.
+/// Returns the text of a time in lists: the time since then, or after a day the local date and time.
 pub(crate) fn format_time(at: Timestamp) -> String {
     format_time_at(at, SystemClock.now(), TimeZone::system())
 }
@@ -79,7 +79,7 @@ fn format_time_at(at: Timestamp, now: Timestamp, zone: TimeZone) -> String {
     local.map_or_else(|| at.to_string(), |local| local.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
-/// Returns the time between two moments.
+/// Returns the text of the time between two moments, in ms or s.
 pub(crate) fn seconds(from: Timestamp, to: Timestamp) -> String {
     let ms = to.since(from).as_millis();
     if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }

@@ -23,15 +23,15 @@ pub(crate) struct Picked {
 }
 
 impl Picked {
-    /// Returns the names of both.
+    /// Returns the names of the tools and the agents.
     pub(crate) fn names(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| tool.spec().name.clone());
         tools.chain(self.agents.iter().cloned()).collect()
     }
 }
 
-/// Returns the choice of the settings. By default these are the tools that change nothing, those of MCP servers, and
-/// all agents of the settings.
+/// Returns the choice of the settings. The default is the tools that change nothing, those of MCP servers,
+/// and all agents of the settings.
 pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
     match &app.config.settings.tools {
         None => {
@@ -49,7 +49,7 @@ pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
     }
 }
 
-/// Returns the tools and agents of these names, for instance those of a run that is resumed.
+/// Returns the tools and agents with these names, for instance those of a run that is resumed.
 pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
     let names: Vec<&str> = names.collect();
     if names.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App
     Ok(Picked { tools, agents: of_agents.into_iter().map(str::to_owned).collect() })
 }
 
-/// Returns the tools of an agent that other agents call. It has no agents itself.
+/// Returns the tools of an agent that other agents call. Such an agent has no agents itself.
 pub(crate) async fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Result<Tools, Failure> {
     match selection {
         None => harmless(app),
@@ -79,14 +79,15 @@ pub(crate) async fn names(app: &App) -> Result<Vec<String>, Failure> {
     Ok(with_servers(app).await?.iter().map(|tool| tool.spec().name.clone()).collect())
 }
 
-/// Returns all tools, those of MCP servers included.
+/// Returns all tools, including those of MCP servers.
 async fn with_servers(app: &App) -> Result<Tools, Failure> {
     let mut tools = all(app)?;
     tools.extend(mcp::tools(app).await);
     Ok(tools)
 }
 
-/// Returns the tools of these names. The servers are only started if a name is none of the built-in tools.
+/// Returns the tools with these names. The servers are started only if a name is not that of a built-in
+/// tool.
 async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools, Failure> {
     let mut known = all(app)?;
     if !names.iter().all(|name| known.iter().any(|tool| tool.spec().name == *name)) {
@@ -108,8 +109,8 @@ fn harmless(app: &App) -> Result<Tools, Failure> {
     Ok(builtin::default_tools(&workspace(app)?))
 }
 
-/// Returns all built-in tools: those that only read, those that change files, the shell if the sandbox works here, and
-/// those of this build's features.
+/// Returns all built-in tools: those that only read, those that change files, the shell if the sandbox works
+/// here, and those of the features of this build.
 fn all(app: &App) -> Result<Tools, Failure> {
     let workspace = &workspace(app)?;
     let mut tools = builtin::builtin_tools(workspace);
@@ -144,7 +145,7 @@ fn all(app: &App) -> Result<Tools, Failure> {
     Ok(tools)
 }
 
-/// Allows a person's own compilers in the sandbox, so that projects can be built.
+/// Allows the user's own compilers in the sandbox, so that projects can be built.
 #[cfg(unix)]
 fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
     let mut options = builtin::BashOptions::default();
@@ -161,7 +162,7 @@ fn web_search(app: &App) -> Result<Option<Arc<dyn Tool>>, Failure> {
         None => builtin::BraveSearch::new(key),
         Some(url) => {
             let mut options = archon::tools::WebOptions::default();
-            // A named server is allowed, even in a private network.
+            // A configured server is allowed, even in a private network.
             options.private_servers.extend(server(url));
             builtin::BraveSearch::at(url, key, options)
         }
@@ -180,8 +181,8 @@ fn server(url: &str) -> Option<String> {
     Some(if has_port { host.to_owned() } else { format!("{host}:{port}") })
 }
 
-/// Returns the agents of the settings. An agent may not have the name of a tool, or one that a tool could not
-/// have.
+/// Returns the agents of the settings, or an error for an agent with the name of a tool or with an invalid
+/// name.
 fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
     let names = app.config.settings.agents.iter().flat_map(|agents| agents.keys());
     let checked = |name: &String| {
@@ -199,7 +200,7 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
     names.map(checked).collect()
 }
 
-/// Tools that need a feature of this program: name, feature, and whether the tool is in this build.
+/// The tools that need a feature of this program: name, feature, and true if the tool is in this build.
 const BROUGHT: &[(&str, &str, bool)] = &[
     ("code_executor", "python", cfg!(any(feature = "python", feature = "javascript"))),
     ("git_diff", "git", cfg!(all(unix, feature = "git"))),
@@ -209,7 +210,7 @@ const BROUGHT: &[(&str, &str, bool)] = &[
     ("web_search", "web", cfg!(feature = "web")),
 ];
 
-/// Returns the tools that this build lacks, each with the way to get it.
+/// Returns the tools that this build does not have, each with the remedy.
 pub(crate) fn missing() -> BTreeMap<String, String> {
     let missing = BROUGHT.iter().filter(|(.., is_built)| !is_built);
     missing
@@ -217,21 +218,21 @@ pub(crate) fn missing() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns the error for a tool that this build lacks.
+/// Returns the error for a tool that this build does not have.
 pub(crate) fn not_built(name: &str) -> Option<Failure> {
     let way = missing().remove(name)?;
     Some(Failure::usage(format!("{name} is not in this build"), way))
 }
 
-/// Returns the error for a name that none of the `known` tools has: it names the feature or the key that the tool
-/// needs, else the tools that there are.
+/// Returns the error for a name that none of the `known` tools has. The advice has the feature or the key
+/// that the tool needs, otherwise the list of tools.
 pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Failure {
     if let Some(failure) = not_built(name) {
         return failure;
     }
     if name == "web_search" {
         let advice = format!(
-            "get one from Brave Search and set it: export {SEARCH_KEY}=…, or keep it: archon credentials add brave-search"
+            "get one from Brave Search and set it: export {SEARCH_KEY}=…, or store it: archon credentials add brave-search"
         );
         return Failure::usage("web_search needs a key", advice);
     }
@@ -249,10 +250,13 @@ pub(crate) fn folder(app: &App) -> Option<PathBuf> {
 fn workspace(app: &App) -> Result<Workspace, Failure> {
     let path = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
     let workspace = Workspace::new(path).map_err(|e| {
-        Failure::usage(e.to_string(), "name a folder that you may read: --workspace DIR, or use --tools none")
+        Failure::usage(
+            e.to_string(),
+            "choose a folder that you may read: --workspace DIR, or use --tools none",
+        )
     })?;
     // Excludes permission rules, agreements and the signing key: a tool that writes there could decide which
-    // questions are asked.
+    // calls need an approval.
     let workspace = workspace.without(&app.data_dir, "Archon's data");
     Ok(match app.sources.user.as_deref().and_then(Path::parent) {
         Some(settings) => workspace.without(settings, "Archon's settings"),
@@ -316,7 +320,7 @@ mod tests {
         let expected = match cfg!(feature = "web") {
             true => (
                 "web_search needs a key",
-                "get one from Brave Search and set it: export BRAVE_API_KEY=…, or keep it: \
+                "get one from Brave Search and set it: export BRAVE_API_KEY=…, or store it: \
                  archon credentials add brave-search",
             ),
             false => ("web_search is not in this build", "build with `--features web`"),

@@ -1,4 +1,4 @@
-//! Tries a key and a model with one small question, before they are kept.
+//! Tests a key and a model with a short question before they are stored.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,15 +19,15 @@ use crate::{
     failure::Failure,
 };
 
-/// The longest time for the answer.
+/// The maximum time for the answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The most tokens of the answer: few, and enough for every service.
+/// The maximum number of tokens of the answer: few, and enough for every service.
 const TOKENS: u32 = 32;
 
-/// Asks the model something with this key, or with the keys that there are.
+/// Asks the model a question with this key, or with the existing keys.
 ///
 /// # Errors
-/// The service refuses the key or the model, or cannot be reached.
+/// [`Failure`] if the service rejects the key or the model, or cannot be reached.
 pub(crate) async fn ask(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<(), Failure> {
     let app = &with(app, key, model)?;
     let chosen = choose::model(app, None).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn ask(app: &App, key: Option<(Service, &Secret)>, model: &str)
     answered.map_err(|e| failure(&e, key, model))
 }
 
-/// Returns the context that later commands will have, with nothing of the current folder.
+/// Returns the context that later commands will have, without the settings of the current folder.
 fn with(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<App, Failure> {
     let mut sources = Sources { project: None, ..app.sources.clone() };
     for name in ["ARCHON_MODEL", "ARCHON_BASE_URL"] {
@@ -63,7 +63,7 @@ fn with(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<App, 
     }
     let mut app = app.clone();
     if let Some((service, key)) = key {
-        // What is typed is tried, even if the environment has another key.
+        // The typed key is tested, even if the environment has another key.
         service.variables.iter().for_each(|name| drop(sources.env.remove(*name)));
         app.kept = Arc::new(Kept::of(service.variable(), key.expose()));
     }
@@ -73,30 +73,30 @@ fn with(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<App, 
     Ok(app)
 }
 
-/// Returns the service's answer with what to do.
+/// Returns the error for a service's answer, with advice.
 fn failure(e: &ProviderError, key: Option<(Service, &Secret)>, model: &str) -> Failure {
     let mut what = e.to_string();
     // Some services repeat the key.
     if let Some((_, key)) = key {
         what = what.replace(key.expose().as_str(), "****");
     }
-    let nothing = "nothing was kept";
-    let unchecked = "or keep it without this question: --no-check";
+    let nothing = "nothing was stored";
+    let unchecked = "or store it without this test: --no-check";
     match e {
         ProviderError::Auth(_) => Failure::failed(
-            format!("{model} refused the key: {what}"),
+            format!("{model} rejected the key: {what}"),
             format!("{nothing}: copy the key again, whole and from an account that may use the model"),
         ),
         ProviderError::Api { kind: ApiErrorKind::NotFound, .. } => Failure::failed(
             format!("{model} cannot be used: {what}"),
-            format!("{nothing}: name another model with --model M; `archon models list` shows some"),
+            format!("{nothing}: choose another model with --model M; `archon models list` shows some"),
         ),
         ProviderError::Api { kind: ApiErrorKind::Quota, .. } => Failure::failed(
             format!("{model} cannot be used: {what}"),
             format!("{nothing}: raise the limit of the key's account, {unchecked}"),
         ),
         _ => Failure::failed(
-            format!("{model} did not answer: {what}"),
+            format!("{model} gave no answer: {what}"),
             format!("{nothing}: try again, {unchecked}"),
         ),
     }

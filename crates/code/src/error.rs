@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum CodeSetupError {
     /// The toolbox has no tool of this name.
-    #[error("there is no tool '{tool}' in the toolbox; it has: {known}")]
+    #[error("the toolbox has no tool '{tool}'; its tools are: {known}")]
     UnknownTool {
         /// The name that was asked for.
         tool: String,
@@ -14,7 +14,7 @@ pub enum CodeSetupError {
     },
     /// Two tools would become functions with the same name.
     #[error(
-        "the tools '{first}' and '{second}' would both be the function '{function}'; give one of them another name"
+        "the tools '{first}' and '{second}' would both become the function '{function}'; give one of them another name"
     )]
     SameFunction {
         /// One of the tools.
@@ -24,9 +24,9 @@ pub enum CodeSetupError {
         /// The name of both functions.
         function: String,
     },
-    /// The tool's name is a reserved word of a language.
+    /// The name of the function is reserved in a language.
     #[error(
-        "the tool '{tool}' cannot be a function: '{function}' is a word of {language}; give it another name"
+        "the tool '{tool}' cannot become a function: '{function}' is reserved in {language}; give the tool another name"
     )]
     Reserved {
         /// The tool's name.

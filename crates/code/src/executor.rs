@@ -13,9 +13,9 @@ use crate::{CodeOptions, CodeSetupError, Language, functions::Functions, output:
 
 /// Runs programs such as `{"language": "python", "code": "2 + 2"}`. It needs the permission `code_exec`.
 ///
-/// The result is what the program printed and the value of its last expression. If the value is JSON, it is
-/// also in the result's metadata. An uncaught exception is a failure with the line number and the language's
-/// own message. A program cannot use files, the network, environment variables or other programs.
+/// The result has the printed output and the value of the last expression. If the value is JSON, it is also
+/// in the result's metadata. An uncaught exception is a failure with the line number and the language's own
+/// message. A program cannot use files, the network, environment variables or other programs.
 ///
 /// ```
 /// # #[cfg(feature = "python")] {
@@ -57,9 +57,9 @@ impl CodeExecutor {
 
     /// Lets programs call these tools of `toolbox` as functions.
     ///
-    /// Each call passes all guards of the toolbox. Tools that the engine which runs the program does not
-    /// allow cannot be called this way either. A call that needs approval runs only if the toolbox's approver
-    /// gives it at once. A program reads the results, so give an engine made by `ToolEngine::for_parts`.
+    /// Each call passes all guards of the toolbox, and the permission bound of the engine that runs the
+    /// program. A call that needs approval runs only if the toolbox's approver gives it at once. A program
+    /// reads the results, so give an engine made by `ToolEngine::for_parts`.
     ///
     /// # Errors
     /// A tool is not in the toolbox, or cannot be a function.
@@ -81,7 +81,7 @@ impl CodeExecutor {
         Ok(self)
     }
 
-    /// Checks the arguments of a call and makes the program that is to run.
+    /// Checks the arguments of a call and makes the program to run.
     fn program(&self, arguments: Json) -> Result<Program, ToolError> {
         let Arguments { language, code, timeout_ms } = serde_json::from_value(arguments)
             .map_err(|e| ToolError::InvalidArgs(format!("Invalid arguments: {e}")))?;
@@ -176,7 +176,7 @@ const PERMISSION: &str = "code_exec";
 const ABOUT: &str = "Runs a short program and returns what it prints and the value of its last expression. Use it to \
                      calculate, to sort, filter and count, and to work on texts and JSON. It has no files, no network \
                      and no packages.";
-/// Time in addition to the program's own limit before the engine ends the call.
+/// Time that the engine's time limit of a call adds to the limit of the program.
 const SLACK: Duration = Duration::from_secs(5);
-/// Bytes of code that a person sees who is asked to approve the call.
+/// Maximum number of bytes of code in an approval request.
 const SHOWN: usize = 2_000;

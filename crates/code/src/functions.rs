@@ -91,7 +91,8 @@ impl Functions {
         text
     }
 
-    /// Calls the tool as an agent's loop does. Every problem, also a question for a person, is a [`Failure`].
+    /// Calls the tool as an agent's loop does. Every problem is a [`Failure`], also a question for a
+    /// person.
     pub(crate) async fn call(
         &self,
         function: usize,
@@ -201,5 +202,5 @@ fn identifier(tool: &str) -> String {
     name
 }
 
-/// Longest description of a tool in the list of functions, in bytes.
+/// Maximum length of a tool's description in the list of functions, in bytes.
 const DESCRIPTION: usize = 200;

@@ -37,7 +37,7 @@ pub(crate) struct Host {
     output: RefCell<Output>,
     calls: Cell<usize>,
     max_calls: usize,
-    /// Most bytes of one call's arguments, as JSON.
+    /// Maximum size of one call's arguments, in bytes of JSON.
     pub(crate) max_arguments: usize,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 /// File name of the program in messages and stack traces.
 const FILE: &str = "program.js";
 const BEFORE: &str = include_str!("javascript/before.js");
-/// Bytes of QuickJS's stack for each nested call.
+/// Number of bytes of QuickJS's stack for each nested call.
 const STACK_PER_CALL: usize = 4 << 10;
 const STACK_TO_BEGIN: usize = 256 << 10;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use archon_types::nearest;
 
-/// A language of programs.
+/// A programming language in which programs can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Language {

@@ -1,7 +1,7 @@
 //! Runs code that an agent writes in this process: Python and JavaScript, without files, network or other
 //! programs.
 //!
-//! Use it alone as a tool of any agent, or to run untrusted snippets with limits.
+//! Use this crate alone as a tool of any agent, or to run untrusted snippets with limits.
 //!
 //! [`CodeExecutor`] is the tool `code_executor`. A program has a limit for each resource ([`CodeOptions`]),
 //! and ends at once when its call is cancelled or dropped. It can call tools as functions

@@ -1,4 +1,5 @@
-//! Measures a program's processor time and memory, and says when it must stop. Interpreters ask at each step.
+//! Measures a program's processor time and memory, and stops the program at its limits. Interpreters check
+//! at each step.
 
 use std::{
     cell::Cell,
@@ -60,8 +61,8 @@ impl Meter {
         }
     }
 
-    /// Checks the limits; called at each step, so it is cheap. It reads the clock at every 16th step, and the
-    /// thread's processor time only if enough time has passed to use up the limit.
+    /// Checks the limits; called at each step, so it is cheap. The clock is read at every 16th step, and
+    /// the thread's processor time only if enough time has passed to use up the limit.
     pub(crate) fn step(&self) -> Result<(), Stopped> {
         if let Some(stopped) = self.stopped.get() {
             return Err(stopped);
@@ -98,7 +99,7 @@ impl Meter {
         }
     }
 
-    /// Counts `bytes` more of memory, if they fit.
+    /// Counts `bytes` more of memory. If they do not fit into the limit, the program is stopped.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     pub(crate) fn grow(&self, bytes: usize) -> Result<(), Stopped> {
         self.fits(bytes)?;
@@ -137,7 +138,7 @@ impl Meter {
         self.began.elapsed()
     }
 
-    /// Stops the program. The first reason stays, whatever happens afterwards.
+    /// Stops the program with a reason. The first reason is kept.
     fn end(&self, why: Stopped) -> Result<(), Stopped> {
         let why = self.stopped.get().unwrap_or(why);
         self.stopped.set(Some(why));

@@ -2,27 +2,28 @@
 
 use std::time::Duration;
 
-/// Limits of a program; every resource has one.
+/// Limits of a program, one for each resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodeOptions {
-    /// Processor time of a program whose call sets no `timeout_ms`; waiting for tools does not count. Systems
-    /// without a clock for each thread count wall time instead. Default 5 s.
+    /// Maximum processor time of a program whose call sets no `timeout_ms`; waiting for tools does not
+    /// count. Systems without a clock for each thread count wall time instead. Default 5 s.
     pub time: Duration,
-    /// The longest time that a call can ask for. Default 60 s.
+    /// The maximum `timeout_ms` that a call can set. Default 60 s.
     pub max_time: Duration,
-    /// Memory for the program's values, in bytes. Default 64 MiB. The interpreter itself needs a few more.
+    /// Maximum memory of the program's values, in bytes. Default 64 MiB. The interpreter itself needs
+    /// memory in addition.
     pub memory: usize,
-    /// Depth of nested calls: of functions in Python, and about as many small ones in JavaScript. Default
-    /// 1,000. Each level reserves a piece of the thread's stack, so large numbers cost address space.
+    /// Maximum depth of nested calls: of functions in Python, and about as many small ones in JavaScript.
+    /// Default 1,000. Each level reserves a piece of the thread's stack, so large numbers cost address space.
     pub recursion: usize,
-    /// Bytes of printed output that are kept, and of the value. Default 64 KiB.
+    /// Maximum number of bytes that are kept of the printed output, and of the value. Default 64 KiB.
     pub output: usize,
-    /// Bytes of the program's code. Default 256 KiB.
+    /// Maximum size of the program's code, in bytes. Default 256 KiB.
     pub code: usize,
-    /// Number of tool calls. Default 100.
+    /// Maximum number of tool calls of a program. Default 100.
     pub calls: usize,
-    /// Bytes of one call's arguments, as JSON. Default 1 MB.
+    /// Maximum size of one call's arguments, in bytes of JSON. Default 1 MB.
     pub arguments: usize,
     /// Time limit of the whole call if the program can call tools. Default 300 s.
     pub with_tools: Duration,
@@ -45,13 +46,14 @@ impl Default for CodeOptions {
 }
 
 impl CodeOptions {
-    /// Returns the stack size of a program's thread: room for the parser and for each nested call. It is
-    /// reserved address space; only what the program uses takes memory.
+    /// Returns the stack size of a program's thread in bytes: room for the parser and for each nested call.
+    /// The stack is reserved address space; only the used part takes memory.
     pub(crate) fn stack(&self) -> usize {
         self.recursion.saturating_mul(STACK_PER_CALL).saturating_add(STACK_TO_BEGIN)
     }
 }
 
-/// More than one call takes in either interpreter, also in unoptimised builds.
+/// Number of bytes of stack for each nested call: more than one call takes in either interpreter, also in
+/// unoptimised builds.
 const STACK_PER_CALL: usize = 128 << 10;
 const STACK_TO_BEGIN: usize = 32 << 20;

@@ -38,7 +38,8 @@ pub(crate) enum Failed {
 }
 
 impl Value {
-    /// Makes a value of the text that the program's last lines produced; `is_json` says that it is JSON.
+    /// Makes a value of the text that the program's last lines produced; `is_json` is true if the text is
+    /// JSON.
     pub(crate) fn of_json(text: String, is_json: bool) -> Self {
         let json = is_json.then(|| crate::exact_json::exact_json(&text).ok()).flatten();
         let text = match &json {
@@ -132,7 +133,7 @@ fn failure(failed: &Failed, output: &str, code: &str, time: Duration, options: &
     result
 }
 
-/// Most bytes of an error message that are shown.
+/// Maximum number of bytes of an error message that are shown.
 const MESSAGE: usize = 4_000;
-/// Most bytes of the program's line that are shown with an error.
+/// Maximum number of bytes of the program's line that are shown with an error.
 const LINE: usize = 200;

@@ -102,7 +102,7 @@ impl Program {
     }
 }
 
-/// Sets the stop flag when it is dropped, that is when the call is over for whatever reason.
+/// Sets the stop flag when this value is dropped, that is when the call is over for whatever reason.
 struct EndsWithThis(Stop);
 
 impl Drop for EndsWithThis {

@@ -6,10 +6,10 @@
 use candle_core::{D, DType, Device, Result, Tensor};
 use candle_nn::{Embedding, LayerNorm, Linear, Module, VarBuilder, ops::softmax_last_dim};
 
-/// Keeps the division of the layer norm finite if all numbers are equal.
+/// A term that keeps the division of the layer norm finite if all numbers are equal.
 const EPSILON: f64 = 1e-12;
 
-/// Added to the attention score of padding, so that its weight is zero.
+/// A term that is added to the attention score of padding, so that its weight is zero.
 const FAR_BELOW: f64 = -1e9;
 
 /// Dimensions of the model.
@@ -58,8 +58,8 @@ impl Bert {
         })
     }
 
-    /// Returns one vector of length 1 for each text. All texts are padded to the same length; `mask` has 1
-    /// for each piece and 0 for padding.
+    /// Returns one vector of length 1 for each text. All texts are padded to the same length; `mask` is 1
+    /// for each word piece and 0 for padding.
     pub(crate) fn embed(&self, pieces: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let mask = mask.to_dtype(DType::F32)?;
         let hidden = self.encode(pieces, &mask)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The embedder cannot be loaded.
+/// An error while the embedder is loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalEmbedderError {
@@ -14,7 +14,7 @@ pub enum LocalEmbedderError {
         /// The error of the file system.
         source: std::io::Error,
     },
-    /// A file has other contents than expected.
+    /// A file has a content that does not belong to the model.
     #[error("{path} is not a file of all-MiniLM-L6-v2: {problem}")]
     Content {
         /// The file.

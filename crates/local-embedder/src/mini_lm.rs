@@ -16,19 +16,20 @@ use crate::{
     error::LocalEmbedderError,
 };
 
-/// Name of the model, which is also its [`Embedder::id`].
+/// The name of the model, which is also its [`Embedder::id`].
 pub const MINI_LM: &str = "all-minilm-l6-v2";
 
 const SIZES: Sizes =
     Sizes { vocabulary: 30_522, positions: 512, hidden: 384, between: 1536, layers: 6, heads: 12 };
 
-/// Most word pieces of a text that are used: the model was trained with this length.
+/// The maximum number of word pieces of a text that are used: the model was trained with this length.
 const MOST_PIECES: usize = 256;
 
-/// Most bytes of a text that are tokenized: more than `MOST_PIECES` pieces take in any language.
+/// The maximum number of bytes of a text that are tokenized: more than `MOST_PIECES` pieces take in any
+/// language.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Number of texts that are embedded together.
+/// The number of texts that are embedded together.
 const BATCH: usize = 16;
 
 /// The embedder all-MiniLM-L6-v2. Clones share the weights, about 90 MB.
@@ -46,17 +47,17 @@ struct Model {
 archon_types::debug_fields!(MiniLm);
 
 impl MiniLm {
-    /// Loads the model from the folder that `archon model pull` put it into: `all-minilm-l6-v2.safetensors`
-    /// and `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about a tenth of a second.
+    /// Loads the model from the folder of `archon model pull`: `all-minilm-l6-v2.safetensors` and
+    /// `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about 0.1 s.
     ///
     /// # Errors
-    /// A file is missing, or is not a file of this model.
+    /// [`LocalEmbedderError`] if a file cannot be read or does not belong to this model.
     pub fn in_folder(folder: &Path) -> Result<Self, LocalEmbedderError> {
         let file = |ending: &str| folder.join(format!("{MINI_LM}.{ending}"));
         Self::open(&file("safetensors"), &file("tokenizer.json"))
     }
 
-    /// Loads the model from two files, as they are published.
+    /// Loads the model from its two published files.
     ///
     /// # Errors
     /// As for [`in_folder`](Self::in_folder).
@@ -75,8 +76,8 @@ impl MiniLm {
         Ok(Self { model: Arc::new(Model { bert, tokenizer, hidden: sizes.hidden }) })
     }
 
-    /// Returns one vector for each text, in order. This blocks the thread; [`Embedder::embed`] uses another
-    /// one.
+    /// Returns one vector for each text, in order. This blocks the current thread; [`Embedder::embed`] uses
+    /// another thread.
     ///
     /// # Errors
     /// [`MemoryError::Embedding`] if the model fails.
@@ -136,7 +137,10 @@ fn read_tokenizer(path: &Path, sizes: Sizes) -> Result<Tokenizer, LocalEmbedderE
     let mut tokenizer = Tokenizer::from_bytes(read(path)?).map_err(|e| other(first_line(&e.to_string())))?;
     let words = tokenizer.get_vocab_size(true);
     if words > sizes.vocabulary {
-        return Err(other(format!("it has {words} word pieces, the model {}", sizes.vocabulary)));
+        return Err(other(format!(
+            "its vocabulary has {words} word pieces, that of the model has {}",
+            sizes.vocabulary
+        )));
     }
     let most = MOST_PIECES.min(sizes.positions);
     let truncation = TruncationParams { max_length: most, ..TruncationParams::default() };

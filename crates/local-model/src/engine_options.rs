@@ -7,22 +7,23 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub struct LocalEngineOptions {
     /// The number of threads that compute. Default 1: several threads spin while they wait for each other,
-    /// which on busy cores is much slower than one.
+    /// which on busy cores is much slower than one thread.
     pub threads: u32,
     /// The size of the context in tokens; at most the size that the model was trained for. Default 8192.
     pub context: u32,
-    /// The number of prompt tokens that are processed at once; a cancel is noticed between two batches.
+    /// The number of prompt tokens that are processed at once; a cancel takes effect between two batches.
     /// Default 128.
     pub batch: u32,
-    /// The folder that `pull_engine` unpacked the engine into. Not used if the engine was built from source.
+    /// The folder into which `pull_engine` unpacked the engine. It is not used if the engine was built from
+    /// source.
     pub folder: PathBuf,
-    /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. A
-    /// process can use only one, and the results of two kernels differ in the last digits: name one if
-    /// results must repeat.
+    /// The kernel that computes, such as `haswell`. Default: the kernel that suits the processor best. A
+    /// process can use only one kernel, and the results of two kernels differ in the last digits: set this
+    /// if results must be repeatable.
     pub kernel: Option<String>,
     /// The folder of a cache for the computed state of prompts' fixed prefixes (instructions, tools,
-    /// examples), so that the next process need not process them again: some 20 kB per token, eight prefixes
-    /// at most. By default there is no cache.
+    /// examples), so that the next process need not process them again. It needs about 20 kB per token, for
+    /// at most eight prefixes. Default: no cache.
     pub cache: Option<PathBuf>,
 }
 

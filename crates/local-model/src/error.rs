@@ -1,4 +1,4 @@
-//! Errors of local models: each says what failed, on which file or server, why, and the remedy.
+//! Errors of local models: each has the step that failed, the file or server, the reason, and the remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use archon_types::ProviderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalModelError {
-    /// There is no file at this path.
+    /// No file exists at this path.
     #[error("no model file at {}", path.display())]
     Missing {
         /// The path.
@@ -17,7 +17,7 @@ pub enum LocalModelError {
     /// The file could not be read.
     #[error("cannot read the model file {}: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -27,7 +27,7 @@ pub enum LocalModelError {
     NotGguf {
         /// The file.
         path: PathBuf,
-        /// Its first bytes, as text.
+        /// The first bytes of the file, as text.
         found: String,
     },
     /// The file is cut off or damaged, or has an architecture that the engine does not know.
@@ -37,39 +37,39 @@ pub enum LocalModelError {
         path: PathBuf,
     },
     /// The engine was not downloaded.
-    #[error("the engine is not there: no {}", path.display())]
+    #[error("the engine is missing: no {}", path.display())]
     EngineMissing {
-        /// The path that was searched for.
+        /// The path that was searched.
         path: PathBuf,
     },
     /// A file of the engine is not the pinned one.
-    #[error("the engine's {} was not opened: {why}", path.display())]
+    #[error("the engine's {} was refused: {why}", path.display())]
     EngineAltered {
-        /// The file or the folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The fault.
+        /// The reason.
         why: String,
     },
     /// The engine cannot run on this machine.
     #[error("the engine cannot run on this machine: {why}")]
     EngineUnfit {
-        /// The missing part.
+        /// The missing part of the system.
         why: String,
     },
-    /// The engine has no such kernel, or it does not run on this processor.
-    #[error("no kernel {kernel} for this processor; there is: {there}")]
+    /// The engine has no kernel with this name, or the kernel does not run on this processor.
+    #[error("no kernel {kernel} for this processor; the engine has: {there}")]
     NoSuchKernel {
-        /// The kernel that was named.
+        /// The requested kernel.
         kernel: String,
         /// The kernels that the engine has.
         there: String,
     },
     /// The prompt does not fit into the context.
-    #[error("the prompt has {tokens} tokens and the context holds {context}")]
+    #[error("the prompt of {tokens} tokens does not fit into the context of {context} tokens")]
     PromptTooLarge {
-        /// The tokens of the prompt.
+        /// The number of tokens of the prompt.
         tokens: usize,
-        /// The size of the context in tokens, the answer included.
+        /// The size of the context in tokens, including the answer.
         context: usize,
     },
     /// The engine failed.
@@ -77,17 +77,17 @@ pub enum LocalModelError {
     Engine {
         /// The step that failed.
         doing: &'static str,
-        /// Its message.
+        /// The error message.
         why: String,
     },
-    /// There is no model of this name.
+    /// No model has this name.
     #[error("there is no model called {name:?}")]
     Unknown {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// The server could not be reached, or the connection broke.
-    #[error("cannot fetch from {from}: {why}")]
+    #[error("cannot download from {from}: {why}")]
     Network {
         /// The server.
         from: String,
@@ -95,7 +95,7 @@ pub enum LocalModelError {
         why: String,
     },
     /// The server refused the request.
-    #[error("{host} refused with status {status}")]
+    #[error("{host} refused the request with status {status}")]
     Refused {
         /// The server.
         host: String,
@@ -103,7 +103,7 @@ pub enum LocalModelError {
         status: u16,
     },
     /// The server does not have the file.
-    #[error("{by} does not offer {file}")]
+    #[error("{by} does not have {file}")]
     NotOffered {
         /// The file.
         file: String,
@@ -113,25 +113,25 @@ pub enum LocalModelError {
     /// The address of a server cannot be used.
     #[error("the address of the package index or the registry cannot be used: {why}")]
     Address {
-        /// The fault.
+        /// The problem with the address.
         why: String,
     },
-    /// The hash of the download is not the expected one.
+    /// The hash of the download differs from the pinned hash.
     #[error("{file} has the wrong SHA-256: {found} instead of {expected}")]
     Checksum {
         /// The file.
         file: String,
-        /// The hash that it must have.
+        /// The pinned hash.
         expected: String,
-        /// The hash that it has.
+        /// The hash of the download.
         found: String,
     },
-    /// The download is larger than the file should be.
-    #[error("{file} is larger than the {most} bytes that it should have at the most")]
+    /// The download is larger than the maximum size of the file.
+    #[error("{file} exceeds its maximum size of {most} bytes")]
     TooLarge {
         /// The file.
         file: String,
-        /// The most bytes that it can have.
+        /// The maximum size of the file in bytes.
         most: u64,
     },
     /// The disk is full.
@@ -139,11 +139,11 @@ pub enum LocalModelError {
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// The part that was downloaded; the next pull continues from it.
+        /// The path of the downloaded part; the next pull continues from it.
         kept: Option<PathBuf>,
     },
-    /// Another program downloads the same model or the engine at this moment.
-    #[error("{what} is being fetched by another program")]
+    /// Another program is downloading the same model or the engine.
+    #[error("another program is downloading {what}")]
     Busy {
         /// The model or the engine.
         what: String,
@@ -159,7 +159,7 @@ pub enum LocalModelError {
 }
 
 fn stored_text(kept: Option<&Path>) -> String {
-    kept.map(|path| format!(" (what came so far is kept in {})", path.display())).unwrap_or_default()
+    kept.map(|path| format!(" (the downloaded part is kept in {})", path.display())).unwrap_or_default()
 }
 
 impl LocalModelError {
@@ -174,13 +174,13 @@ impl LocalModelError {
         }
     }
 
-    /// Creates an error of the network. `from` names the server without its address, which may hold a
+    /// Creates an error of the network. `from` names the server without its address, which may contain a
     /// password.
     #[cfg(feature = "pull")]
     pub(crate) fn network(from: &str, e: &reqwest::Error) -> Self {
         let mut why = match e {
             e if e.is_connect() => "no connection".to_owned(),
-            e if e.is_timeout() => "nothing came for too long".to_owned(),
+            e if e.is_timeout() => "no data came before the timeout".to_owned(),
             _ => "the connection broke".to_owned(),
         };
         let mut source = std::error::Error::source(e);
@@ -205,31 +205,35 @@ impl LocalModelError {
             Self::Unreadable { .. } => "check that the file may be read by this user",
             Self::NotGguf { .. } => "give the path of a model in the GGUF format",
             Self::Broken { .. } => "remove the file and fetch it again with `archon model pull`",
-            Self::EngineMissing { .. } | Self::EngineAltered { .. } => "fetch it with `archon model pull`",
+            Self::EngineMissing { .. } | Self::EngineAltered { .. } => {
+                "download the engine with `archon model pull`"
+            }
             Self::EngineUnfit { .. } => {
-                "it needs Linux with glibc 2.34 and libstdc++ of GCC 11, or newer; without it, name a server: `--base-url \
+                "the engine needs Linux with glibc 2.34 and libstdc++ of GCC 11, or newer; without it, name a server: `--base-url \
                  http://127.0.0.1:8080/v1 --model NAME`"
             }
             Self::NoSuchKernel { .. } => {
-                "unset `local_kernel` (or `ARCHON_LOCAL_KERNEL`), and the best one is taken; or name one that this \
+                "unset `local_kernel` (or `ARCHON_LOCAL_KERNEL`), so that the best kernel is used; or name one that this \
                  processor can run"
             }
             Self::PromptTooLarge { .. } => {
                 "shorten the conversation, offer fewer tools, or raise the context size"
             }
-            Self::Unknown { .. } => "see what there is with `archon model list`",
+            Self::Unknown { .. } => "`archon model list` shows the models",
             Self::Network { .. } => {
-                "check the connection and run the same command again: it goes on where it stopped; PIP_INDEX_URL \
-                 and NPM_CONFIG_REGISTRY name other servers"
+                "check the connection and run the same command again: the download continues where it stopped; PIP_INDEX_URL \
+                 and NPM_CONFIG_REGISTRY set other servers"
             }
             Self::Refused { .. } | Self::NotOffered { .. } | Self::Address { .. } => {
-                "name another server in PIP_INDEX_URL or NPM_CONFIG_REGISTRY, or fetch another model"
+                "set another server in PIP_INDEX_URL or NPM_CONFIG_REGISTRY, or download another model"
             }
             Self::Checksum { .. } | Self::TooLarge { .. } => {
                 "the file was removed; run the same command again, or use another server"
             }
-            Self::DiskFull { .. } => "make room and run the same command again: it goes on where it stopped",
-            Self::Busy { .. } => "wait until that is done, then run the same command again",
+            Self::DiskFull { .. } => {
+                "make room and run the same command again: the download continues where it stopped"
+            }
+            Self::Busy { .. } => "wait until the other program has finished, then run the same command again",
             Self::Io { .. } => "check the folder and its permissions, then run the same command again",
             Self::Engine { .. } => "try again; if it happens again, use a smaller context or another model",
         }

@@ -1,19 +1,18 @@
 //! The grammar that a model's output must follow: a small graph of bytes, choices and repetitions.
 //!
-//! Small models rarely write correct JSON on their own, and a call with one wrong bracket is lost. So every
-//! token is checked against a grammar before it is accepted. The grammar works on bytes, not on characters,
-//! because a token may end in the middle of a UTF-8 sequence. It is our own, and not the engine's, for three
-//! reasons: it can be tested without a model, it cannot throw through a foreign function interface, and it
-//! checks one token at a time, so that the whole vocabulary is checked only if the model's first choice is
-//! refused.
+//! Small models rarely write correct JSON on their own, and a tool call with one wrong bracket is lost. So
+//! every token is checked against a grammar before it is accepted. The grammar works on bytes rather than
+//! characters, because a token may end in the middle of a UTF-8 sequence. The engine's own grammar is not
+//! used for three reasons: this one can be tested without a model, it cannot throw through a foreign
+//! function interface, and it checks one token at a time, so that the whole vocabulary is checked only if
+//! the model's first choice is refused.
 //!
 //! [`Grammar`] is built by [`crate::schema`] from a JSON Schema and walked by [`crate::matcher::Matcher`].
 
 use crate::grammar_node::{ByteSet, Node, NodeId};
 use crate::shortest::Shortest;
 
-/// The texts that are allowed, as nodes that refer to each other by number, so that a schema may be
-/// recursive.
+/// The allowed texts, as nodes that refer to each other by number, so that a schema may be recursive.
 #[derive(Clone, Debug)]
 pub(crate) struct Grammar {
     nodes: Vec<Node>,
@@ -30,13 +29,13 @@ impl Grammar {
         &self.nodes[id.index()]
     }
 
-    /// Returns, for each node, the number of bytes of its shortest text.
+    /// Returns the number of bytes of each node's shortest text.
     pub(crate) fn shortest(&self) -> &Shortest {
         &self.shortest
     }
 }
 
-/// Builds a [`Grammar`], node by node.
+/// Builds a [`Grammar`] node by node.
 #[derive(Debug, Default)]
 pub(crate) struct GrammarBuilder {
     nodes: Vec<Node>,
@@ -63,12 +62,12 @@ impl GrammarBuilder {
         self.add(Node::Seq(parts.into()))
     }
 
-    /// Adds a node for one of these nodes. Without choices, nothing can be written here.
+    /// Adds a node for one of these nodes. Without choices, no text is allowed at this node.
     pub(crate) fn any(&mut self, choices: &[NodeId]) -> NodeId {
         self.add(Node::Any(choices.into()))
     }
 
-    /// Adds a node for this node, between `min` and `max` times; `u32::MAX` means no limit.
+    /// Adds a node for `node`, between `min` and `max` times; with `u32::MAX` there is no maximum.
     pub(crate) fn repeat(&mut self, node: NodeId, min: u32, max: u32) -> NodeId {
         // A repeated empty text is empty, and the matcher would try every count.
         if matches!(self.nodes.get(node.0 as usize), Some(Node::Bytes(bytes)) if bytes.is_empty()) {
@@ -77,7 +76,7 @@ impl GrammarBuilder {
         self.add(Node::Repeat { node, min, max })
     }
 
-    /// Adds a node for this node or nothing.
+    /// Adds a node for `node` or nothing.
     pub(crate) fn optional(&mut self, node: NodeId) -> NodeId {
         self.repeat(node, 0, 1)
     }
@@ -87,7 +86,7 @@ impl GrammarBuilder {
         self.any(&[])
     }
 
-    /// Sets the placeholder `place` to `node`.
+    /// Replaces the placeholder `place` by `node`.
     pub(crate) fn fill(&mut self, place: NodeId, node: NodeId) {
         self.nodes[place.0 as usize] = Node::Seq([node].into());
     }

@@ -18,7 +18,7 @@ impl NodeId {
 pub(crate) struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// Returns the set of the bytes of these inclusive ranges.
+    /// Returns the set of the bytes in these inclusive ranges.
     pub(crate) fn ranges(ranges: &[(u8, u8)]) -> Self {
         let mut set = Self::default();
         for &(low, high) in ranges {
@@ -34,7 +34,7 @@ impl ByteSet {
         self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
     }
 
-    /// Returns the only byte of the set; `None` if it has none or several.
+    /// Returns the only byte of the set; `None` if the set has no byte or several.
     pub(crate) fn single(&self) -> Option<u8> {
         let mut bytes = (0..=u8::MAX).filter(|byte| self.contains(*byte));
         bytes.next().filter(|_| bytes.next().is_none())
@@ -47,7 +47,7 @@ impl fmt::Debug for ByteSet {
     }
 }
 
-/// One node: the text that may be written here.
+/// One node of a grammar: the text that is allowed at this point.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// Exactly these bytes.

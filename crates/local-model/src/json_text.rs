@@ -1,7 +1,7 @@
-//! Writes JSON in the form that models are shown: one line, with a space after each comma and colon.
+//! Writes JSON in the form of all prompts: one line, with a space after each comma and colon.
 //!
 //! The worked examples, the history and the grammar all use this form. So the grammar allows only one
-//! spelling of a document, and bytes without an alternative need not be computed by the model.
+//! spelling of a document, and the model need not compute bytes without an alternative.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
 
-/// Returns the document in that form.
+/// Returns the document in this form.
 pub(crate) fn json_text(value: &Value) -> String {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spaced);

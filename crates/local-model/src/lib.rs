@@ -2,9 +2,9 @@
 //!
 //! Use it alone for a model without a service: it is one provider.
 //!
-//! A model file comes from `pull` (checked, resumable) or from anywhere: any instruct GGUF will do. A
-//! grammar constrains the model's output: a call always names an existing tool, and its arguments fit the
-//! tool's schema. The values of the arguments are the model's choice and may be wrong.
+//! A model file comes from `pull` (checked, resumable) or from another source: any instruct GGUF file can be
+//! used. A grammar constrains the model's output: a tool call always has the name of an existing tool, and
+//! its arguments fit the tool's schema. The model chooses the values of the arguments, which may be wrong.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "engine", feature = "pull"))]
@@ -25,22 +25,23 @@
 //! # }
 //! ```
 //!
-//! A request is answered in four steps: the prompt is written (`prompt`, with `worked` examples), the kind
-//! of reply is chosen by comparing likelihoods (`provider`), the engine's thread writes it token by token
-//! under the grammar (`engine`, `sampler`, `matcher`, `copying`), and it is split into events while it
-//! arrives (`reply`, `listener`). The engine keeps its context: the next turn processes only what is new.
+//! A request is answered in four steps. The prompt is written (`prompt`, with `worked` examples). The kind
+//! of reply is chosen by comparing probabilities (`provider`). The engine's thread writes the reply token by
+//! token under the grammar (`engine`, `sampler`, `matcher`, `copying`). The reply is split into events while
+//! it arrives (`reply`, `listener`). The engine keeps its context, so the next turn processes only its new
+//! tokens.
 //!
 //! # Limits
 //!
-//! A small model works best with few choices, so some choices are made for it:
+//! A small model works best with few choices, so this crate makes some choices for the model:
 //!
-//! - After the first call that succeeds the question is answered; `AfterResult::Free` lets the model decide.
+//! - After the first tool call that succeeds, the model answers; with `AfterResult::Free` the model decides.
 //! - Of a tool's optional arguments, only those in the tool's first example are offered, and they are always
-//!   given. A tool that should be called with an optional argument needs an example that has it.
+//!   given. A tool that should be called with an optional argument needs an example with that argument.
 //! - Texts and lists without a bound in their schema end at the bounds of `SchemaLimits`.
-//! - A reply has at most one call.
+//! - A reply has at most one tool call.
 //!
-//! | feature | brings | needs |
+//! | feature | provides | needs |
 //! |---|---|---|
 //! | `engine` | `LocalModel`, on a prebuilt llama.cpp | Linux with glibc 2.34 and libstdc++ of GCC 11 |
 //! | `pull` | `pull` and `pull_engine` | nothing |

@@ -9,15 +9,15 @@ use crate::reply::{Piece, ReplyReader};
 #[derive(Debug)]
 pub(crate) struct Listener {
     message: AssistantMessage,
-    /// Splits the reply into parts; without it the reply is plain text.
+    /// Splits the reply into parts; `None` if the reply is plain text.
     reader: Option<ReplyReader>,
-    /// The id for the call that the reply may have.
+    /// The id for the tool call that the reply may have.
     call_id: String,
     call: Option<OpenCall>,
     plain: PlainText,
 }
 
-/// A call whose arguments are still coming.
+/// A tool call whose arguments are not complete yet.
 #[derive(Debug)]
 struct OpenCall {
     name: String,
@@ -26,7 +26,7 @@ struct OpenCall {
 }
 
 impl Listener {
-    /// Creates a listener for an answer that starts from `message`; `stops` are stop sequences of plain
+    /// Creates a listener for an answer that starts from `message`; `stops` are the stop sequences of plain
     /// text.
     pub(crate) fn new(
         message: AssistantMessage,
@@ -53,7 +53,7 @@ impl Listener {
         pieces.into_iter().filter_map(|piece| self.piece(piece)).collect()
     }
 
-    /// Returns true if a stop sequence came: the answer is over, and further output is ignored.
+    /// Returns true if a stop sequence was received: the answer has ended, and further output is ignored.
     pub(crate) fn was_stopped(&self) -> bool {
         self.plain.stopped.is_some()
     }
@@ -122,13 +122,13 @@ impl Listener {
     }
 }
 
-/// Plain text that is streamed: holds back bytes that may be half a character or the start of a stop
+/// Plain text that is streamed. It holds back bytes that may be a part of a character or the start of a stop
 /// sequence.
 #[derive(Debug)]
 struct PlainText {
     held: Vec<u8>,
     stops: Vec<String>,
-    /// The stop sequence that came.
+    /// The stop sequence that was received.
     stopped: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Safe wrappers of the parts of llama.cpp that are used: the opened library, a model, and a context that
-//! processes tokens.
+//! Safe wrappers of the used parts of llama.cpp: the opened library, a model, and a context that processes
+//! tokens.
 //!
 //! This is the only module with unsafe code. It is sound for these reasons:
 //!
@@ -81,7 +81,7 @@ impl Model {
         u32::try_from(tokens).unwrap_or(0)
     }
 
-    /// Returns a text of the file's metadata.
+    /// Returns a text from the file's metadata.
     pub(crate) fn metadata(&self, key: &str) -> Option<String> {
         let key = CString::new(key).ok()?;
         let mut text = vec![0_u8; 4096];
@@ -100,7 +100,7 @@ impl Model {
         unsafe { (self.functions.llama_vocab_n_tokens)(self.vocab.as_ptr()) }
     }
 
-    /// Returns true if the token is a control token, which is no text.
+    /// Returns true if the token is a control token, which has no text.
     pub(crate) fn is_control(&self, token: Token) -> bool {
         // SAFETY: any number may be asked about.
         unsafe { (self.functions.llama_vocab_is_control)(self.vocab.as_ptr(), token) }
@@ -112,7 +112,7 @@ impl Model {
         unsafe { (self.functions.llama_vocab_is_eog)(self.vocab.as_ptr(), token) }
     }
 
-    /// Returns the text of a token; with `special` also the name of a control token.
+    /// Returns the text of a token; with `special`, also the name of a control token.
     pub(crate) fn piece(&self, token: Token, special: bool) -> Vec<u8> {
         let mut piece = vec![0_u8; 32];
         loop {
@@ -139,7 +139,7 @@ impl Model {
         unsafe { (self.functions.llama_vocab_get_add_bos)(self.vocab.as_ptr()) }
     }
 
-    /// Returns the tokens of a text; with `special`, names of control tokens become these tokens.
+    /// Returns the tokens of a text; with `special`, the names of control tokens become these tokens.
     pub(crate) fn tokenize(&self, text: &[u8], beginning: bool, special: bool) -> Vec<Token> {
         let mut tokens = vec![0; text.len() + 2];
         loop {
@@ -169,8 +169,8 @@ impl Model {
         }
     }
 
-    /// Formats messages (role, text) with the model's own chat template, up to the point where the
-    /// assistant's turn begins. `None` if llama.cpp knows no template of the model.
+    /// Formats messages (role, text) with the model's own chat template, up to the beginning of the
+    /// assistant's turn. `None` if llama.cpp does not support the model's template.
     pub(crate) fn chat(&self, messages: &[(&str, String)]) -> Option<String> {
         let texts: Option<Vec<(CString, CString)>> = messages
             .iter()
@@ -220,7 +220,7 @@ impl Drop for Model {
 
 /// Options of a context.
 pub(crate) struct ContextOptions {
-    /// The size in tokens.
+    /// The size of the context in tokens.
     pub(crate) size: u32,
     /// The number of tokens that are processed at once.
     pub(crate) batch: u32,
@@ -232,7 +232,7 @@ pub(crate) struct ContextOptions {
 pub(crate) struct Context {
     functions: &'static Functions,
     context: NonNull<llama_context>,
-    /// The size of the vocabulary, which is the number of logits of a row.
+    /// The size of the vocabulary, which is the number of logits in a row.
     vocabulary: usize,
     batch: Batch,
     /// Keeps the model alive; freed after the context.
@@ -246,7 +246,7 @@ pub(crate) enum Outcomes {
     All,
 }
 
-/// The arrays that a batch of tokens is passed in.
+/// The arrays in which a batch of tokens is passed.
 #[derive(Default)]
 struct Batch {
     tokens: Vec<Token>,
@@ -260,7 +260,7 @@ impl Context {
     /// Creates an empty context.
     ///
     /// # Errors
-    /// If there is not enough memory, or the model cannot be run.
+    /// [`LocalModelError`] if there is not enough memory, or if the model cannot be run.
     pub(crate) fn new(model: Arc<Model>, options: &ContextOptions) -> Result<Self, LocalModelError> {
         let functions = model.functions;
         let threads = i32::try_from(options.threads).unwrap_or(1);
@@ -274,15 +274,15 @@ impl Context {
             (functions.llama_init_from_model)(model.model.as_ptr(), params)
         };
         let context = NonNull::new(context)
-            .ok_or_else(|| LocalModelError::engine("making a context", "llama.cpp made none"))?;
+            .ok_or_else(|| LocalModelError::engine("creating a context", "llama.cpp returned no context"))?;
         let vocabulary = usize::try_from(model.vocabulary_size()).unwrap_or(0);
         Ok(Self { functions, context, vocabulary, batch: Batch::default(), _model: model })
     }
 
-    /// Processes tokens, of which the first has the given `position`.
+    /// Processes tokens; the first one has the given `position`.
     ///
     /// # Errors
-    /// The error number of llama.cpp. The state of the context is unknown then: [clear](Self::clear) it.
+    /// The error number of llama.cpp. The state of the context is then unknown: [clear](Self::clear) it.
     pub(crate) fn decode(
         &mut self,
         tokens: &[Token],
@@ -297,7 +297,8 @@ impl Context {
         }
     }
 
-    /// Returns the logits of each token after a row of the last batch; `None` if none were computed for it.
+    /// Returns the logits after a row of the last batch, one for each token of the vocabulary; `None` if no
+    /// logits were computed for the row.
     pub(crate) fn logits(&self, row: i32) -> Option<&[f32]> {
         // SAFETY: llama.cpp returns null for a row without them, else one number for each token of the vocabulary,
         // which stays until the next call that changes the context: that takes `&mut self`.
@@ -307,7 +308,7 @@ impl Context {
         }
     }
 
-    /// Removes everything from `position` on. Returns false if the model's architecture cannot remove a
+    /// Removes all tokens from `position` on. Returns false if the model's architecture cannot remove a
     /// part.
     pub(crate) fn forget_from(&mut self, position: usize) -> bool {
         let from = i32::try_from(position).unwrap_or(i32::MAX);
@@ -318,7 +319,7 @@ impl Context {
         }
     }
 
-    /// Removes everything.
+    /// Removes all tokens.
     pub(crate) fn clear(&mut self) {
         // SAFETY: the memory is its context's.
         unsafe {
@@ -340,7 +341,7 @@ impl Context {
         }
     }
 
-    /// Replaces the state by one from [`save`](Self::save). If that fails, returns false and the context is
+    /// Replaces the state by one from [`save`](Self::save). If that fails, returns false, and the context is
     /// empty.
     pub(crate) fn restore(&mut self, state: &[u8]) -> bool {
         self.clear();
@@ -400,7 +401,7 @@ impl Batch {
 /// Copies a text that llama.cpp returned.
 ///
 /// # Safety
-/// The pointer is null or to a text that ends with a zero byte and lives as long as the library.
+/// The pointer is null, or points to a text that ends with a zero byte and lives as long as the library.
 unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();

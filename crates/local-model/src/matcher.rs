@@ -1,8 +1,8 @@
-//! Follows a grammar one byte at a time and tells which bytes may come next.
+//! Follows a grammar one byte at a time, and finds the bytes that may come next.
 //!
-//! A text can be at several places of a grammar at once (after `1` a number may end or continue), so the
-//! state is a set of stacks, each a path from the root to the next byte. A state is cheap to copy: to check
-//! a token, a copy of the state takes the token's bytes.
+//! A text can be at several positions of a grammar at the same time (after `1` a number may end or
+//! continue), so the state is a set of stacks, each a path from the root to the next byte. Copying a state
+//! is cheap: to check a token, a copy of the state takes the token's bytes.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::grammar::Grammar;
 use crate::grammar_node::{Node, NodeId};
 
 /// A path through the grammar, outermost node first; each node with the number of its parts or bytes that
-/// are done. An empty path means that the text may end here.
+/// are done. An empty path means that the text may end.
 type Path = Vec<(NodeId, u32)>;
 
-/// The greatest depth of a path; no sensible document nests as deep.
+/// The maximum depth of a path; no sensible document has a deeper nesting.
 const MAX_DEPTH: usize = 512;
 
-/// The most steps between two bytes; no sensible schema needs as many. A schema that only refers to itself
-/// would otherwise be expanded for ever.
+/// The maximum number of steps between two bytes; no sensible schema needs more. A schema that only refers
+/// to itself would otherwise be expanded for ever.
 const MAX_STEPS: usize = 20_000;
 
 /// The position of a text within a [`Grammar`].
@@ -35,7 +35,7 @@ impl Matcher {
         Self { grammar, paths }
     }
 
-    /// Moves on by these bytes. If the grammar does not allow them here, returns false and changes nothing.
+    /// Advances by these bytes. If the grammar does not allow them, returns false and changes nothing.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> bool {
         let Some(paths) = self.after(bytes) else { return false };
         self.paths = paths;
@@ -50,17 +50,18 @@ impl Matcher {
             && (bytes.len() == 1 || self.after(bytes).is_some())
     }
 
-    /// Returns true if the text may end here.
+    /// Returns true if the text may end at this point.
     pub(crate) fn may_end(&self) -> bool {
         self.paths.iter().any(Vec::is_empty)
     }
 
-    /// Returns true if the text must end here.
+    /// Returns true if the text must end at this point.
     pub(crate) fn must_end(&self) -> bool {
         self.paths.iter().all(Vec::is_empty)
     }
 
-    /// Returns the next bytes that have no alternative in the grammar; empty if the next byte has one.
+    /// Returns the next bytes that have no alternative in the grammar; empty if the next byte has an
+    /// alternative.
     pub(crate) fn forced(&self) -> Vec<u8> {
         let mut ahead = self.clone();
         let mut bytes = Vec::new();
@@ -73,12 +74,13 @@ impl Matcher {
         bytes
     }
 
-    /// Returns the bytes of the shortest end: 0 if the text may end here, `None` if it can never end.
+    /// Returns the number of bytes of the shortest end: 0 if the text may end here, `None` if it can never
+    /// end.
     pub(crate) fn shortest_end(&self) -> Option<u64> {
         self.paths.iter().map(|path| rest(&self.grammar, path)).min().filter(|bytes| *bytes < u64::MAX)
     }
 
-    /// Returns the shortest end. `None` if there is none of at most `most` bytes.
+    /// Returns the shortest end; `None` if it has more than `most` bytes, or if the text can never end.
     pub(crate) fn end(&self, most: u64) -> Option<Vec<u8>> {
         let path = self.paths.iter().min_by_key(|path| rest(&self.grammar, path))?;
         if rest(&self.grammar, path) > most {
@@ -123,7 +125,7 @@ impl Matcher {
     }
 }
 
-/// Returns true if the path's next byte may be this one.
+/// Returns true if `byte` may be the path's next byte.
 fn leaf_takes(grammar: &Grammar, path: &Path, byte: u8) -> bool {
     let Some(&(id, at)) = path.last() else { return false };
     match grammar.node(id) {
@@ -133,13 +135,13 @@ fn leaf_takes(grammar: &Grammar, path: &Path, byte: u8) -> bool {
     }
 }
 
-/// Returns the fewest bytes that complete a path.
+/// Returns the minimum number of bytes that complete a path.
 fn rest(grammar: &Grammar, path: &Path) -> u64 {
     let of = |(id, at): &(NodeId, u32)| grammar.shortest().rest(grammar.node(*id), *at);
     path.iter().fold(0, |sum, open| sum.saturating_add(of(open)))
 }
 
-/// Returns the paths after one byte.
+/// Returns the paths after one more byte.
 fn step(grammar: &Grammar, paths: &[Path], byte: u8) -> Vec<Path> {
     let mut next = Vec::new();
     for path in paths.iter().filter(|path| leaf_takes(grammar, path, byte)) {
@@ -152,7 +154,7 @@ fn step(grammar: &Grammar, paths: &[Path], byte: u8) -> Vec<Path> {
     next
 }
 
-/// Expands a path to all paths that end at a node that takes a byte, and adds these to `out`.
+/// Expands a path to all paths that end at a node for a byte, and adds these to `out`.
 fn expand(grammar: &Grammar, path: Path, out: &mut Vec<Path>) {
     let mut todo = vec![path];
     for _ in 0..MAX_STEPS {

@@ -1,25 +1,25 @@
-//! The prebuilt engine: its files on each platform, their hashes, and the package that they come from.
+//! The prebuilt engine: its files on each platform, their hashes, and their package.
 //!
-//! llama.cpp is C++, and building it takes minutes and three tools that many do not have. A package of npm's
-//! registry contains it as plain shared libraries: one for the engine, and one kernel library for each
-//! generation of processors. Only these are used; the package's own code is never unpacked. The registry
-//! says where the package is; the hashes below decide what is accepted.
+//! llama.cpp is C++, and building it takes minutes and three tools that many machines lack. A package of
+//! npm's registry contains it as plain shared libraries: one for the engine, and one kernel library for each
+//! generation of processors. Only these libraries are used; the package's own code is never unpacked. The
+//! registry only gives the address of the package; the hashes below determine which files are accepted.
 
 /// The prebuilt engine of one platform.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prebuilt {
-    /// The platform, as npm's packages name it.
+    /// The platform, with its name in npm's packages.
     pub platform: &'static str,
     /// The version that the engine reports.
     pub version: &'static str,
-    /// The commit that it was built from, as the engine reports it.
+    /// The commit of the engine's source, as the engine reports it.
     pub commit: &'static str,
-    /// Size of the package in bytes.
+    /// The size of the package in bytes.
     pub bytes: u64,
-    /// SHA-256 of the package.
+    /// The SHA-256 of the package, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The files that are unpacked: the engine's own, in the order in which they are opened, then the kernels.
+    /// The files that are unpacked: the engine's own libraries, in the order of opening, then the kernels.
     pub files: &'static [Pinned],
 }
 
@@ -29,11 +29,11 @@ pub struct Prebuilt {
 pub struct Pinned {
     /// The name of the file.
     pub file: &'static str,
-    /// SHA-256 in hexadecimal.
+    /// The SHA-256 of the file, in hexadecimal digits.
     pub sha256: &'static str,
 }
 
-/// The licence, which must be next to the engine.
+/// The licence text that must be next to the engine.
 pub(crate) const LICENCE: &str = include_str!("../licences/llama.cpp.txt");
 
 /// The version of the packages.
@@ -43,7 +43,7 @@ pub(crate) const PACKAGE_VERSION: &str = "3.22.1";
 pub(crate) const KERNEL_PREFIX: &str = "libggml-cpu-";
 pub(crate) const KERNEL_SUFFIX: &str = ".so";
 
-/// Returns the prebuilt engine for this machine; `None` if there is none.
+/// Returns the prebuilt engine for this machine; `None` if no engine is built for it.
 pub fn prebuilt() -> Option<&'static Prebuilt> {
     let this = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") if cfg!(target_env = "gnu") => "linux-x64",
@@ -54,18 +54,18 @@ pub fn prebuilt() -> Option<&'static Prebuilt> {
 }
 
 impl Prebuilt {
-    /// Returns the name of the engine: in `archon model list`, and of its folder.
+    /// Returns the name of the engine, which `archon model list` shows, and which is the name of its folder.
     pub fn name(&self) -> String {
         format!("llama.cpp-{}-{}", self.version, self.platform)
     }
 
-    /// Returns the names of its kernels.
+    /// Returns the names of the engine's kernels.
     pub fn kernel_names(&self) -> impl Iterator<Item = &'static str> {
         self.kernels()
             .map(|kernel| kernel.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX))
     }
 
-    /// Returns the libraries of the engine itself, in the order in which they are opened.
+    /// Returns the libraries of the engine itself, in the order of opening.
     #[cfg(all(feature = "engine", not(feature = "from-source")))]
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &'static Pinned> {
         self.files.iter().filter(|pinned| !pinned.file.starts_with(KERNEL_PREFIX))

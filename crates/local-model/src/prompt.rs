@@ -1,7 +1,7 @@
-//! Turns a request into the text that the model continues, and into the form that its reply must have.
+//! Turns a request into the text that the model continues, and into the form that the reply must have.
 //!
-//! A model with a chat template gets messages in that template; any other continues a plain transcript. Both
-//! contain the tools, worked examples, the conversation, and the beginning of a reply.
+//! A model with a chat template gets messages in that template; any other model continues a plain
+//! transcript. Both contain the tools, worked examples, the conversation, and the beginning of a reply.
 
 use archon_types::{Content, Message, Request, ToolChoice, ToolSpec};
 use serde_json::{Value, json};
@@ -10,19 +10,19 @@ use crate::json_text::json_text;
 use crate::reply::{AnswerShape, Choice, Form};
 use crate::worked::{Worked, before_answer, compact_schema, worked};
 
-/// Tasks without content, to measure how likely each reply is without a question.
+/// Tasks without content, to measure the probability of each reply without a question.
 pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 
-/// The rule for tool calls after the result of a call.
+/// The rule for further tool calls after the result of a tool call.
 ///
-/// The default makes a small model useful but limits it: a question is answered after the first call that
-/// succeeds, so it cannot do tasks that need two results one after the other. A model that is good enough
-/// for such tasks should use [`Free`](Self::Free).
+/// The default makes a small model useful but limits it: after the first tool call that succeeds, the model
+/// must answer, so it cannot do tasks that need two results one after the other. Use [`Free`](Self::Free)
+/// for a model that can do such tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AfterResult {
-    /// After a success the model answers; after a failure it may call again. A small model that may decide
-    /// repeats the call that it sees.
+    /// After a success the model answers; after a failure it may call a tool again. A small model that may
+    /// decide usually repeats the tool call that it sees.
     #[default]
     Answer,
     /// The model decides.
@@ -46,7 +46,7 @@ pub(crate) struct Prompt {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Text {
     Transcript(String),
-    /// Messages (role, text), and the text that the assistant's reply begins with.
+    /// Messages (role, text), and the text with which the assistant's reply begins.
     Chat(Vec<(&'static str, String)>, &'static str),
 }
 
@@ -58,14 +58,14 @@ pub(crate) enum Reply {
     /// A JSON document.
     Document(Value),
     /// One of these choices, of which the last may be the answer. `question` is the question if it is not
-    /// part of the prompt's text: it comes after the heading of the chosen one.
+    /// part of the prompt's text: it comes after the heading of the chosen tool.
     Choice {
         form: Form,
         choices: Vec<Choice>,
         answer: String,
         answer_form: AnswerShape,
         question: Option<String>,
-        /// Examples that are shown before a question that is answered without a tool.
+        /// Examples that are shown before a question that the model answers without a tool.
         before_answer: String,
     },
 }
@@ -123,8 +123,8 @@ impl Writer<'_> {
         Prompt { text, fixed, reply, spoken, results }
     }
 
-    /// Writes the request with `question` in place of the conversation, to measure how likely each reply is
-    /// whatever the conversation says.
+    /// Writes the request with `question` in place of the conversation, to measure the probability of each
+    /// reply independently of the conversation.
     pub(crate) fn saying_nothing(&self, request: &Request, question: &str) -> Prompt {
         let mut request = request.clone();
         let message = Message::user(question, archon_types::Timestamp::default());
@@ -175,7 +175,7 @@ impl Writer<'_> {
         out
     }
 
-    /// Returns the conversation as a transcript, and the last question, which still needs its heading.
+    /// Returns the conversation as a transcript, and the last question, whose heading is not chosen yet.
     fn transcript(&self, messages: &[&Message], answer: &str) -> (String, Option<String>) {
         let mut out = String::new();
         let (said, waiting) = match messages.split_last() {
@@ -322,21 +322,21 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the line above a question of a transcript: the tool that it needs.
+/// Returns the line above a question of a transcript, with the name of the tool that the question needs.
 pub(crate) fn heading(tool: &str) -> String {
     format!("# {tool}\n")
 }
 
-/// Appends `Label: text` with further lines indented, so that no line of the text can pass for a line of the
-/// transcript.
+/// Appends `Label: text` with further lines indented, so that no line of the text can look like a line of
+/// the transcript.
 fn line(out: &mut String, label: &str, text: &str) {
     let text = text.replace("\r\n", "\n").replace(['\r', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
     out.push_str(&format!("{label}: {}\n", text.trim_end().replace('\n', "\n  ")));
 }
 
 /// Returns the text with a capital letter and a full stop, as in the worked examples: a small model does not
-/// treat `who are you` as a question. A first word with more than lower-case letters is a name and is not
-/// changed.
+/// treat `who are you` as a question. A first word with characters other than lower-case letters is a name
+/// and is not changed.
 fn as_sentence(text: &str) -> String {
     let text = text.trim();
     let word = text.split_whitespace().next().unwrap_or_default();

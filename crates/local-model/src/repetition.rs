@@ -3,11 +3,11 @@
 
 use crate::vocabulary::Token;
 
-/// The greatest length of a loop in tokens.
+/// The maximum length of a loop in tokens.
 const LONGEST: usize = 24;
-/// The number of times that a loop must have come.
+/// The minimum number of repetitions of a loop.
 const TIMES: usize = 4;
-/// The least length of the repeated text in tokens; shorter repetitions are ordinary text, for instance a
+/// The minimum length of the repeated text in tokens; shorter repetitions are ordinary text, for instance a
 /// line of dashes.
 const SHORTEST_RUN: usize = 24;
 

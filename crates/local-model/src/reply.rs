@@ -1,8 +1,8 @@
-//! The form of a model's reply: the grammar that constrains it, and the reader that splits it.
+//! The form of a model's reply: the grammar that constrains the reply, and the reader that splits it.
 //!
-//! Every reply is a call, `NAME {arguments}`, and so is the answer itself: a call of a tool that always
-//! exists and is never run. So the model's first decision is at one place, where the likelihoods of all
-//! choices can be compared.
+//! Every reply is a call, `NAME {arguments}`, including the answer itself: that is a call of a tool that
+//! always exists and is never run. So the model's first decision is at one position, where the probabilities
+//! of all choices can be compared.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::schema::{SchemaLimits, SchemaNodes};
 pub(crate) enum Form {
     /// `Tool: NAME {…}`: for a model that continues a transcript.
     Transcript,
-    /// `Answer: {…}`: in a transcript, after a result, if only the answer may follow. It has a label of its
-    /// own, or the model would answer every question in the way in which it sees results answered.
+    /// `Answer: {…}`: in a transcript, after a result, if only the answer may follow. It has its own label;
+    /// otherwise the model would answer every question in the way in which it sees results answered.
     Answer,
     /// `{"tool": "NAME", "arguments": {…}}`: for a model with a chat template.
     Json,
@@ -63,13 +63,13 @@ impl Form {
         [self.lead(), self.before_name(), name, self.between()].concat()
     }
 
-    /// Returns a whole reply.
+    /// Returns a complete reply.
     pub(crate) fn write(self, name: &str, arguments: &str) -> String {
         [&self.head(name), arguments, self.close()].concat()
     }
 }
 
-/// One tool, or the answer, that a model may choose.
+/// One of the tools, or the answer, that a model may choose.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// The name of the tool or of the answer.
@@ -94,19 +94,19 @@ pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits
     builder.finish(root)
 }
 
-/// A piece of a reply.
+/// A part of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A call begins.
+    /// The beginning of a tool call.
     Call {
         /// The name of the tool.
         name: String,
     },
-    /// A piece of the arguments' text.
+    /// A part of the arguments' text.
     Arguments(String),
     /// The arguments are complete.
     CallEnd,
-    /// Text of the answer.
+    /// A part of the answer's text.
     Text(String),
 }
 
@@ -119,14 +119,14 @@ pub(crate) enum AnswerShape {
     Document,
 }
 
-/// Splits a reply into pieces while it is written.
+/// Splits a reply into parts while it is written.
 #[derive(Debug)]
 pub(crate) struct ReplyReader {
     form: Form,
     answer: Arc<str>,
     answer_form: AnswerShape,
     part: Part,
-    /// Bytes of the current part that were not passed on yet.
+    /// The bytes of the current part that were not passed on yet.
     held: Vec<u8>,
     depth: Depth,
 }
@@ -147,7 +147,7 @@ enum Part {
 const TEXT_LEAD: &[u8] = b"{\"text\": \"";
 
 impl ReplyReader {
-    /// Creates a reader of replies of this form, in which `answer` is the name of the answer.
+    /// Creates a reader of replies in this form; `answer` is the name of the answer.
     pub(crate) fn new(form: Form, answer: &str, answer_form: AnswerShape) -> Self {
         Self {
             form,
@@ -159,7 +159,7 @@ impl ReplyReader {
         }
     }
 
-    /// Returns the pieces that these bytes complete.
+    /// Returns the parts that these bytes complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for &byte in bytes {
@@ -243,7 +243,8 @@ struct Depth {
 }
 
 impl Depth {
-    /// Returns true if the document ends with this byte. A document that is no object or array never does.
+    /// Returns true if the document ends with this byte. A document that is not an object or array never
+    /// ends.
     fn closes(&mut self, byte: u8) -> bool {
         if self.string {
             match byte {
@@ -267,13 +268,13 @@ impl Depth {
     }
 }
 
-/// Takes the first bytes of `held`, as many as `complete` returns, as text.
+/// Removes the first bytes of `held`, as many as `complete` returns, and returns them as text.
 fn take_text(held: &mut Vec<u8>, complete: impl Fn(&[u8]) -> usize) -> String {
     let rest = held.split_off(complete(held));
     String::from_utf8_lossy(&std::mem::replace(held, rest)).into_owned()
 }
 
-/// Returns the number of bytes up to the last whole character.
+/// Returns the number of bytes up to the last complete character.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Ok(_) => bytes.len(),
@@ -282,7 +283,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns the number of bytes up to the last whole character and the last whole escape.
+/// Returns the number of bytes up to the last complete character and the last complete escape.
 fn whole_escapes(bytes: &[u8]) -> usize {
     let end = whole_characters(bytes);
     let mut at = 0;

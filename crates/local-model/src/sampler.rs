@@ -1,12 +1,12 @@
-//! Chooses the next token: the likeliest one that the grammar allows, or a random one of the likeliest.
+//! Chooses the next token: the most likely one that the grammar allows, or a random one of the most likely.
 
 use crate::matcher::Matcher;
 use crate::vocabulary::{Token, Vocabulary};
 
-/// The number of likeliest allowed tokens from which a random one is chosen.
+/// The number of most likely allowed tokens from which a random one is chosen.
 const DRAW_FROM: usize = 40;
 
-/// The number of tokens that are ranked before the whole vocabulary is.
+/// The number of tokens that are ranked first, before the whole vocabulary is ranked.
 const RANKED_FIRST: usize = 256;
 
 /// Chooses tokens by their logits, with a temperature and a seed.
@@ -17,8 +17,8 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Creates a sampler. Temperature 0 always takes the likeliest token. The same seed chooses the same
-    /// tokens.
+    /// Creates a sampler. With temperature 0 it always chooses the most likely token. The same seed chooses
+    /// the same tokens.
     pub(crate) fn new(temperature: f32, seed: u64) -> Self {
         Self { temperature, state: seed }
     }
@@ -50,14 +50,14 @@ impl Sampler {
         if greedy { found.first().copied() } else { self.draw(logits, &found) }
     }
 
-    /// Returns a random token, likelier ones more often.
+    /// Returns a random token; more likely tokens are returned more often.
     fn draw(&mut self, logits: &[f32], tokens: &[Token]) -> Option<Token> {
         let scores: Vec<_> = tokens.iter().map(|token| logits[*token as usize]).collect();
         tokens.get(self.choose_score(&scores)).copied()
     }
 
-    /// Returns the index of the highest score, or a random index if the temperature is above 0, with the
-    /// scores as log-probabilities.
+    /// Returns the index of the highest score. If the temperature is above 0, returns a random index, with
+    /// the scores as log-probabilities.
     pub(crate) fn choose_score(&mut self, scores: &[f32]) -> usize {
         let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
         if self.temperature <= 0.0 || scores.is_empty() {
@@ -98,7 +98,7 @@ fn likeliest(logits: &[f32]) -> Option<Token> {
     Token::try_from(best).ok()
 }
 
-/// Returns the `width` likeliest tokens, the likeliest first.
+/// Returns the `width` most likely tokens, most likely first.
 fn ranked(logits: &[f32], width: usize) -> Vec<Token> {
     let mut tokens: Vec<Token> = (0..Token::try_from(logits.len()).unwrap_or(Token::MAX)).collect();
     let order = |a: &Token, b: &Token| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));

@@ -1,9 +1,9 @@
 //! Converts a JSON Schema into a grammar of valid documents.
 //!
-//! The grammar allows less than the schema: keys come in the order of their declaration, objects with
-//! declared properties have no others, and texts and lists have a greatest length. It allows more for
-//! keywords that a grammar cannot check cheaply (`pattern`, `format`, `multipleOf`, `uniqueItems`, most
-//! number bounds, `not`, `if`): the arguments are validated before a call anyway.
+//! The grammar allows less than the schema in some ways: keys come in the order of their declaration,
+//! objects with declared properties have no others, and texts and lists have a maximum length. It allows
+//! more for keywords that a grammar cannot check cheaply (`pattern`, `format`, `multipleOf`, `uniqueItems`,
+//! most number bounds, `not`, `if`): the arguments are validated before a tool call anyway.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ use crate::grammar::{Grammar, GrammarBuilder};
 use crate::grammar_node::NodeId;
 use crate::json_text::json_text;
 
-/// The bounds of texts and lists whose schema has none. Without them, a confused small model repeats the
-/// same words for ever.
+/// The bounds of texts and lists whose schema has no bounds. Without bounds, a confused small model repeats
+/// the same words for ever.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SchemaLimits {
-    /// The most characters of a string without `maxLength`. Default 4,000.
+    /// The maximum number of characters of a string without `maxLength`. Default 4,000.
     pub string: u32,
-    /// The most items of an array without `maxItems`, and entries of an object without declared properties.
-    /// Default 64.
+    /// The maximum number of items of an array without `maxItems`, and of entries of an object without
+    /// declared properties. Default 64.
     pub items: u32,
 }
 
@@ -115,8 +115,9 @@ impl<'a> SchemaNodes<'a> {
         }
     }
 
-    /// Returns the node for an object: the declared properties in their order, optional ones left out or
-    /// not; without declared properties, an object of values that `additionalProperties` describes.
+    /// Returns the node for an object with the declared properties in their order, of which the optional
+    /// ones may be left out. Without declared properties, it is an object whose values fit
+    /// `additionalProperties`.
     fn object(&mut self, schema: &Map<String, Value>) -> NodeId {
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -246,8 +247,8 @@ impl<'a> SchemaNodes<'a> {
         b.any(&choices)
     }
 
-    /// Returns the node for an integer. A range of at most 200 numbers is enforced exactly; of longer ones
-    /// only the sign is.
+    /// Returns the node for an integer. A range of at most 200 numbers is enforced exactly; of larger ranges
+    /// only the sign is enforced.
     fn integer(&mut self, schema: &Map<String, Value>) -> NodeId {
         let bound = |word: &str| schema.get(word).and_then(Value::as_i64);
         let low = bound("minimum").or_else(|| bound("exclusiveMinimum").map(|n| n.saturating_add(1)));
@@ -320,8 +321,8 @@ impl<'a> SchemaNodes<'a> {
         self.builder.text(&json_text(value))
     }
 
-    /// Returns the node for a `$ref` within the document. A reference to another document, or to nothing,
-    /// allows anything.
+    /// Returns the node for a `$ref` within the document. A reference to another document, or without a
+    /// target, allows any value.
     fn reference(&mut self, pointer: &str) -> NodeId {
         if let Some(&node) = self.references.get(pointer) {
             return node;
@@ -336,7 +337,7 @@ impl<'a> SchemaNodes<'a> {
         place
     }
 
-    /// Merges the members of `allOf`, if they are objects, into one schema.
+    /// Merges the members of `allOf` that are objects into one schema.
     fn merge(&self, parts: &[Value], base: &Map<String, Value>) -> Map<String, Value> {
         let mut merged = base.clone();
         merged.remove("allOf");

@@ -1,11 +1,11 @@
-//! Finds the shortest text that completes a document, from any place in a grammar.
+//! Finds the shortest text that completes a document, from any position in a grammar.
 //!
-//! A model with a limit of tokens may reach it in the middle of a document. The fewest bytes of each node
-//! are known, so the bytes that are missing are a sum over the open nodes.
+//! A model with a token limit may reach the limit in the middle of a document. The minimum number of bytes
+//! of each node is known, so the number of missing bytes is a sum over the open nodes.
 
 use crate::grammar_node::{ByteSet, Node, NodeId};
 
-/// The fewest bytes of a node, and the depth of nodes within that text.
+/// The minimum number of bytes of a node, and the depth of nodes within that text.
 ///
 /// The height decides between choices with the same number of bytes: the parts of a node's shortest text
 /// always have a smaller height than the node, so following them ends even if a node contains itself.
@@ -30,7 +30,7 @@ impl Cost {
         }
     }
 
-    /// Returns the cost of a node around this one.
+    /// Returns the cost of a node that contains only this one.
     fn around(self) -> Self {
         match self.bytes {
             u64::MAX => Self::NEVER,
@@ -39,12 +39,13 @@ impl Cost {
     }
 }
 
-/// The fewest bytes of each node of a grammar.
+/// The minimum number of bytes of each node of a grammar.
 #[derive(Clone, Debug)]
 pub(crate) struct Shortest(Vec<Cost>);
 
 impl Shortest {
-    /// Computes all costs again until none falls any more: as often as nodes are nested against their order.
+    /// Computes all costs repeatedly until no cost falls any more: as often as nodes are nested against
+    /// their order.
     pub(crate) fn new(nodes: &[Node]) -> Self {
         let mut shortest = Self(vec![Cost::NEVER; nodes.len()]);
         let mut falls = true;
@@ -61,8 +62,8 @@ impl Shortest {
         shortest
     }
 
-    /// Returns the bytes that an open node still needs, if `at` of its parts or bytes are done; `u64::MAX`
-    /// if it cannot be completed.
+    /// Returns the number of bytes that an open node still needs if `at` of its parts or bytes are done;
+    /// `u64::MAX` if the node cannot be completed.
     pub(crate) fn rest(&self, node: &Node, at: u32) -> u64 {
         match node {
             Node::Bytes(bytes) => (bytes.len() as u64).saturating_sub(u64::from(at)),
@@ -75,8 +76,8 @@ impl Shortest {
         }
     }
 
-    /// Returns the parts that complete an open node in the fewest bytes, in their order. A node without
-    /// parts is completed in `bytes`.
+    /// Returns the parts that complete an open node with the minimum number of bytes, in their order. A node
+    /// without parts is completed in `bytes`.
     pub(crate) fn complete(&self, node: &Node, at: u32, bytes: &mut Vec<u8>) -> Vec<NodeId> {
         match node {
             Node::Bytes(text) => bytes.extend_from_slice(text.get(at as usize..).unwrap_or_default()),
@@ -112,7 +113,7 @@ impl Shortest {
     }
 }
 
-/// Returns one byte of the set, a readable one if possible.
+/// Returns one byte of the set, if possible a readable one.
 fn plainest(set: &ByteSet) -> Option<u8> {
     let readable = b'0'..=b'z';
     readable.chain(0..=u8::MAX).find(|byte| set.contains(*byte))

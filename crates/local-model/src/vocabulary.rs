@@ -1,14 +1,14 @@
 //! The bytes of every token of a model in one table.
 //!
-//! When the grammar refuses the first choice, thousands of tokens are checked in a row; asking the engine
-//! for the text of each would cost more than the check.
+//! When the grammar refuses the first choice, thousands of tokens are checked in a row; a call of the engine
+//! for the text of each token would cost more than the check.
 
 use std::collections::HashMap;
 
 /// The number of a token in the model's vocabulary.
 pub(crate) type Token = i32;
 
-/// The most bytes of a token that can be found by its text.
+/// The maximum number of bytes of a token that can be found by its text.
 pub(crate) const LONGEST_FOUND: usize = 24;
 
 /// The text of each token.
@@ -18,12 +18,12 @@ pub(crate) struct Vocabulary {
     /// The end of each token's bytes; they begin at the end of the previous token.
     ends: Vec<u32>,
     ends_text: Vec<bool>,
-    /// Short tokens by their bytes.
+    /// The tokens of at most [`LONGEST_FOUND`] bytes, by their bytes.
     by_bytes: HashMap<Box<[u8]>, Token>,
 }
 
 impl Vocabulary {
-    /// Adds the next token: its bytes (none for a control token), and whether it ends the text.
+    /// Adds the next token: its bytes (empty for a control token), and true if it ends the text.
     pub(crate) fn push(&mut self, bytes: &[u8], ends_text: bool) {
         let token = Token::try_from(self.ends.len()).unwrap_or(Token::MAX);
         if (1..=LONGEST_FOUND).contains(&bytes.len()) {
@@ -34,12 +34,13 @@ impl Vocabulary {
         self.ends_text.push(ends_text);
     }
 
-    /// Returns the token with exactly these bytes, if they are not longer than [`LONGEST_FOUND`].
+    /// Returns the token with exactly these bytes; `None` if there is none, or if the bytes are longer than
+    /// [`LONGEST_FOUND`].
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<Token> {
         self.by_bytes.get(bytes).copied()
     }
 
-    /// Returns the bytes of a token; none for a control token or an unknown one.
+    /// Returns the bytes of a token; empty for a control token or an unknown one.
     pub(crate) fn bytes(&self, token: Token) -> &[u8] {
         let Ok(at) = usize::try_from(token) else { return &[] };
         let start = match at {

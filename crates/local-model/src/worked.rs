@@ -1,8 +1,8 @@
 //! Worked examples that show a small model the use of its tools.
 //!
 //! A small model learns more from an example than from a description. For the tools of the framework the
-//! examples are written by hand; for any other tool they are made from the example arguments of its spec, or
-//! from its schema.
+//! examples are written by hand; for any other tool they are derived from the example arguments of its spec,
+//! or from its schema.
 
 use archon_types::ToolSpec;
 use serde_json::{Map, Value, json};
@@ -13,16 +13,17 @@ pub(crate) struct Worked {
     pub(crate) task: String,
     /// The tool that is called, and its arguments; `None` if no tool is needed.
     pub(crate) call: Option<(String, Value)>,
-    /// The tool's result, if it is shown.
+    /// The result of the tool; `None` if it is not shown.
     pub(crate) result: Option<String>,
-    /// The answer. It is not shown for a call without a result.
+    /// The answer. It is not shown for a tool call without a result.
     pub(crate) answer: String,
 }
 
-/// The most examples that are shown, for any number of tools.
+/// The maximum number of examples that are shown, for any number of tools.
 const MOST: usize = 34;
 
-/// (tool, property, task, value, result, answer), the most instructive ones first.
+/// The tool, the property, the task, the value, the result and the answer of an example, most instructive
+/// first.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -79,7 +80,7 @@ const TALK: &[(&str, &str)] = &[
     ),
 ];
 
-/// Examples that are shown right before a question that is answered without a tool.
+/// Examples that are shown right before a question that the model answers without a tool.
 const BEFORE_ANSWER: &[(&str, &str)] = &[
     ("Which language do people speak in Brazil?", "People speak Portuguese in Brazil."),
     ("I feel sad.", "Oh dear! Can I help you?"),
@@ -94,7 +95,7 @@ const BEFORE_ANSWER: &[(&str, &str)] = &[
     ("Hi!", "Hello! How can I help you?"),
 ];
 
-/// Returns these as worked examples.
+/// Returns the examples of [`BEFORE_ANSWER`] as worked examples.
 pub(crate) fn before_answer() -> Vec<Worked> {
     without_tool(BEFORE_ANSWER)
 }
@@ -120,7 +121,7 @@ pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
     rows.take(MOST.max(columns.len())).cloned().collect()
 }
 
-/// Returns examples of questions with the text that answers them, for models without tools.
+/// Returns examples of questions with the text that contains the answer, for requests without tools.
 fn from_text() -> Vec<Worked> {
     let is_read = |row: &&Row| matches!(row.0, "read_file" | "search");
     let worked = |(_, _, task, _, result, answer): &Row| Worked {
@@ -159,7 +160,7 @@ fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
     if by_hand.is_empty() { example_of(tool).into_iter().collect() } else { by_hand }
 }
 
-/// Makes an example from the tool's own example, or from its schema.
+/// Derives an example from the tool's own example arguments, or from its schema.
 fn example_of(tool: &ToolSpec) -> Option<Worked> {
     let arguments = match tool.examples.first() {
         Some(arguments) => arguments.clone(),
@@ -171,12 +172,12 @@ fn example_of(tool: &ToolSpec) -> Option<Worked> {
     Some(Worked { task, call: Some((tool.name.clone(), arguments)), result: None, answer: String::new() })
 }
 
-/// Returns the schema of a tool's arguments for a small model: only those of its first example, and the
-/// required ones. A small model cannot choose among optional arguments.
+/// Returns the schema of a tool's arguments for a small model: only the arguments of the tool's first
+/// example, and the required ones. A small model cannot choose among optional arguments.
 ///
-/// So an optional argument that the first example leaves out cannot be given, and one that the example has
-/// is always given, and never null. A tool without examples gets its required arguments only; one that has
-/// neither keeps its whole schema.
+/// So an optional argument that is missing in the first example cannot be given, and one that is in the
+/// example is always given, and is never null. A tool without examples gets its required arguments only; a
+/// tool with neither keeps its whole schema.
 pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     let schema = &tool.parameters;
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return schema.clone() };
@@ -205,7 +206,7 @@ pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     Value::Object(compact)
 }
 
-/// Removes null from the allowed values: an argument that is always written need not be null.
+/// Removes null from the allowed values: an argument that is always given need not be null.
 fn not_null(property: &Value) -> Value {
     let mut property = property.clone();
     for word in ["type", "anyOf", "oneOf", "enum"] {
@@ -220,7 +221,7 @@ fn not_null(property: &Value) -> Value {
     property
 }
 
-/// Returns some value that fits the schema.
+/// Returns a value that fits the schema.
 fn sample(schema: &Value, depth: usize) -> Value {
     let given = ["const", "default"].iter().find_map(|word| schema.get(*word));
     let listed = ["examples", "enum"].iter().find_map(|word| schema.get(*word)?.get(0));

@@ -31,5 +31,8 @@ async fn local_model_with_a_kernel_without_avx_answers() {
     assert!(!answer.unwrap().is_empty());
 
     let other = open_engine(&options.engine.with_kernel("haswell")).unwrap_err().to_string();
-    assert!(other.contains("this process computes with sse42 already, and haswell was asked for"), "{other}");
+    assert!(
+        other.contains("this process already uses the kernel sse42, but haswell was requested"),
+        "{other}"
+    );
 }

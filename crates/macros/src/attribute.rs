@@ -73,19 +73,21 @@ impl Attribute {
 
     fn effect(&mut self, effect: Effect, meta: &ParseNestedMeta<'_>) -> Result<()> {
         if self.effect.is_some_and(|known| known != effect) {
-            return Err(meta.error("a tool is `read_only` or `idempotent`; read-only is the stronger one"));
+            return Err(
+                meta.error("a tool is either `read_only` or `idempotent`; `read_only` is the stronger one")
+            );
         }
         self.effect = Some(effect);
         Ok(())
     }
 }
 
-/// Text of the error for an unknown word, with a suggestion.
+/// Returns the error text for an unknown word, with a suggestion.
 fn unknown(word: &str) -> String {
     let known = KNOWN.join(", ");
     match nearest(word, KNOWN.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`? `#[tool]` knows: {known}"),
-        None => format!("`#[tool]` knows: {known}"),
+        Some(meant) => format!("did you mean `{meant}`? `#[tool]` accepts: {known}"),
+        None => format!("`#[tool]` accepts: {known}"),
     }
 }
 
@@ -111,7 +113,7 @@ fn name_problem(name: &str) -> Option<&'static str> {
 /// Checks the name of a function that becomes a tool's name.
 pub(crate) fn check_function_name(name: &str, span: Span) -> Result<()> {
     match name_problem(name) {
-        Some(problem) => Err(Error::new(span, format!("{problem}; give it one with `name = \"...\"`"))),
+        Some(problem) => Err(Error::new(span, format!("{problem}; set the name with `name = \"...\"`"))),
         None => Ok(()),
     }
 }
@@ -120,7 +122,7 @@ fn timeout(limit: &LitInt) -> Result<u64> {
     match limit.base10_parse()? {
         0 => Err(Error::new(
             limit.span(),
-            "a time limit of 0 ms stops every call; leave it out for the default",
+            "a time limit of 0 ms stops every call; leave out `timeout_ms` for the default",
         )),
         ms => Ok(ms),
     }

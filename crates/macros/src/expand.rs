@@ -78,7 +78,7 @@ impl Expansion {
                 refuse(format!("`{stray}` is not an argument of the tool; did you mean `{meant}`?"))
             }
             None => refuse(format!(
-                "`{stray}` is not an argument of the tool: the model sends {}",
+                "`{stray}` is not an argument of the tool: its arguments are {}",
                 listed(arguments)
             )),
         }
@@ -332,8 +332,8 @@ impl Expansion {
         })
     }
 
-    /// Returns the argument's description: its own doc comment, else the function's list, else the usual
-    /// meaning of its name.
+    /// Returns the argument's description: the argument's own doc comment, else the function's list, else
+    /// the usual meaning of its name.
     fn argument_docs(&self, argument: &Argument) -> Option<String> {
         if !argument.docs.is_empty() {
             return Some(argument.docs.clone());
@@ -397,7 +397,7 @@ mod tests {
                 /** Doc. */
                 fn f(&self) {}
             ),
-            "`#[tool]` takes a free function; what it works with is a parameter: `#[state] desk: &Desk`",
+            "`#[tool]` takes a free function; pass its state as a parameter: `#[state] desk: &Desk`",
         );
         check_function(
             quote!(
@@ -411,7 +411,7 @@ mod tests {
                 /** Doc. */
                 fn f((a, b): (u8, u8)) {}
             ),
-            "a tool's parameter needs a name, which is what the model calls it; take it apart inside the function",
+            "a tool's parameter needs a name for the model; destructure it inside the function",
         );
         check_function(
             quote!(
@@ -463,7 +463,7 @@ mod tests {
                 /** Doc. */
                 fn größe() {}
             ),
-            "a tool's name is made of letters, digits, `_`, `-` and `.`; give it one with `name = \"...\"`",
+            "a tool's name is made of letters, digits, `_`, `-` and `.`; set the name with `name = \"...\"`",
         );
     }
 
@@ -482,35 +482,37 @@ mod tests {
         };
         check(
             quote!(readonly),
-            "did you mean `read_only`? `#[tool]` knows: name, description, version, summary, read_only, idempotent, \
+            "did you mean `read_only`? `#[tool]` accepts: name, description, version, summary, read_only, idempotent, \
              destructive, concurrency_safe, requires_confirmation, blocking, timeout_ms, crate",
         );
         check(
             quote!(retries = 3),
-            "`#[tool]` knows: name, description, version, summary, read_only, idempotent, destructive, \
+            "`#[tool]` accepts: name, description, version, summary, read_only, idempotent, destructive, \
              concurrency_safe, requires_confirmation, blocking, timeout_ms, crate",
         );
         check(quote!(name = "a b"), "a tool's name is made of letters, digits, `_`, `-` and `.`");
-        check(quote!(timeout_ms = 0), "a time limit of 0 ms stops every call; leave it out for the default");
+        check(
+            quote!(timeout_ms = 0),
+            "a time limit of 0 ms stops every call; leave out `timeout_ms` for the default",
+        );
         check(
             quote!(read_only, idempotent),
-            "a tool is `read_only` or `idempotent`; read-only is the stronger one",
+            "a tool is either `read_only` or `idempotent`; `read_only` is the stronger one",
         );
     }
 
     // spec: TE-34
     #[test]
     fn state_that_a_tool_cannot_keep_is_an_error_with_the_remedy() {
-        let unsized_state =
-            "a tool keeps its state, so it needs a size: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
+        let unsized_state = "a tool owns its state, so the type must be sized: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
         for (parameter, expected) in [
             (
                 quote!(#[state] db: Db),
-                "a tool keeps its state: take it by reference, `#[state] db: &Database`",
+                "a tool owns its state: take it by reference, `#[state] db: &Database`",
             ),
             (
                 quote!(#[state] db: &mut Db),
-                "calls share the state: take `&T`, and put what changes behind a lock",
+                "calls share the state: take `&T`, and put data that change behind a lock",
             ),
             (quote!(#[state] db: &dyn Db), unsized_state),
             (quote!(#[state] db: &str), unsized_state),
@@ -520,11 +522,11 @@ mod tests {
             (quote!(#[state(db)] db: &Db), "write `#[state]` alone: `#[state] db: &Database`"),
             (
                 quote!(#[state] #[default(1)] db: &Db),
-                "state is given when the tool is made: it has no default",
+                "state is passed when the tool is made, so it cannot have a default",
             ),
             (
                 quote!(#[state] context: &ToolContext),
-                "the engine gives the context of each call: leave `#[state]` out",
+                "the engine passes the context of each call: leave `#[state]` out",
             ),
         ] {
             check_function(
@@ -550,8 +552,11 @@ mod tests {
             );
         };
         check("Refund {ordr}", "`ordr` is not an argument of the tool; did you mean `order`?");
-        check("Refund in {db}", "`db` is not an argument of the tool: the model sends `order`, `cents`");
-        check("Refund {}", "name the argument that is to stand there: `{order}`");
+        check("Refund in {db}", "`db` is not an argument of the tool: its arguments are `order`, `cents`");
+        check(
+            "Refund {}",
+            "there is no name between `{` and `}`; write the name of an argument, such as `{order}`",
+        );
         check("Refund {order", "a `{` has no `}` after it; write `{{` for the character itself");
     }
 

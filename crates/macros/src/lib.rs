@@ -2,10 +2,10 @@
 //!
 //! You get it through `archon-tools` or `archon`; no program depends on it alone.
 //!
-//! There are two names for the same macro, because a procedural macro cannot know which crate it was used
-//! through: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.
-//! Each of these crates re-exports its own as `tool`. The documentation is at `archon_tools::tool`, where the
-//! examples can be compiled.
+//! There are two names for the same macro, because a procedural macro cannot know through which crate it is
+//! used: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.
+//! Each of these crates re-exports its own macro as `tool`. The documentation is at `archon_tools::tool`,
+//! where the examples can be compiled.
 
 mod attribute;
 mod docs;

@@ -19,7 +19,7 @@ pub(crate) enum Parameter {
     State(Box<State>),
 }
 
-/// A parameter that is given when the tool is made.
+/// A parameter that is passed when the tool is made.
 pub(crate) struct State {
     /// The identifier as written, perhaps raw.
     pub(crate) ident: Ident,
@@ -33,7 +33,7 @@ pub(crate) struct Argument {
     pub(crate) ident: Ident,
     /// The name in the schema.
     pub(crate) name: String,
-    /// Its doc comment; empty if it has none.
+    /// The argument's doc comment; empty if there is none.
     pub(crate) docs: String,
     /// The owned type that is read from JSON.
     pub(crate) owned: TokenStream,
@@ -52,7 +52,7 @@ pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
             FnArg::Receiver(receiver) => {
                 return Err(Error::new(
                     receiver.self_token.span(),
-                    "`#[tool]` takes a free function; what it works with is a parameter: `#[state] desk: &Desk`",
+                    "`#[tool]` takes a free function; pass its state as a parameter: `#[state] desk: &Desk`",
                 ));
             }
             FnArg::Typed(typed) => parameters.push(parameter(typed)?),
@@ -92,9 +92,10 @@ fn parameter(typed: &mut PatType) -> Result<Parameter> {
     if is_state {
         return match default {
             None => Ok(Parameter::State(Box::new(state(typed)?))),
-            Some(default) => {
-                Err(Error::new(default.span(), "state is given when the tool is made: it has no default"))
-            }
+            Some(default) => Err(Error::new(
+                default.span(),
+                "state is passed when the tool is made, so it cannot have a default",
+            )),
         };
     }
     if let Some(by_reference) = is_context(&typed.ty) {
@@ -103,7 +104,7 @@ fn parameter(typed: &mut PatType) -> Result<Parameter> {
     let Pat::Ident(pattern) = &*typed.pat else {
         return Err(Error::new(
             typed.pat.span(),
-            "a tool's parameter needs a name, which is what the model calls it; take it apart inside the function",
+            "a tool's parameter needs a name for the model; destructure it inside the function",
         ));
     };
     let (owned, by_reference) = owned_type(&typed.ty)?;
@@ -136,13 +137,13 @@ fn state(typed: &PatType) -> Result<State> {
         return Err(Error::new(typed.pat.span(), "state needs a name: `#[state] db: &Database`"));
     };
     if is_context(&typed.ty).is_some() {
-        return refuse("the engine gives the context of each call: leave `#[state]` out");
+        return refuse("the engine passes the context of each call: leave `#[state]` out");
     }
     let Type::Reference(reference) = &*typed.ty else {
-        return refuse("a tool keeps its state: take it by reference, `#[state] db: &Database`");
+        return refuse("a tool owns its state: take it by reference, `#[state] db: &Database`");
     };
     if reference.mutability.is_some() {
-        return refuse("calls share the state: take `&T`, and put what changes behind a lock");
+        return refuse("calls share the state: take `&T`, and put data that change behind a lock");
     }
     match &*reference.elem {
         Type::ImplTrait(_) => refuse("a tool has one type: name the type instead of `impl Trait`"),
@@ -153,7 +154,7 @@ fn state(typed: &PatType) -> Result<State> {
 }
 
 const UNSIZED: &str =
-    "a tool keeps its state, so it needs a size: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
+    "a tool owns its state, so the type must be sized: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
 
 fn take_default(attributes: &mut Vec<Attribute>) -> Result<Option<TokenStream>> {
     let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("default")) else {

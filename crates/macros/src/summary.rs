@@ -1,9 +1,9 @@
-//! Reads which arguments a `summary = "Refund {cents} cents"` names.
+//! Reads the names of arguments in a `summary = "Refund {cents} cents"`.
 
 /// Returns the names in braces, in order; `{{` and `}}` are literal braces.
 ///
 /// # Errors
-/// A brace is not paired, or there is no name between two.
+/// A brace is not paired, or there is no name between two braces.
 pub(crate) fn names(template: &str) -> Result<Vec<&str>, &'static str> {
     let mut names = Vec::new();
     let mut rest = template;
@@ -22,7 +22,7 @@ pub(crate) fn names(template: &str) -> Result<Vec<&str>, &'static str> {
         };
     }
     match names.contains(&"") {
-        true => Err("name the argument that is to stand there: `{order}`"),
+        true => Err("there is no name between `{` and `}`; write the name of an argument, such as `{order}`"),
         false => Ok(names),
     }
 }

@@ -1,5 +1,5 @@
-//! One call of a client: its run is started, followed to its rest, and its result returned. On the way a person is
-//! asked through the client, if it offers that.
+//! One call of a client: its run is started, followed until it rests, and its result returned. Meanwhile a
+//! person is asked through the client, if the client supports that.
 
 use std::sync::Arc;
 
@@ -38,11 +38,11 @@ pub(crate) struct Call<'s> {
 /// The abilities of a client that decide how its calls are answered.
 #[derive(Clone, Copy, Debug)]
 struct Abilities {
-    /// It can put a form to a person.
+    /// The client can show a form to a person.
     forms: bool,
-    /// It polls tasks.
+    /// The client polls tasks.
     tasks: bool,
-    /// It answers questions by repeating the call with the answers (revision 2026-07-28).
+    /// The client answers questions by repeating the call with the answers (revision 2026-07-28).
     repeats: bool,
 }
 
@@ -57,11 +57,11 @@ impl Abilities {
     }
 }
 
-/// The end of following a run.
+/// The reason why a run is not followed any more.
 enum Rest {
-    /// It ended or waits; its whole log.
+    /// The run ended or waits; its whole log.
     Log(Vec<Arc<Record>>),
-    /// The client gave up the call.
+    /// The client cancelled the call.
     Cancelled,
 }
 
@@ -69,7 +69,7 @@ impl<'s> Call<'s> {
     /// Reads a request.
     ///
     /// # Errors
-    /// Nothing of this name is offered, or an agent gets no prompt.
+    /// The server offers nothing of this name, or an agent gets no prompt.
     pub(crate) fn new(
         server: &'s Server,
         params: &CallToolRequestParams,
@@ -98,7 +98,7 @@ impl<'s> Call<'s> {
     /// Runs the call.
     ///
     /// # Errors
-    /// The call is repeated with a state that is not its own.
+    /// The call is repeated with the state of another call.
     pub(crate) async fn answer(self, params: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
         let begun = match params.request_state {
             Some(state) => {
@@ -179,7 +179,7 @@ impl<'s> Call<'s> {
         }
     }
 
-    /// Waits until a run rests.
+    /// Waits until a run has ended or is suspended, or the client cancels the call.
     async fn rest(&self, run: &RunId, after: Option<u64>, progress: &mut Progress) -> Result<Rest, RunError> {
         let mut events = self.server.runs.watch(run, after).await?;
         loop {
@@ -194,7 +194,7 @@ impl<'s> Call<'s> {
         }
     }
 
-    /// Ends the run of a call that the client gave up.
+    /// Cancels the run of a call that the client cancelled.
     async fn cancelled(&self, run: &RunId) -> CallToolResult {
         if let Err(error) = self.server.runs.cancel(run, "the client cancelled the call").await {
             tracing::debug!(target: "archon::mcp", %run, %error, "a cancelled call had ended");
@@ -247,7 +247,7 @@ impl<'s> Call<'s> {
         Ok(None)
     }
 
-    /// Puts a question to the person at a client of an older revision.
+    /// Asks the person at a client of an older revision.
     async fn elicit(&self, pending: &PendingApproval) -> Option<Answer> {
         let form = question::elicit_request(&pending.request).ok()?;
         match self.context.peer.send_request(ServerRequest::ElicitRequest(form)).await {
@@ -261,7 +261,7 @@ impl<'s> Call<'s> {
     }
 }
 
-/// Returns the first prompt in a log, without what a memory added.
+/// Returns the first prompt in a log, without the text that a memory added.
 fn prompt(records: &[Arc<Record>]) -> Option<String> {
     records
         .iter()
@@ -286,7 +286,7 @@ pub(crate) fn requests(open: &[PendingApproval]) -> InputRequests {
 /// Returns the answers to open questions among a client's responses; other responses are ignored.
 ///
 /// # Errors
-/// A response is none to a form.
+/// A response is not an elicitation result.
 pub(crate) fn answers(
     records: &[Arc<Record>],
     mut responses: InputResponses,
@@ -309,7 +309,7 @@ impl Server {
         Ok(self.runs.records(run, None).await?.whole()?)
     }
 
-    /// Gives answers to the run service. One that was given by somebody else before does not count.
+    /// Passes answers to the run service. An answer to a question that was already answered has no effect.
     pub(crate) async fn give(&self, answers: &[(String, Answer)]) -> Result<(), RunError> {
         for (question, answer) in answers {
             self.runs.answer(question, answer.clone()).await?;

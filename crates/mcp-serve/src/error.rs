@@ -6,18 +6,21 @@ use std::{io, net::SocketAddr};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The client's first message is none that opens a connection.
+    /// The client's first message does not open a connection.
     #[error(
-        "the client does not speak the Model Context Protocol: {0}; start it with this server as an MCP server"
+        "the client's first message does not open an MCP connection: {0}; set this server up as an MCP server of the client"
     )]
     Handshake(String),
     /// The address is reachable from other machines, and there is no token.
-    #[error("{0} is reachable from other machines, so a token is needed: set one, or use 127.0.0.1")]
+    #[error(
+        "the address {0} is reachable from other machines, so a token is required: set a token, or use 127.0.0.1"
+    )]
     NoToken(SocketAddr),
-    /// The address stands for all addresses of this machine, and the names that clients use are not known.
-    #[error("{0} stands for every address of this machine: name the hosts by which clients reach it")]
+    /// The address means every address of this machine, and the hosts by which clients reach it are not
+    /// set.
+    #[error("the address {0} means every address of this machine: set the hosts by which clients reach it")]
     NoHosts(SocketAddr),
     /// The listener failed.
-    #[error("cannot listen: {0}; choose another address or port")]
+    #[error("the server cannot listen: {0}; choose another address or port")]
     Listen(#[from] io::Error),
 }

@@ -34,29 +34,30 @@ use crate::error::ServeError;
 
 /// The path of the protocol.
 const PATH: &str = "/mcp";
-/// The longest time for the headers of a request.
+/// Maximum time for the headers of a request.
 const HEADERS: Duration = Duration::from_secs(10);
-/// A session without a message for this long is closed.
+/// Time without a message after which a session is closed.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// The pause after an accept that failed, for instance because no file descriptor was left.
+/// The pause after a failed accept, for instance because no file descriptor was left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Options of a server over HTTP.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpServerOptions {
-    /// The token of all clients, as `Authorization: Bearer TOKEN`. Needed for an address beyond loopback.
+    /// The token of all clients, as `Authorization: Bearer TOKEN`. Required for an address beyond loopback.
     pub token: Option<Secret>,
-    /// The hosts by which clients reach the server, with a port or for every port. Requests for other hosts, and
-    /// requests of web pages of other hosts, are refused. Default: none but those of the address itself.
+    /// The hosts by which clients reach the server, with a port or for every port. Requests for other
+    /// hosts, and requests of web pages of other hosts, are refused. Default: only the hosts of the address
+    /// itself.
     pub hosts: Vec<String>,
-    /// The longest body of a request in bytes. Default 4 MiB.
+    /// Maximum size of the body of a request in bytes. Default 4 MiB.
     pub max_body: usize,
-    /// Most open sessions, which clients of revisions before 2026-07-28 need. Default 100.
+    /// Maximum number of open sessions, which clients of revisions before 2026-07-28 need. Default 100.
     pub max_sessions: usize,
-    /// Most open connections; a further one waits. Default 256.
+    /// Maximum number of open connections; a further connection waits. Default 256.
     pub max_connections: usize,
-    /// The longest time for calls under way when the server ends. Default 5 s.
+    /// Maximum time for calls under way when the server ends. Default 5 s.
     pub grace: Duration,
 }
 
@@ -87,12 +88,12 @@ impl HttpServerOptions {
     }
 }
 
-/// Serves clients that come to `listener`, until `end` fires. Then no new connection is accepted, calls under way get
-/// [`HttpServerOptions::grace`], and the rest is cancelled.
+/// Serves clients that connect to `listener`, until `end` fires. Then no new connection is accepted, calls
+/// under way get [`HttpServerOptions::grace`], and the remaining calls are cancelled.
 ///
 /// # Errors
-/// The address is reachable from other machines and there is no token, or no host for an address that stands for
-/// all.
+/// The address is reachable from other machines and there is no token, or it means every address of this
+/// machine and there are no hosts.
 pub async fn serve_http<H: ServerHandler + Clone>(
     handler: H,
     listener: TcpListener,
@@ -126,7 +127,7 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     Ok(())
 }
 
-/// Waits for a place and a connection; `None` when the server ends.
+/// Waits until a connection is allowed and accepts one; `None` when the server ends.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Semaphore>,
@@ -211,7 +212,7 @@ impl<H: ServerHandler + Clone> Door<H> {
         self.service.handle(request).await
     }
 
-    /// Compares the token by its hash, in a time that does not depend on how much of it is right.
+    /// Compares the token by its hash, in constant time.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let presented = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());

@@ -24,10 +24,10 @@
 //!
 //! *Invariants*
 //!
-//! - No tool runs but in a run of the service, so no call passes by guards, permission rules or the journal.
+//! - A tool runs only in a run of the service, so no call bypasses guards, permission rules or the journal.
 //! - A client reads, answers and cancels only runs of the agents that the server offers.
-//! - A call that needs consent does not run without the answer of a person: asked through the client, or later
-//!   ([`Questions`]).
+//! - A call that needs approval does not run without the answer of a person: asked through the client, or
+//!   later ([`Questions`]).
 //! - Over HTTP, a request with a foreign `Host` or `Origin` is refused, and so is a server beyond loopback without
 //!   a token.
 //! - A message, the number of sessions and the number of connections have limits.

@@ -9,17 +9,17 @@ use serde_json::json;
 /// An agent that is offered as a tool with a prompt.
 ///
 /// A client may read, answer and cancel every run of the agent's id that was not started by another run. So
-/// register the agent in the run service under an id of its own, which no other door uses.
+/// register the agent in the run service under an id of its own, which nothing else uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OfferedAgent {
     /// The name of the tool: letters, digits, `_`, `-` and `.`.
     pub name: String,
-    /// The text for the client's model: what the agent is for.
+    /// The description for the client's model: the purpose of the agent.
     pub description: String,
     /// The id of the agent in the run service.
     pub agent: AgentId,
-    /// The kind of its runs.
+    /// The kind of the agent's runs.
     pub kind: RunKind,
 }
 
@@ -30,7 +30,7 @@ impl OfferedAgent {
         Self { name, description, agent, kind: RunKind::Loop }
     }
 
-    /// Sets the kind of its runs, for instance of a plan or a team.
+    /// Sets the kind of the agent's runs, for instance of a plan or a team.
     pub fn with_kind(mut self, kind: RunKind) -> Self {
         self.kind = kind;
         self

@@ -9,7 +9,7 @@ use rmcp::{
 
 use crate::server::What;
 
-/// Characters of a message that are sent.
+/// Maximum number of characters of a message that are sent.
 const SHOWN: usize = 200;
 
 /// Sends the progress of one call.
@@ -26,7 +26,7 @@ impl Progress {
         Self { peer, token, is_agent: matches!(what, What::Agent), sent: 0 }
     }
 
-    /// Sends a notification, if the client asked for them and the event is worth one.
+    /// Sends a notification, if the client asked for progress and the event has a text for it.
     pub(crate) async fn report(&mut self, event: &Event) {
         let Some(token) = &self.token else { return };
         let Some(message) = message(event, self.is_agent) else { return };
@@ -39,7 +39,7 @@ impl Progress {
     }
 }
 
-/// Returns the text about an event: what a tool reports, and what an agent does next.
+/// Returns the progress text of an event: the progress of a tool, or the next step of an agent.
 fn message(event: &Event, is_agent: bool) -> Option<String> {
     match event {
         Event::Delta(Delta { kind: DeltaKind::ToolProgress { text, .. }, .. }) => Some(text.clone()),

@@ -7,7 +7,7 @@ use rmcp::{
 };
 use serde_json::json;
 
-/// Most characters of a question's details that a person is shown.
+/// Maximum number of characters of a question's details that a person is shown.
 const DETAILS: usize = 4_000;
 
 /// Returns the form for a question: a decision, and a text for a reply or a reason.
@@ -30,7 +30,7 @@ pub(crate) fn elicit_request(question: &ApprovalRequest) -> Result<ElicitRequest
     Ok(ElicitRequest::new(params))
 }
 
-/// Returns the answer in a client's result. Whatever is no clear yes is a no.
+/// Returns the answer in a client's result. Everything but a clear approval or reply is a refusal.
 pub(crate) fn answer(result: ElicitResult) -> Answer {
     let content = result.content.unwrap_or_default();
     let field =
@@ -42,7 +42,7 @@ pub(crate) fn answer(result: ElicitResult) -> Answer {
     }
 }
 
-/// Returns the answer for a question that nobody can be asked.
+/// Returns the answer to a question for which no person can be asked.
 pub(crate) fn withdrawn(question: &ApprovalRequest) -> Answer {
     let way = question.rules.first().map_or_else(String::new, |rule| {
         format!(" The person at the server can allow it beforehand with the rule `{rule}`.")

@@ -35,7 +35,7 @@ fn block(content: &Content) -> Option<ContentBlock> {
     }
 }
 
-/// Returns the result of a call of an agent whose run has come to rest.
+/// Returns the result of a call of an agent whose run has ended or is suspended.
 pub(crate) fn of_agent(outcome: &Outcome) -> CallToolResult {
     let (run, said) = (&outcome.run, outcome.last_text().unwrap_or_default());
     let so_far = if said.is_empty() { String::new() } else { format!(" So far: {said}") };

@@ -1,5 +1,6 @@
-//! The files that clients have read. A tool that changes a file wants it to have been read in the same session;
-//! each call of a client is a session of its own, so the results of earlier calls are given to the tool first.
+//! The files that clients have read. A tool that changes a file requires that the file was read in the same
+//! session; each call of a client is a session of its own, so the results of earlier calls are passed to
+//! the tool first.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +9,7 @@ use std::{
 
 use archon_types::{Json, SessionId, ToolResult, Toolbox, metadata};
 
-/// The most files that are remembered; an older one must be read again.
+/// The maximum number of files that are remembered; an older file must be read again.
 const FILES: usize = 64;
 
 /// The latest result about each file, the newest last.
@@ -27,7 +28,7 @@ impl Seen {
         }
     }
 
-    /// Tells the tools what was read before, in a new session.
+    /// Passes the results of earlier calls to the tools, in a new session.
     pub(crate) fn recall(&self, session: &SessionId, toolbox: &dyn Toolbox) {
         let results = self.lock().clone();
         results.iter().for_each(|(tool, result)| toolbox.recall(session, tool, result));

@@ -15,8 +15,8 @@ use crate::{
 /// Offers tools and agents to clients of the Model Context Protocol. Cloning is cheap, and clones are the same
 /// server.
 ///
-/// It is an [`rmcp::ServerHandler`], so a program that offers resources or prompts as well passes the requests for
-/// tools and tasks on to it from a handler of its own.
+/// The server is an [`rmcp::ServerHandler`]. A program that also offers resources or prompts passes the
+/// requests for tools and tasks on to the server from a handler of its own.
 #[derive(Clone)]
 pub struct Server {
     pub(crate) runs: Arc<dyn RunService>,
@@ -36,12 +36,12 @@ struct Tools {
     toolbox: Arc<dyn Toolbox>,
 }
 
-/// The person who is asked when a call needs consent.
+/// The person who is asked when a call needs approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Questions {
-    /// The person at the client, by elicitation. If the client offers none, the call is refused, and its result
-    /// names the rule that would allow it.
+    /// The person at the client, by elicitation. If the client does not support elicitation, the call is
+    /// refused, and its result names the rule that would allow it.
     #[default]
     AtClient,
     /// A person at this program, later: the run waits, and its result names the run. Clients cannot answer.
@@ -58,7 +58,7 @@ pub(crate) struct Offer {
 
 #[derive(Clone)]
 pub(crate) enum What {
-    /// A tool; true if its calls change nothing.
+    /// A tool; `reads_only` is true if its calls change nothing.
     Tool {
         toolbox: Arc<dyn Toolbox>,
         reads_only: bool,
@@ -87,13 +87,13 @@ impl Server {
         self
     }
 
-    /// Offers an agent. A tool of the same name is hidden by it.
+    /// Offers an agent. The agent hides a tool with the same name.
     pub fn with_agent(mut self, agent: OfferedAgent) -> Self {
         Arc::make_mut(&mut self.agents).push(agent);
         self
     }
 
-    /// Sets who is asked when a call needs consent.
+    /// Sets the person who is asked when a call needs approval.
     pub fn with_questions(mut self, questions: Questions) -> Self {
         self.questions = questions;
         self
@@ -103,7 +103,7 @@ impl Server {
     /// then get a few seconds; after that they are cancelled, except for tasks.
     ///
     /// # Errors
-    /// The client's first message opens no connection.
+    /// The client's first message does not open a connection.
     pub async fn serve_stdio(&self, end: CancellationToken) -> Result<(), ServeError> {
         let (input, output) = rmcp::transport::io::stdio_pipes();
         let served = stream::serve_stream(self.clone(), input, output, end).await;
@@ -127,7 +127,7 @@ impl Server {
         served
     }
 
-    /// Waits until the runs of cancelled calls have ended, for a few seconds at most.
+    /// Waits until the runs of cancelled calls have ended, at most 5 s.
     async fn settle(&self) {
         self.calls.close();
         let _ = tokio::time::timeout(SETTLE, self.calls.wait()).await;
@@ -146,7 +146,7 @@ impl Server {
         tools.chain(self.agents.iter().map(offer::agent)).collect()
     }
 
-    /// Returns the offer of this name.
+    /// Returns the tool or agent of this name.
     pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
         if let Some(agent) = self.agents.iter().find(|agent| agent.name == name) {
             return Some(Offer { agent: agent.agent.clone(), kind: agent.kind, what: What::Agent });
@@ -159,13 +159,13 @@ impl Server {
         Some(Offer { agent: tools.agent.clone(), kind: RunKind::Loop, what })
     }
 
-    /// Returns true if runs of this kind of this agent are runs of an offered agent.
+    /// Returns `true` if runs of this kind of this agent are runs of an offered agent.
     pub(crate) fn is_of_offered_agent(&self, agent: &AgentId, kind: RunKind) -> bool {
         self.agents.iter().any(|offered| offered.agent == *agent && offered.kind == kind)
     }
 }
 
-/// The longest wait for the runs of cancelled calls.
+/// The maximum wait for the runs of cancelled calls.
 const SETTLE: Duration = Duration::from_secs(5);
 
 archon_types::debug_fields!(Server: agents);

@@ -10,14 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::error::ServeError;
 
-/// The longest message of a client in bytes, 8 MiB. A longer one is dropped without being kept in memory.
+/// The maximum size of a client's message in bytes, 8 MiB. A longer message is dropped without being kept
+/// in memory.
 pub const MAX_MESSAGE: usize = 8 << 20;
 
-/// Serves one client, a message per line, until `input` ends or `end` fires. Nothing but the protocol is written to
-/// `output`. Lines that are no messages, or are longer than [`MAX_MESSAGE`], are dropped.
+/// Serves one client, a message per line, until `input` ends or `end` fires. Nothing but the protocol is
+/// written to `output`. Lines that are not messages, or are longer than [`MAX_MESSAGE`], are dropped.
 ///
 /// # Errors
-/// The client's first message opens no connection.
+/// The client's first message does not open a connection.
 pub async fn serve_stream<H: ServerHandler>(
     handler: H,
     input: impl AsyncRead + Send + Unpin + 'static,

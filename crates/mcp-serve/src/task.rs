@@ -17,7 +17,7 @@ use crate::{
     server::{Questions, Server},
 };
 
-/// Time between two polls, milliseconds.
+/// Time between two polls of a client, in milliseconds.
 const POLL_MS: u64 = 1_000;
 
 impl Server {
@@ -82,7 +82,7 @@ impl Server {
     /// Returns the log of a run that is a task of this server.
     ///
     /// # Errors
-    /// There is no such task: the run is unknown, or no run that a client started.
+    /// There is no such task: the run is unknown, or was not started by a client.
     pub(crate) async fn task_log(&self, run: &RunId) -> Result<Vec<Arc<Record>>, ErrorData> {
         let records = self.log(run).await.unwrap_or_default();
         let is_task = RunStarted::of(&records).is_some_and(|started| {
@@ -99,14 +99,14 @@ impl Server {
     pub(crate) async fn answer_task(&self, run: &RunId, responses: InputResponses) -> Result<(), ErrorData> {
         let records = self.task_log(run).await?;
         if self.questions == Questions::Here {
-            let what = "its questions are answered at the server, not by clients";
+            let what = "the questions of this task are answered at the server, not by clients";
             return Err(ErrorData::invalid_params(what, None));
         }
         let answers = call::answers(&records, responses)?;
         self.give(&answers).await.map_err(internal)
     }
 
-    /// Cancels a task; one that has ended stays as it is.
+    /// Cancels a task; a task that has ended stays as it is.
     pub(crate) async fn cancel_task_run(&self, run: &RunId) -> Result<(), ErrorData> {
         self.task_log(run).await?;
         let head = self.runs.get(run).await.map_err(internal)?;

@@ -32,7 +32,7 @@ use crate::{
     tokens::Account,
 };
 
-/// Signs in to a server, if it has a sign-in.
+/// Signs in to a server, if its settings have a sign-in.
 pub(crate) async fn sign_in(
     server: &McpServer,
     tokens: Option<&TokenStore>,
@@ -51,7 +51,7 @@ pub(crate) async fn sign_in(
     Ok(Some(Access { http: client()?, grant: Arc::new(Mutex::new(grant)), redactor: redactor.clone() }))
 }
 
-/// Does work of the library without logs: it writes codes to them.
+/// Runs work of the library without logs, because the library writes codes to them.
 pub(crate) fn quiet<T: Future>(work: T) -> impl Future<Output = T::Output> {
     work.with_subscriber(Dispatch::none())
 }
@@ -64,9 +64,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Finds the authorization server of a server.
+    /// Finds the authorization server of an MCP server.
     pub(crate) async fn at(address: &str, sign_in: &SignIn) -> Result<Self, McpProblem> {
-        let server = checked("its address", address)?;
+        let server = checked("the server's address", address)?;
         let manager = match &sign_in.issuer {
             // A person named it, so it may be in a private network.
             Some(_) => AuthorizationManager::new_allowing_private_addresses(server.clone()).await,
@@ -78,7 +78,7 @@ impl Found {
         let metadata = resolved.map_err(|e| problem(&e))?.metadata;
         let ends = [Some(&metadata.authorization_endpoint), Some(&metadata.token_endpoint)];
         for end in ends.into_iter().chain([metadata.registration_endpoint.as_ref()]).flatten() {
-            checked("the address of its authorization server", end)?;
+            checked("the authorization server's address", end)?;
         }
         // Old servers are their own authorization servers, and describe none.
         let own = || server.origin().ascii_serialization();
@@ -87,7 +87,7 @@ impl Found {
             && expected.trim_end_matches('/') != issuer.trim_end_matches('/')
         {
             return Err(McpProblem::Protocol(format!(
-                "its authorization server is '{}' and not '{expected}', as the settings say",
+                "the server's authorization server is '{}', but the settings require '{expected}'",
                 plain(&issuer, MESSAGE)
             )));
         }
@@ -96,8 +96,9 @@ impl Found {
     }
 }
 
-/// Returns what a server answers to a request without a token: the place of its description, and the scopes that it
-/// wants. `None` if it answers something else. The library asks with GET only, which some servers do not know.
+/// Returns the challenge with which a server answers a request without a token: the address of its
+/// description, and the scopes that it requires. Returns `None` for any other answer. The library sends
+/// only a GET, which some servers do not support.
 async fn challenge(server: &Url) -> Option<String> {
     const REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -111,8 +112,8 @@ async fn challenge(server: &Url) -> Option<String> {
     answer.headers().get(WWW_AUTHENTICATE)?.to_str().ok().map(str::to_owned)
 }
 
-/// Makes a client of HTTP. As in the library, connections are not kept. A redirect is never followed, so a token goes
-/// nowhere else.
+/// Makes an HTTP client. As in the library, connections are not kept. A redirect is never followed, so a
+/// token is sent to no other server.
 fn client() -> Result<Client, McpProblem> {
     let client = Client::builder().pool_max_idle_per_host(0).redirect(Policy::none()).build();
     client.map_err(|e| McpProblem::Io(with_causes(&e)))
@@ -129,7 +130,7 @@ async fn person(
     let tokens = tokens.ok_or_else(no_tokens)?;
     let mut account = tokens.account(address, &issuer, redactor.clone());
     let Some(kept) = account.kept().await.map_err(|e| problem(&e))? else {
-        return Err(McpProblem::LogIn("nobody has logged in to it".to_owned()));
+        return Err(McpProblem::LogIn("nobody has logged in yet".to_owned()));
     };
     account.client_secret = kept.client_secret.clone();
     let given = sign_in.client_secret.as_ref().map(|secret| secret.expose().clone());
@@ -158,7 +159,7 @@ async fn program(found: Found, sign_in: &SignIn, address: &str) -> Result<Grant,
     Ok(Grant { manager, by: By::Program(client) })
 }
 
-/// Returns the problem of settings without a store.
+/// Returns the problem of the sign-in of a person without a token store.
 pub(crate) fn no_tokens() -> McpProblem {
     McpProblem::Invalid("the sign-in of a person needs a store of tokens (`McpOptions::tokens`)".to_owned())
 }
@@ -168,7 +169,7 @@ pub(crate) fn problem(error: &AuthError) -> McpProblem {
     let text = || plain(&with_causes(error), MESSAGE);
     match error {
         AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => {
-            McpProblem::LogIn("the last login has ended".to_owned())
+            McpProblem::LogIn("the last login is no longer valid".to_owned())
         }
         AuthError::HttpError(_)
         | AuthError::DiscoveryRequestFailed { .. }
@@ -178,11 +179,11 @@ pub(crate) fn problem(error: &AuthError) -> McpProblem {
     }
 }
 
-/// A client of HTTP that sends a token with each request.
+/// An HTTP client that sends a token with each request.
 #[derive(Clone)]
 pub(crate) struct Access {
     http: Client,
-    /// Locked while a token is renewed, so that of two refused requests one renews it.
+    /// Locked while a token is renewed, so that only one of two refused requests renews it.
     grant: Arc<Mutex<Grant>>,
     redactor: Redactor,
 }
@@ -190,7 +191,7 @@ pub(crate) struct Access {
 type HttpError = StreamableHttpError<reqwest::Error>;
 
 impl Access {
-    /// Sends a request. If its token is refused, it is sent once more with a new one.
+    /// Sends a request. If its token is refused, the request is sent once more with a new token.
     async fn send<T, F: Future<Output = Result<T, HttpError>>>(
         &self,
         request: impl Fn(String) -> F,
@@ -229,7 +230,7 @@ enum By {
 }
 
 impl Grant {
-    /// Returns a token that has not expired, and is another one than the one that was refused.
+    /// Returns a token that has not expired and differs from the refused one.
     async fn token(&self, refused: Option<&str>) -> Result<String, AuthError> {
         let tokens = match (self.manager.get_access_token().await, &self.by) {
             (Ok(token), _) if refused != Some(&*token) => return Ok(token),

@@ -4,16 +4,16 @@ use reqwest::Url;
 
 use crate::McpProblem;
 
-/// Checks an address. Without TLS only this machine is reached: everybody on the way could read the headers,
-/// and change what tools say.
+/// Checks an address. Without TLS only addresses of this machine are allowed, because others on the network
+/// could read the headers and change the results of tools.
 pub(crate) fn checked(what: &str, url: &str) -> Result<Url, McpProblem> {
     let refused = |why: &str| Err(McpProblem::Invalid(format!("{what} '{url}' {why}")));
-    let Ok(parsed) = Url::parse(url) else { return refused("is no URL") };
+    let Ok(parsed) = Url::parse(url) else { return refused("is not a URL") };
     let is_here = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     match parsed.scheme() {
-        _ if !parsed.username().is_empty() || parsed.password().is_some() => {
-            Err(McpProblem::Invalid(format!("{what} contains a password; give a header instead")))
-        }
+        _ if !parsed.username().is_empty() || parsed.password().is_some() => Err(McpProblem::Invalid(
+            format!("{what} contains a user name or a password; use a header instead"),
+        )),
         "https" => Ok(parsed),
         "http" if is_here => Ok(parsed),
         "http" => refused("is not encrypted; use https"),
@@ -30,17 +30,19 @@ mod tests {
         for url in
             ["https://example.com/mcp", "http://localhost:1/mcp", "http://127.0.0.1:1", "http://[::1]:1/"]
         {
-            assert!(checked("its address", url).is_ok(), "{url}");
+            assert!(checked("the server's address", url).is_ok(), "{url}");
         }
         for (url, why) in [
             ("http://example.com/mcp", "is not encrypted"),
             ("http://localhost.example.com", "is not encrypted"),
             ("ftp://example.com", "neither https nor http"),
-            ("example.com", "is no URL"),
-            ("https://me:secret@example.com", "contains a password"),
+            ("example.com", "is not a URL"),
+            ("https://me:secret@example.com", "contains a user name or a password"),
         ] {
-            let refused =
-                checked("its address", url).err().map(|problem| problem.to_string()).unwrap_or_default();
+            let refused = checked("the server's address", url)
+                .err()
+                .map(|problem| problem.to_string())
+                .unwrap_or_default();
             assert!(refused.contains(why) && !refused.contains("secret"), "{refused}");
         }
     }

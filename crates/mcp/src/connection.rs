@@ -34,11 +34,11 @@ use crate::{
     text::{MESSAGE, plain, with_causes},
 };
 
-/// Most pages of a list.
+/// Maximum number of pages of a list.
 const PAGES: usize = 100;
-/// Most tools, resources or prompts of a server.
+/// Maximum number of tools, resources or prompts of a server.
 const LISTED: usize = 2_000;
-/// Longest time to tell a server that a call was given up.
+/// Maximum time to tell a server that a call was cancelled.
 const TELL: Duration = Duration::from_secs(1);
 
 /// A connected server. Dropping it kills the server's processes.
@@ -61,8 +61,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Signs in, starts the server and shakes hands, unless `end` fires before. Then, as after a failure, its
-    /// processes are ended first.
+    /// Signs in, starts the server and performs the handshake. If that fails, or if `end` fires before, the
+    /// server's processes are ended first.
     pub(crate) async fn open(
         name: &str,
         settings: &McpServer,
@@ -200,21 +200,21 @@ impl Connection {
         for _ in 0..PAGES {
             let request = request(PaginatedRequestParams::default().with_cursor(cursor));
             let Some((items, next)) = page(self.exchange(request, None).await?) else {
-                return Err(McpProblem::Protocol(format!("the answer is no list of {what}")));
+                return Err(McpProblem::Protocol(format!("the server's answer is not a list of {what}")));
             };
             listed.extend(items);
             if listed.len() > LISTED {
-                return Err(McpProblem::Protocol(format!("it offers more than {LISTED} {what}")));
+                return Err(McpProblem::Protocol(format!("the server offers more than {LISTED} {what}")));
             }
             match next.filter(|next| !next.is_empty()) {
                 Some(next) => cursor = Some(next),
                 None => return Ok(listed),
             }
         }
-        Err(McpProblem::Protocol(format!("its list of {what} has more than {PAGES} pages")))
+        Err(McpProblem::Protocol(format!("the server's list of {what} has more than {PAGES} pages")))
     }
 
-    /// Calls a tool. If this is dropped, the server is told that the answer is not wanted any more.
+    /// Calls a tool. If the future is dropped, the server is told that the call is cancelled.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -236,8 +236,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer. If this is dropped, the server is told that the answer is not
-    /// wanted any more.
+    /// Sends a request and waits for its answer. If the future is dropped, the server is told that the
+    /// request is cancelled.
     async fn exchange(
         &self,
         request: ClientRequest,
@@ -270,7 +270,7 @@ impl Connection {
         }
     }
 
-    /// Returns the group of the server's processes, if it is a process of ours.
+    /// Returns the process group of the server, if the server is a process of ours.
     pub(crate) fn group(&self) -> Option<&ProcessGroup> {
         self.group.as_ref()
     }
@@ -320,7 +320,7 @@ impl Drop for Connection {
     }
 }
 
-/// A call under way; counts down when it ends, in whatever way.
+/// A call that counts as under way until this value is dropped.
 struct Counted<'c>(&'c AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -329,7 +329,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A request without an answer. When it is dropped, the server is told that the answer is not wanted.
+/// A request without an answer. When it is dropped, the server is told that the request is cancelled.
 struct Pending(Option<RequestHandle<RoleClient>>);
 
 impl Drop for Pending {
@@ -341,9 +341,9 @@ impl Drop for Pending {
     }
 }
 
-/// Returns the handshake for a server that failed so often in a row: the newest revision, and the older ones if
-/// the server does not know it. Every second attempt begins with the older ones, because some servers end when
-/// their first message is another one than they know.
+/// Returns the handshake for a server after this number of failures in a row: the newest revision, and the
+/// older ones if the server does not know it. Every second attempt begins with the older revisions, because
+/// some servers end at a first message that they do not know.
 pub(crate) fn lifecycle(failures: u32) -> ClientLifecycleMode {
     match failures % 2 {
         0 => ClientLifecycleMode::Auto {
@@ -366,7 +366,7 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// A way to a server, with the handshake that opens it.
+/// A transport to a server, with the handshake that opens the connection.
 struct Link {
     handshake: Handshake,
     far: FarEnd,
@@ -383,7 +383,7 @@ impl Link {
             }
         };
         let running = stdio::start(stdio, max_message)
-            .map_err(|e| McpProblem::Io(format!("its process cannot be started: {e}")))?;
+            .map_err(|e| McpProblem::Io(format!("the server's process cannot be started: {e}")))?;
         let is_too_long = running.output.is_too_long();
         let transport =
             AsyncRwTransport::new_client(running.output, running.input).with_max_line_length(max_message);
@@ -396,7 +396,7 @@ impl Link {
 /// The server behind a connection.
 #[derive(Default)]
 struct FarEnd {
-    /// The process, if it is one of ours and was not ended yet.
+    /// The server's process, if it is one of ours and was not ended yet.
     process: Option<KeptProcess>,
     errors: Tail,
     is_too_long: Arc<AtomicBool>,
@@ -405,14 +405,14 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// Adds why the connection was closed: a message that was too long, or the exit code of a server that ends
-    /// soon.
+    /// Adds the reason why the connection was closed: a message that was too long, or the exit code of a
+    /// server that ends soon.
     async fn explained(&mut self, problem: McpProblem, clock: &dyn Clock) -> McpProblem {
         const SOON: Duration = Duration::from_millis(200);
         match (problem, &mut self.process) {
             (McpProblem::ConnectionClosed(_), _) if self.is_too_long.load(Ordering::Relaxed) => {
                 McpProblem::Protocol(
-                    "it sent a message that is longer than its limit `max_message`".to_owned(),
+                    "the server sent a message that is longer than the limit `max_message`".to_owned(),
                 )
             }
             (McpProblem::ConnectionClosed(None), Some(process)) => {
@@ -424,7 +424,7 @@ impl FarEnd {
         }
     }
 
-    /// Ends the server's processes; returns false if some are left.
+    /// Ends the server's processes; returns `false` if some are left.
     async fn end(&mut self, grace: Duration, clock: &dyn Clock) -> bool {
         match self.process.take() {
             Some(process) => process.end(grace, clock).await,
@@ -436,8 +436,10 @@ impl FarEnd {
 /// Returns the problem of an answer of the wrong kind.
 fn unexpected(wanted: &str, answer: &ServerResult) -> McpProblem {
     McpProblem::Protocol(match answer {
-        ServerResult::InputRequiredResult(_) => "it asks for input, which we did not offer here".to_owned(),
-        _ => format!("the answer is not {wanted}"),
+        ServerResult::InputRequiredResult(_) => {
+            "the server asks for input, which this client does not offer".to_owned()
+        }
+        _ => format!("the server's answer is not {wanted}"),
     })
 }
 
@@ -478,12 +480,12 @@ fn by(server: &McpServer) -> Option<SignInBy> {
     server.sign_in.as_ref().map(|sign_in| sign_in.by)
 }
 
-/// Returns the phase and the problem of a failure. If the server refused the sign-in, the problem says what that
-/// means for the one who signs in.
+/// Returns the phase and the problem of a failure. If the server refused the sign-in, the problem depends
+/// on the party that signs in.
 fn of_sign_in(phase: Phase, problem: McpProblem, by: Option<SignInBy>) -> (Phase, McpProblem) {
     let problem = match (problem, by) {
         (McpProblem::SignIn, Some(SignInBy::Person)) => {
-            McpProblem::LogIn("it does not accept the token that it got".to_owned())
+            McpProblem::LogIn("the server rejected the access token".to_owned())
         }
         (McpProblem::SignIn, Some(SignInBy::Program)) => {
             McpProblem::Invalid("the server does not accept the sign-in of this program".to_owned())

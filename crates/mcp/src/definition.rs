@@ -4,9 +4,9 @@ use archon_types::Json;
 use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
 
-/// The largest definition in bytes of JSON.
+/// Maximum size of a definition, in bytes of JSON.
 const LARGEST: usize = 64 << 10;
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 256;
 
 /// A tool as its server describes it. All texts are untrusted.
@@ -43,8 +43,8 @@ impl Definition {
         }
     }
 
-    /// Returns the SHA-256 of the definition together with the server's identity, as hexadecimal digits. It does
-    /// not depend on the order of keys.
+    /// Returns the SHA-256 of the definition together with the server's identity, as hexadecimal digits.
+    /// The hash does not depend on the order of keys.
     pub fn hash(&self, identity: &str) -> String {
         hash(&serde_json::json!(["archon mcp tool 1", identity, self]))
     }
@@ -58,24 +58,23 @@ impl Definition {
     /// Returns the reason why no model can use the tool, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         if self.name.is_empty() || self.name.chars().count() > LONGEST_NAME {
-            return Some(format!("its name is empty or longer than {LONGEST_NAME} characters"));
+            return Some(format!("the name is empty or longer than {LONGEST_NAME} characters"));
         }
         if serde_json::to_vec(self).map_or(0, |bytes| bytes.len()) > LARGEST {
-            return Some(format!("its definition is larger than {} KiB", LARGEST >> 10));
+            return Some(format!("the definition is larger than {} KiB", LARGEST >> 10));
         }
         if self.input_schema.get("type").is_some_and(|kind| kind != "object") {
-            return Some("the schema of its arguments describes no object".to_owned());
+            return Some("the schema of the arguments does not describe an object".to_owned());
         }
         let foreign = [Some(&self.input_schema), self.output_schema.as_ref()];
-        foreign
-            .into_iter()
-            .flatten()
-            .find_map(foreign_reference)
-            .map(|at| format!("its schema refers to '{}', outside of itself", crate::text::plain(at, 100)))
+        foreign.into_iter().flatten().find_map(foreign_reference).map(|at| {
+            format!("a schema refers to '{}', which is outside of the schema", crate::text::plain(at, 100))
+        })
     }
 }
 
-/// Returns a `$ref` or `$dynamicRef` of a schema that leads out of it, if there is one. None is ever followed.
+/// Returns a `$ref` or `$dynamicRef` that leads out of a schema, if there is one. No such reference is ever
+/// followed.
 fn foreign_reference(schema: &Json) -> Option<&str> {
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
@@ -102,8 +101,8 @@ fn hash(value: &Json) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Adds a value with sorted keys. Texts and numbers are written by the JSON library, so no two different values
-/// give the same bytes.
+/// Adds a value with sorted keys to the hash. Texts and numbers are written by the JSON library, so no two
+/// different values give the same bytes.
 fn write_canonical(value: &Json, hash: &mut Hash) {
     match value {
         Json::Array(items) => {
@@ -179,7 +178,9 @@ pub(crate) mod tests {
         assert_eq!(problem(&|d| d.input_schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": {} } })), "");
         assert!(problem(&|d| d.name.clear()).contains("name is empty"));
         assert!(problem(&|d| d.description = "x".repeat(LARGEST)).contains("larger than 64 KiB"));
-        assert!(problem(&|d| d.input_schema = json!({ "type": "array" })).contains("no object"));
+        assert!(
+            problem(&|d| d.input_schema = json!({ "type": "array" })).contains("does not describe an object")
+        );
         let foreign = json!({ "anyOf": [{ "$ref": "https://example.com/schema" }] });
         assert!(problem(&|d| d.output_schema = Some(foreign.clone())).contains("https://example.com/schema"));
     }

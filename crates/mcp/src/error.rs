@@ -42,21 +42,20 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpProblem {
-    /// The settings are wrong.
+    /// The settings of the server are wrong, for this reason.
     Invalid(String),
     /// Reading, writing, or starting the process failed.
     Io(String),
     /// The server ended or closed its output; the exit code, if it is known.
     ConnectionClosed(Option<i32>),
-    /// The server does not serve us without a sign-in, or not with the one that it got, and the settings have
-    /// none.
+    /// The server requires a sign-in, or rejects the one in a header, and the settings have no sign-in.
     SignIn,
     /// A person has to log in to the server, for this reason.
     LogIn(String),
-    /// The server refuses something without this scope, so a person has to log in again; empty if it does not
-    /// name the scope.
+    /// The server refuses a request without this scope, so a person has to log in again. The text is empty
+    /// if the server does not name the scope.
     Scope(String),
-    /// No answer within this time limit.
+    /// The server did not answer within this time limit.
     Timeout(Duration),
     /// The server answered with an error of JSON-RPC. The text is untrusted.
     JsonRpc {
@@ -67,7 +66,7 @@ pub enum McpProblem {
     },
     /// The server answered with something that the protocol does not allow here.
     Protocol(String),
-    /// The server is not connected, and is tried again after this time.
+    /// The server is not connected; the next attempt follows after `retry_in`.
     NotConnected {
         /// The time until the next attempt.
         retry_in: Duration,
@@ -112,33 +111,33 @@ impl McpError {
         match (&self.problem, self.phase) {
             (McpProblem::Invalid(_), _) => "Correct the settings of the server.".to_owned(),
             (McpProblem::ConnectionClosed(Some(127)), _) => {
-                "Its command was not found: install it, or give its path.".to_owned()
+                "The server's command was not found: install it, or set its path.".to_owned()
             }
             (McpProblem::Timeout(_), phase) => format!(
-                "If the server is only slow, raise its time limit `{}`; otherwise start it by hand and look at \
-                 what it prints.",
+                "If the server is only slow, raise its time limit `{}`; otherwise check that the server works, \
+                 for instance by starting it by hand.",
                 phase.limit()
             ),
             (McpProblem::SignIn, _) => {
-                "Give it a valid `Authorization` header in its settings, or a sign-in (`McpServer::with_sign_in`)."
+                "Set a valid `Authorization` header in the server's settings, or a sign-in (`McpServer::with_sign_in`)."
                     .to_owned()
             }
-            (McpProblem::LogIn(_), _) => "Run its login (`Login::begin`).".to_owned(),
-            (McpProblem::Scope(_), _) => "Run its login again (`Login::begin`): it asks for more.".to_owned(),
+            (McpProblem::LogIn(_), _) => "Log in to the server (`Login::begin`).".to_owned(),
+            (McpProblem::Scope(_), _) => "Log in to the server again (`Login::begin`), for more scopes.".to_owned(),
             (McpProblem::NotConnected { because, .. }, _) => because.advice(),
             (McpProblem::HeldBack(_), _) => {
-                "Look at the difference, and approve the tool if you agree with it.".to_owned()
+                "Read the difference, and approve the tool if you agree with its definition.".to_owned()
             }
-            (McpProblem::NoSuchTool(_), _) => "Go on without it.".to_owned(),
+            (McpProblem::NoSuchTool(_), _) => "Go on without the tool.".to_owned(),
             (McpProblem::Closed, _) => "Start the servers again.".to_owned(),
             (_, Phase::Call) => "Check the arguments, or go on without the tool.".to_owned(),
-            (_, Phase::Read) => "Check the name or the address, or go on without it.".to_owned(),
+            (_, Phase::Read) => "Check the name or the address of the resource or prompt, or go on without it.".to_owned(),
             (McpProblem::Io(_) | McpProblem::Protocol(_), Phase::SignIn) => {
-                "Check the settings of its sign-in, and that its authorization server can be reached."
+                "Check the sign-in in the server's settings, and that its authorization server can be reached."
                     .to_owned()
             }
-            (McpProblem::Io(_), _) => "Check its command or address, and that it can be reached.".to_owned(),
-            _ => "Start its command by hand and look at what it prints.".to_owned(),
+            (McpProblem::Io(_), _) => "Check the server's command or address, and that the server can be reached.".to_owned(),
+            _ => "Check the server's command or address, or start the server by hand and read its output.".to_owned(),
         }
     }
 }
@@ -174,24 +173,24 @@ impl fmt::Display for McpProblem {
             Self::Invalid(why) | Self::Io(why) | Self::Protocol(why) => f.write_str(why),
             Self::ConnectionClosed(Some(code)) => write!(f, "the server ended with exit code {code}"),
             Self::ConnectionClosed(None) => f.write_str("the server closed the connection"),
-            Self::SignIn => f.write_str("the server wants a sign-in"),
-            Self::LogIn(why) => write!(f, "the server wants a sign-in, and {why}"),
+            Self::SignIn => f.write_str("the server requires a sign-in"),
+            Self::LogIn(why) => write!(f, "the server requires a sign-in: {why}"),
             Self::Scope(scope) if scope.is_empty() => {
-                f.write_str("the server refuses this, because its sign-in does not cover it")
+                f.write_str("the server refuses the request, because the sign-in lacks a scope")
             }
-            Self::Scope(scope) => write!(f, "the server refuses this without the scope '{scope}'"),
-            Self::Timeout(limit) => write!(f, "no answer within {} s", limit.as_secs_f64()),
+            Self::Scope(scope) => write!(f, "the server refuses the request without the scope '{scope}'"),
+            Self::Timeout(limit) => write!(f, "the server did not answer within {} s", limit.as_secs_f64()),
             Self::JsonRpc { code, message } => write!(f, "the server answered with error {code}: {message}"),
             Self::NotConnected { retry_in, because } => write!(
                 f,
-                "the server is not connected and is tried again in {} s; the last attempt failed in the phase {}: {}",
+                "the server is not connected, and the next attempt is in {} s; the last attempt failed in the phase {}: {}",
                 retry_in.as_secs_f64().ceil(),
                 because.phase,
                 because.problem
             ),
             Self::HeldBack(why) => write!(f, "the tool is held back: {why}"),
-            Self::NoSuchTool(tool) => write!(f, "the server offers no tool '{tool}' any more"),
-            Self::Closed => f.write_str("the servers were closed"),
+            Self::NoSuchTool(tool) => write!(f, "the server no longer offers the tool '{tool}'"),
+            Self::Closed => f.write_str("the MCP servers of this program were closed"),
         }
     }
 }
@@ -200,7 +199,7 @@ impl fmt::Display for McpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MCP server '{}', phase {}: {}. {}", self.server, self.phase, self.problem, self.advice())?;
         match &self.output {
-            Some(output) => write!(f, " Its error output ended with:\n{output}"),
+            Some(output) => write!(f, " The server's error output ended with:\n{output}"),
             None => Ok(()),
         }
     }
@@ -220,17 +219,17 @@ mod tests {
             McpError::new("files", Phase::Initialize, late).with_output(Some("npm ERR! 404".to_owned()));
         assert_eq!(
             error.to_string(),
-            "MCP server 'files', phase handshake: no answer within 1.5 s. If the server is only slow, raise its \
-             time limit `initialize`; otherwise start it by hand and look at what it prints. Its error \
-             output ended with:\nnpm ERR! 404"
+            "MCP server 'files', phase handshake: the server did not answer within 1.5 s. If the server is \
+             only slow, raise its time limit `initialize`; otherwise check that the server works, for instance \
+             by starting it by hand. The server's error output ended with:\nnpm ERR! 404"
         );
         let because = Box::new(McpError::new("files", Phase::Start, McpProblem::ConnectionClosed(Some(127))));
         let down = McpProblem::NotConnected { retry_in: Duration::from_millis(3_100), because };
         assert_eq!(
             McpError::new("files", Phase::Call, down).to_string(),
-            "MCP server 'files', phase call: the server is not connected and is tried again in 4 s; the last \
-             attempt failed in the phase start: the server ended with exit code 127. Its command was not found: \
-             install it, or give its path."
+            "MCP server 'files', phase call: the server is not connected, and the next attempt is in 4 s; \
+             the last attempt failed in the phase start: the server ended with exit code 127. The server's command \
+             was not found: install it, or set its path."
         );
     }
 }

@@ -20,13 +20,13 @@ use tokio::sync::Notify;
 
 use crate::text::plain;
 
-/// Characters of a progress message that are shown.
+/// Maximum number of characters of a progress message that are shown.
 const SHOWN: usize = 200;
 
 /// Receives the texts of one call's progress.
 pub(crate) type OnProgress = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Our end of a connection.
+/// The client's end of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Handler {
     progress: Arc<Mutex<HashMap<ProgressToken, OnProgress>>>,
@@ -34,7 +34,8 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    /// Passes the progress with this token on until the return value is dropped.
+    /// Passes the progress of the call with this token to `on_progress` until the returned value is
+    /// dropped.
     pub(crate) fn listen(&self, token: ProgressToken, on_progress: OnProgress) -> Listening {
         self.calls().insert(token.clone(), on_progress);
         Listening { handler: self.clone(), token }

@@ -25,7 +25,7 @@ pub(crate) struct Shake {
 }
 
 impl Shake {
-    /// Shakes hands over a transport.
+    /// Performs the handshake over a transport.
     pub(crate) fn over<T, E, A>(self, transport: T) -> Handshake
     where
         T: IntoTransport<RoleClient, E, A> + Send + 'static,

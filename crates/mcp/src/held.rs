@@ -1,4 +1,4 @@
-//! Tools that are held back because their definition was never agreed to, and the difference for a person.
+//! Tools that are held back until a person agrees to their definition, and the difference for the person.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ pub struct Held {
     pub tool: String,
     /// The reason.
     pub kind: HeldKind,
-    /// The hash of the definition that is held back. An approval is for this one only.
+    /// The hash of the definition that is held back. An approval is for this definition only.
     pub hash: String,
-    /// The difference from what was agreed to, for a person: lines that begin with `-`, `+` or a space. Its
-    /// words are the server's, and untrusted.
+    /// The difference from what was agreed to, for a person: lines that begin with `-`, `+` or a space. The
+    /// text is the server's, and untrusted.
     pub difference: String,
 }
 
@@ -32,16 +32,16 @@ pub enum HeldKind {
     New,
     /// The definition changed.
     Changed,
-    /// It is an agreed tool under another name.
+    /// The tool was agreed to under another name.
     Renamed {
         /// The agreed name.
         from: String,
     },
-    /// The server is started by another command than the one whose tools were agreed to.
+    /// The server's command or address is not the one whose tools were agreed to.
     OtherServer {
-        /// The earlier command.
+        /// The earlier command or address.
         from: String,
-        /// The command now.
+        /// The present command or address.
         to: String,
     },
     /// The pins cannot be read.
@@ -52,11 +52,11 @@ impl Held {
     /// Returns the reason in a sentence.
     pub fn reason(&self) -> String {
         match &self.kind {
-            HeldKind::New => "it is new since the server's tools were agreed to".to_owned(),
-            HeldKind::Changed => "its definition changed since it was agreed to".to_owned(),
-            HeldKind::Renamed { from } => format!("it was agreed to under the name '{from}'"),
+            HeldKind::New => "the tool is new since the server's tools were agreed to".to_owned(),
+            HeldKind::Changed => "the tool's definition changed since it was agreed to".to_owned(),
+            HeldKind::Renamed { from } => format!("the tool was agreed to under the name '{from}'"),
             HeldKind::OtherServer { from, to } => {
-                format!("the server's command changed from `{from}` to `{to}`")
+                format!("the server's command or address changed from `{from}` to `{to}`")
             }
             HeldKind::Unreadable(why) => why.clone(),
         }
@@ -110,7 +110,7 @@ pub(crate) fn judge(server: &str, identity: &str, pins: &ServerPins, definitions
     judged
 }
 
-/// Holds every tool back, because it is not known what was agreed to.
+/// Holds every tool back, because the agreed definitions are not known.
 pub(crate) fn hold_all(server: &str, identity: &str, why: &str, definitions: &[Definition]) -> Judged {
     let held = definitions.iter().map(|definition| Held {
         server: server.to_owned(),
@@ -213,7 +213,10 @@ mod tests {
         let pins = ServerPins::first(IDENTITY, &[definition("read")]);
         let judged = judge("files", "npx evil", &pins, &[definition("read")]);
         assert!(judged.allowed.is_empty());
-        assert_eq!(judged.held[0].reason(), "the server's command changed from `npx files` to `npx evil`");
+        assert_eq!(
+            judged.held[0].reason(),
+            "the server's command or address changed from `npx files` to `npx evil`"
+        );
     }
 
     #[test]

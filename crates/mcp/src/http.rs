@@ -30,7 +30,7 @@ mod without_http {
         Err(McpProblem::Invalid(why.to_owned()))
     }
 
-    /// Returns none: without HTTP, no server refuses a sign-in.
+    /// Returns `None`: without HTTP, no server refuses a sign-in.
     pub(crate) fn sign_in_problem(_: &(dyn Error + 'static)) -> Option<McpProblem> {
         None
     }
@@ -42,7 +42,7 @@ mod without_sign_in {
 
     use crate::{McpProblem, McpServer, TokenStore};
 
-    /// Stands for the access to a server in a build without sign-in.
+    /// The access to a server in a build without sign-in; it has no values.
     pub(crate) enum Access {}
 
     /// Returns the problem of a build without sign-in, if the server has one.
@@ -80,7 +80,8 @@ mod with_http {
         text::{MESSAGE, plain},
     };
 
-    /// Shakes hands. Redirects are followed within the same server only, so headers go nowhere else.
+    /// Performs the handshake. Redirects are followed within the same server only, so headers are sent to
+    /// no other server.
     pub(crate) fn handshake(
         server: &HttpServer,
         max_message: usize,
@@ -126,7 +127,7 @@ mod with_http {
             let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
             let Some((name, mut value)) = header else {
                 return Err(McpProblem::Invalid(format!(
-                    "its header '{name}' has characters that are not allowed"
+                    "the header '{name}' in the server's settings has characters that are not allowed"
                 )));
             };
             value.set_sensitive(true);

@@ -1,6 +1,6 @@
 //! MCP: the tools of other programs, as tools of an agent.
 //!
-//! Use it without the facade to give the tools of MCP servers to a toolbox of your own.
+//! Use this crate without the facade to give the tools of MCP servers to a toolbox of your own.
 //!
 //! A server of the Model Context Protocol offers tools. [`McpServers`] starts the configured servers in the
 //! background, watches them, and offers their tools as [`McpTool`]s, which pass the guards like any other tool.
@@ -35,14 +35,14 @@
 //! - Nothing waits for a server longer than the time limit of the phase ([`McpTimeouts`]), and a slow server
 //!   delays no other.
 //! - No process of a server outlives this process or its connection, unless it runs as another user.
-//! - A server's description of its tools never lowers a guard: each call of a tool may destroy something, until
-//!   a person's settings say less ([`McpServer::read_only`], [`McpServer::reversible`]).
-//! - A tool runs only with the definition that was pinned. A changed, new or renamed one is held back until a
-//!   person agreed to the difference.
+//! - A server's description of its tools never lowers a guard: each call of a tool may destroy something,
+//!   unless a person's settings declare less ([`McpServer::read_only`], [`McpServer::reversible`]).
+//! - A tool runs only with the definition that was pinned. A changed, new or renamed tool is held back
+//!   until a person agrees to the difference.
 //! - A token is sent to the server that it was issued for, and is renewed at the authorization server that
 //!   issued it. Neither tokens nor codes are written to a log.
-//! - Descriptions, results and errors of a server are untrusted text. They are bounded, cleared of characters
-//!   that nobody sees, and marked with the server's name.
+//! - Descriptions, results and errors of a server are untrusted text. They are bounded, cleared of
+//!   invisible characters, and marked with the server's name.
 //!
 //! Unix only: elsewhere the crate is empty.
 //!

@@ -74,11 +74,11 @@ impl Login {
         self.finish(&address.map_err(|e| self.error(McpProblem::Io(e.to_string())))?).await
     }
 
-    /// Fetches the tokens with the address that the browser was sent to at the end, for a browser on another
-    /// machine: it shows an error, and the address.
+    /// Fetches the tokens with the last address of the browser, for a browser on another machine: it shows
+    /// an error, and this address.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait); or this is not the address.
+    /// As [`wait`](Self::wait), and if the address is not the answer to this login.
     pub async fn finish(&self, address: &str) -> Result<(), McpError> {
         quiet(self.finished(address)).await.map_err(|problem| self.error(problem))
     }
@@ -86,21 +86,21 @@ impl Login {
     async fn finished(&self, address: &str) -> Result<(), McpProblem> {
         let refused = |why: &str| Err(McpProblem::Protocol(plain(why, MESSAGE)));
         let Ok(address) = Url::parse(address.trim()) else {
-            return refused("this is no address; copy the whole one from the browser");
+            return refused("this is not an address; copy the whole address from the browser");
         };
         let field = |name| {
             let mut fields = address.query_pairs();
             fields.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
         };
         if field("state").as_ref() != Some(&self.state) {
-            return refused("this is not the answer to this login");
+            return refused("this address is not the answer to this login");
         }
         if let Some(error) = field("error") {
             let more = field("error_description").map(|text| format!(" ({text})")).unwrap_or_default();
-            return refused(&format!("its authorization server refused the login: {error}{more}"));
+            return refused(&format!("the authorization server refused the login: {error}{more}"));
         }
         let Some(code) = field("code") else {
-            return refused("the answer of its authorization server has no code");
+            return refused("the answer of the authorization server has no code");
         };
         let issuer = field("iss");
         let exchange =
@@ -122,7 +122,7 @@ async fn begun(
     redactor: &Redactor,
 ) -> Result<Login, McpProblem> {
     let Some(sign_in) = server.sign_in.as_ref().filter(|sign_in| sign_in.by == SignInBy::Person) else {
-        let why = "its settings have no sign-in of a person, so there is nothing to log in to";
+        let why = "the server's settings have no sign-in of a person, so no login is possible";
         return Err(McpProblem::Invalid(why.to_owned()));
     };
     let address = &server.signed_in_address()?.url;
@@ -139,8 +139,8 @@ async fn begun(
         Some(client) => client,
         None if metadata.registration_endpoint.is_none() => {
             return Err(McpProblem::Invalid(
-                "its authorization server registers no clients by itself; register one there, and name it in the \
-                 settings of the sign-in"
+                "the authorization server does not register clients by itself; register a client there, and set its \
+                 id in the settings of the sign-in"
                     .to_owned(),
             ));
         }

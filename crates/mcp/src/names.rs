@@ -1,19 +1,19 @@
-//! Names of tools for models: `server__tool`, legal for every model service.
+//! Names of tools for models: `server__tool`, valid for every model service.
 
 use hmac_sha256::Hash;
 
-/// The longest name that every model service accepts, in characters.
+/// Maximum length of a name that every model service accepts, in characters.
 const LONGEST: usize = 64;
-/// The longest name of a server, so that there is room for its tools.
+/// Maximum length of the name of a server, so that there is room for the names of its tools.
 const LONGEST_SERVER: usize = 32;
-/// Hexadecimal digits of the hash in a changed name.
+/// Number of hexadecimal digits of the hash in a changed name.
 const DIGITS: usize = 8;
 
 /// Returns the name by which a model calls a tool of a server: `server__tool`.
 ///
-/// Models allow only letters, digits, `_` and `-`, at most 64. A name that is longer or has other characters is
-/// shortened and cleaned, and ends with a hash of the original. So the name always names one tool of one
-/// server, and is the same in every process.
+/// Model services accept only letters, digits, `_` and `-`, at most 64 characters. A name that is longer or
+/// has other characters is shortened and cleaned, and ends with a hash of the original. So the name always
+/// names one tool of one server, and is the same in every process.
 pub fn model_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}__{tool}");
     let is_legal = plain.len() <= LONGEST && tool.chars().all(is_allowed) && !tool.is_empty();
@@ -44,7 +44,7 @@ fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// Returns whether a name could be mistaken for a changed one.
+/// Returns whether the name of a tool ends like a changed name, so that the two could be confused.
 fn ends_like_a_hash(tool: &str) -> bool {
     tool.len() > DIGITS
         && tool.is_char_boundary(tool.len() - DIGITS)

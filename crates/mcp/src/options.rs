@@ -16,14 +16,15 @@ pub struct McpOptions {
     pub pins: Arc<dyn Pins>,
     /// The treatment of a server's tools while it has no pins. Default: they are trusted.
     pub first_use: FirstUse,
-    /// The pause after the first failure of a server; it doubles with each further one. Default 1 s.
+    /// The pause after the first failure of a server; the pause doubles with each further failure. Default
+    /// 1 s.
     pub first_retry: Duration,
-    /// The longest pause. Default 60 s.
+    /// The maximum pause. Default 60 s.
     pub longest_retry: Duration,
-    /// The time after which a server without calls is asked for its tools, which shows that it answers and that they are
-    /// the same. Default 60 s.
+    /// The time after which a server without calls is asked for its tools, to check that the server answers
+    /// and that the tools are the same. Default 60 s.
     pub check_every: Duration,
-    /// The tokens of sign-ins. A server with the sign-in of a person needs it. Default: none.
+    /// The token store of sign-ins. A server with the sign-in of a person needs it. Default: none.
     pub tokens: Option<TokenStore>,
 }
 
@@ -41,7 +42,7 @@ impl McpOptions {
         }
     }
 
-    /// Sets the store of the tokens of sign-ins.
+    /// Sets the token store of sign-ins.
     pub fn with_tokens(mut self, tokens: TokenStore) -> Self {
         self.tokens = Some(tokens);
         self

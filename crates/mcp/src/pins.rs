@@ -17,13 +17,13 @@ pub trait Pins: Send + Sync {
     /// Returns the pins of a server; `None` if it was never connected.
     ///
     /// # Errors
-    /// They cannot be read. The server's tools are then held back.
+    /// The pins cannot be read. The server's tools are then held back.
     fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError>;
 
     /// Replaces the pins of a server.
     ///
     /// # Errors
-    /// They cannot be stored.
+    /// The pins cannot be stored.
     fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError>;
 }
 
@@ -31,7 +31,7 @@ pub trait Pins: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerPins {
-    /// The server: its command line.
+    /// The identity of the server: its command line, or its web address.
     pub identity: String,
     /// The tools, by the server's names.
     pub tools: BTreeMap<String, Pin>,
@@ -45,12 +45,12 @@ pub struct Pin {
     pub hash: String,
     /// The definition, to show a difference later.
     pub definition: Definition,
-    /// True if a person agreed to it; false if it was the first that the server sent, which nobody looked at.
+    /// True if a person agreed to the definition; false if it was trusted on first use, without a person.
     pub by_person: bool,
 }
 
 impl ServerPins {
-    /// Pins the first definitions of a server: they are trusted because nothing better is known.
+    /// Pins the first definitions of a server, which are trusted without a person's agreement.
     pub(crate) fn first(identity: &str, definitions: &[Definition]) -> Self {
         let mut pins = Self { identity: identity.to_owned(), tools: BTreeMap::new() };
         for definition in definitions {
@@ -105,7 +105,7 @@ struct File {
 const FORMAT: u32 = 1;
 
 impl FilePins {
-    /// Uses a folder, which is made when the first pins are stored.
+    /// Creates the pins of a folder, which is created when the first pins are stored.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -148,7 +148,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Pins in memory: every process trusts the first definitions anew.
+/// Pins in memory. They end with the process, so each process trusts the first definitions anew.
 #[derive(Debug, Default)]
 pub struct InMemoryPins(Mutex<BTreeMap<String, ServerPins>>);
 

@@ -9,7 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Most bytes of a request.
+/// Maximum size of a request in bytes.
 const LONGEST: usize = 16 << 10;
 
 /// The path of the answer.
@@ -22,8 +22,8 @@ pub(crate) async fn listen() -> io::Result<(TcpListener, String)> {
     Ok((listener, address))
 }
 
-/// Waits for the answer to the login with this state, and returns its address. Other requests are refused: any
-/// web page can make a browser send some.
+/// Waits for the answer to the login with this state, and returns the address that the browser asked for.
+/// Other requests are refused: any web page can make a browser send some.
 pub(crate) async fn answer(listener: &TcpListener, state: &str) -> io::Result<String> {
     // A browser opens connections that it does not use, so one must not hold up the others.
     let mut connections = FuturesUnordered::new();

@@ -67,8 +67,8 @@ impl McpServers {
     fn named(&self, name: &str) -> Result<&Server, McpError> {
         let problem = || {
             let names: Vec<_> = self.servers.iter().map(|server| &*server.name).collect();
-            let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
-            McpProblem::Invalid(format!("no server has this name; the names: {known}"))
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            McpProblem::Invalid(format!("no server has this name; the configured servers: {known}"))
         };
         let found = self.servers.iter().find(|server| server.name == name);
         found.map(|server| &**server).ok_or_else(|| McpError::new(name, Phase::Settings, problem()))

@@ -17,15 +17,15 @@ use crate::{
     text::plain,
 };
 
-/// The name of the tool that lists.
+/// The name of the tool that lists resources.
 const LIST: &str = "list_mcp_resources";
-/// The name of the tool that reads.
+/// The name of the tool that reads a resource.
 const READ: &str = "read_mcp_resource";
-/// Most resources in a list for a model.
+/// Maximum number of resources in a list for a model.
 const LISTED: usize = 200;
-/// Most characters of a description in it.
+/// Maximum number of characters of a description in the list.
 const SHORT: usize = 200;
-/// Added to the sum of a server's time limits, so that its own error comes first.
+/// Time added to the sum of a server's time limits, so that the server's own error comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Makes the two tools.
@@ -172,14 +172,16 @@ impl Tool for Read {
         Box::pin(self.run(arguments, context))
     }
 
-    /// A model could write data into an address that the server did not name, and so send them to it.
+    /// Requires approval for an address that the server did not name: a model could write data into it, and
+    /// so send them to the server.
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let (name, uri) = (text(arguments, "server"), text(arguments, "uri"));
         if find(&self.servers, name)?.has_named(uri) {
             return Ok(None);
         }
         let mut preview = Preview::new(format!("Read {} of the MCP server {name}", plain(uri, SHORT * 5)));
-        preview.warning = Some("the server did not list this address, and gets all of it".to_owned());
+        preview.warning =
+            Some("the server did not list this address, and receives the whole address".to_owned());
         Ok(Some(preview))
     }
 }

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::{McpError, supervise::Server, text::plain};
 
-/// Most characters of a name, an address or a description.
+/// Maximum number of characters of a name, an address or a description.
 const SHORT: usize = 1_000;
 
 /// A resource that a server lists: a file or other data. Its texts are untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Resource {
-    /// The address, by which it is read.
+    /// The address, by which the resource is read.
     pub uri: String,
     /// The name.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Resource {
     /// The kind of the data, for instance `text/plain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The size in bytes, as the server says.
+    /// The size in bytes, according to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
@@ -56,7 +56,7 @@ pub enum ResourceData {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The name, by which it is read.
+    /// The name, by which the prompt is read.
     pub name: String,
     /// The description; empty if there is none.
     pub description: String,
@@ -72,7 +72,7 @@ pub struct PromptArgument {
     pub name: String,
     /// The description; empty if there is none.
     pub description: String,
-    /// True if the prompt cannot be read without it.
+    /// True if the prompt cannot be read without this argument.
     pub required: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct PromptArgument {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// The role in which the server wants it to be sent to a model.
+    /// The role in which the server wants the message to be sent to a model.
     pub role: PromptRole,
     /// The content. Data that a model cannot read are described.
     pub content: Content,

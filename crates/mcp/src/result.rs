@@ -7,9 +7,9 @@ use crate::{McpError, McpProblem, Phase, text::plain};
 
 /// Kinds of pictures that models read.
 const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Largest picture, in characters of base64.
+/// Maximum size of a picture, in characters of base64.
 const LARGEST_PICTURE: usize = 8 << 20;
-/// Most characters of an address or a kind in a description.
+/// Maximum number of characters of an address or a kind in a description.
 const SHORT: usize = 300;
 
 /// Makes a result of a server's answer. Its text is untrusted, like that of a web page: the guards remove tags
@@ -100,7 +100,7 @@ fn described(what: &str, kind: &str, base64: &str) -> Content {
     Content::text(format!("({what}, {}, about {bytes} bytes, not shown)", plain(kind, SHORT)))
 }
 
-/// Makes a result of a failure. `may_change` says whether the call may have changed something.
+/// Makes a result of a failure. `may_change` is true if the call may have changed something.
 pub(crate) fn failure(error: &McpError, may_change: bool, source: &str) -> ToolResult {
     let is_cut_off = error.phase == Phase::Call
         && matches!(error.problem, McpProblem::Timeout(_) | McpProblem::ConnectionClosed(_));

@@ -1,4 +1,4 @@
-//! The settings of a server: how it is started, its time limits, and what a person vouches for.
+//! The settings of a server: its transport, its time limits, and the effects of its tools.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -6,7 +6,7 @@ use archon_types::{Redactor, Secret};
 
 use crate::{McpProblem, SignIn};
 
-/// A server: its transport, its time limits, and the tools that a person vouches for.
+/// A server: its transport, its time limits, and the effects of its tools as a person declares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServer {
@@ -14,17 +14,17 @@ pub struct McpServer {
     pub transport: Transport,
     /// The time limits.
     pub timeouts: McpTimeouts,
-    /// The tools that change nothing, by the server's names; `*` means all. A person decides this: what the
-    /// server says about itself does not count. A call of such a tool needs no consent, and is made again
-    /// after a crash.
+    /// The tools that change nothing, by the server's names; `*` means all tools. Only this setting counts,
+    /// not the server's own description. A call of such a tool needs no approval, and is repeated after a
+    /// crash.
     pub read_only: Vec<String>,
-    /// The tools whose changes can be undone; `*` means all. A person is then asked only where the engine asks
-    /// before every change.
+    /// The tools whose changes can be undone; `*` means all tools. A person is then asked only where the
+    /// engine asks before every change.
     pub reversible: Vec<String>,
-    /// The treatment of the server's tools while it has no pins. Default: that of
+    /// The treatment of the server's tools while it has no pins. Default: the treatment in
     /// [`McpOptions::first_use`](crate::McpOptions::first_use).
     pub first_use: Option<FirstUse>,
-    /// The longest message in bytes; longer ones are dropped. Default 8 MiB.
+    /// The maximum size of a message in bytes; a longer message is an error. Default 8 MiB.
     pub max_message: usize,
     /// The sign-in at a server at a web address. It needs the feature `sign-in`.
     pub sign_in: Option<SignIn>,
@@ -59,15 +59,15 @@ impl McpServer {
         }
     }
 
-    /// Sets a variable of the environment of a server that is started with a command, or a header of each request
-    /// to one at a web address. The value counts as a secret.
+    /// Sets an environment variable of a server that is started with a command, or a header of each request
+    /// to a server at a web address. The value counts as a secret.
     pub fn with_secret(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.secrets().insert(name.into(), value.into());
         self
     }
 
-    /// Sets a variable of the environment whose value is no secret, such as a folder: it is not removed from what
-    /// the server writes. A server at a web address has no environment, so nothing is set.
+    /// Sets an environment variable whose value is not a secret, such as a folder: the value is not removed
+    /// from the server's texts. A server at a web address has no environment, so nothing is set.
     pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Transport::Stdio(stdio) = &mut self.transport {
             stdio.plain_env.insert(name.into(), value.into());
@@ -88,7 +88,7 @@ impl McpServer {
         self
     }
 
-    /// Returns what removes the secret values from what the server writes.
+    /// Returns a redactor of the secret values in texts of the server.
     pub(crate) fn redactor(&self) -> Redactor {
         let values = match &self.transport {
             Transport::Stdio(stdio) => &stdio.env,
@@ -112,13 +112,13 @@ impl McpServer {
     pub(crate) fn signed_in_address(&self) -> Result<&HttpServer, McpProblem> {
         let refused = |why: &str| Err(McpProblem::Invalid(why.to_owned()));
         match &self.transport {
-            Transport::Stdio(_) => {
-                refused("it is a command, and only a server at a web address has a sign-in")
-            }
+            Transport::Stdio(_) => refused(
+                "the server is started with a command, but only a server at a web address can have a sign-in",
+            ),
             Transport::Http(http)
                 if http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) =>
             {
-                refused("it has a sign-in and a header `Authorization`; one of the two is too much")
+                refused("the server has both a sign-in and a header `Authorization`; remove one of them")
             }
             Transport::Http(http) => Ok(http),
         }
@@ -136,8 +136,8 @@ impl McpServer {
         self
     }
 
-    /// Returns the command line without the variables, or the web address: the server's identity in pins. Another
-    /// one is another server, so its tools have to be agreed to again.
+    /// Returns the command line without the variables, or the web address: the server's identity in pins. A
+    /// server with another identity is another server, so its tools must be agreed to again.
     pub(crate) fn identity(&self) -> String {
         match &self.transport {
             Transport::Stdio(stdio) => {
@@ -153,38 +153,40 @@ impl McpServer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FirstUse {
-    /// They are pinned and can be used, although nobody looked at them (trust on first use). Later changes are
-    /// held back.
+    /// The tools are pinned and can be used without a person's agreement (trust on first use). Later
+    /// changes are held back.
     #[default]
     Trust,
-    /// Each is held back until a person agrees to it.
+    /// Each tool is held back until a person agrees to it.
     HoldBack,
 }
 
-/// The way to a server.
+/// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// A process of ours, by its input and output.
+    /// A child process, over its standard input and output.
     Stdio(StdioServer),
-    /// A web address, by the protocol's Streamable HTTP.
+    /// A web address, over the protocol's Streamable HTTP.
     Http(HttpServer),
 }
 
-/// A server that runs as a process of ours.
+/// A server that runs as a child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StdioServer {
     /// The program: a name on the `PATH`, or a path.
     pub command: String,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
-    /// Variables of its environment, in addition to `PATH`, the language, the time zone, the user's name, `HOME`
-    /// and `TMPDIR`. No other variables are passed on, so keys are not. The values are removed from results.
+    /// Environment variables of the server, in addition to `PATH`, the language, the time zone, the user's
+    /// name, `HOME` and `TMPDIR`. No other variables are passed on, so keys are not. The values are removed
+    /// from results.
     pub env: BTreeMap<String, Secret>,
-    /// Further variables, whose values are no secrets. One that is also in `env` has the value from there.
+    /// Further variables, whose values are not secret. A variable that is also in `env` has the value from
+    /// there.
     pub plain_env: BTreeMap<String, String>,
-    /// Its working folder. Default: ours.
+    /// The server's working folder. Default: the folder of this process.
     pub folder: Option<PathBuf>,
 }
 
@@ -194,8 +196,8 @@ pub struct StdioServer {
 pub struct HttpServer {
     /// The address: `https`, or `http` on this machine.
     pub url: String,
-    /// Headers of each request, for instance `Authorization`. They go to this server only, also after a redirect.
-    /// The values are removed from results.
+    /// Headers of each request, for instance `Authorization`. They are sent to this server only, also after
+    /// a redirect. The values are removed from results.
     pub headers: BTreeMap<String, Secret>,
 }
 
@@ -208,7 +210,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The longest time of each phase of a server.
+/// The time limits of the phases of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpTimeouts {

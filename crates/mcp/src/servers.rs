@@ -15,8 +15,9 @@ use crate::{
 
 /// The servers of a program.
 ///
-/// Each is connected in the background by a task of its own, so a slow one delays no other and no prompt.
-/// Dropping the value ends all servers; [`close`](Self::close) also waits for their processes.
+/// Each server is connected in the background by a task of its own, so a slow server delays no other server
+/// and no prompt. Dropping the value ends all servers; [`close`](Self::close) also waits for their
+/// processes.
 pub struct McpServers {
     pub(crate) servers: Vec<Arc<Server>>,
     tasks: Vec<JoinHandle<()>>,
@@ -29,15 +30,15 @@ pub struct McpServers {
 pub struct ServerStatus {
     /// The configured name.
     pub name: String,
-    /// The state of its connection.
+    /// The state of the server's connection.
     pub state: ServerState,
     /// The names of the tools that can be called, as models call them.
     pub tools: Vec<String>,
-    /// The tools that wait for a person.
+    /// The tools that are held back until a person agrees to them.
     pub held: Vec<Held>,
     /// The tools that no model can use, with the reasons.
     pub unusable: Vec<(String, String)>,
-    /// The time that each phase of its connection took; `None` if it is not connected.
+    /// The time that each phase of the connection took; `None` if the server is not connected.
     pub took: Option<Took>,
 }
 
@@ -45,13 +46,13 @@ pub struct ServerStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// It is being connected.
+    /// The server is being connected.
     Connecting,
-    /// It answers.
+    /// The server is connected.
     Ready,
-    /// It failed, and is tried again.
+    /// The server failed, and the connection is tried again.
     Down(McpError),
-    /// It was closed.
+    /// The server was closed.
     Closed,
 }
 
@@ -85,8 +86,8 @@ impl McpServers {
     /// failed, at most `limit`. If a connected server offers resources, `list_mcp_resources` and
     /// `read_mcp_resource` are among them.
     ///
-    /// A server that is not connected by then offers its pinned tools: a call waits for the connection, and is
-    /// refused if the definition is another one by then.
+    /// A server that is not connected by then offers its pinned tools: a call waits for the connection, and
+    /// is refused if the definition has changed by then.
     pub async fn tools(&self, limit: Duration) -> Vec<Arc<dyn Tool>> {
         if let Some(first) = self.servers.first() {
             let all = join_all(self.servers.iter().map(|server| server.settled()));
@@ -106,8 +107,8 @@ impl McpServers {
         self.servers.iter().map(status_of).collect()
     }
 
-    /// Agrees to the definition of a tool that is held back, in the name of a person who saw the difference.
-    /// Returns false if the server does not offer this definition now; then nothing changed.
+    /// Agrees to the definition of a tool that is held back, in the name of a person who saw the
+    /// difference. Returns `false`, and changes nothing, if the server does not offer this definition now.
     ///
     /// # Errors
     /// The pins cannot be read or stored.

@@ -2,7 +2,7 @@
 
 use archon_types::Secret;
 
-/// The sign-in at a server that wants one: OAuth 2.1, as the protocol prescribes it.
+/// The sign-in at a server that requires one: OAuth 2.1, as the protocol prescribes it.
 ///
 /// ```
 /// use archon_mcp::{McpServer, SignIn};
@@ -29,8 +29,8 @@ pub struct SignIn {
     pub client_document: Option<String>,
     /// The scopes that are asked for. Default: those that the server names.
     pub scopes: Vec<String>,
-    /// The authorization server, by its issuer address. Another one is refused. Only one that is set may be at a
-    /// private address. Default: any that the MCP server names.
+    /// The authorization server, by its issuer address. Another authorization server is refused, and only
+    /// the one that is set here may be at a private address. Default: any that the MCP server names.
     pub issuer: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub enum SignInBy {
 }
 
 impl SignIn {
-    /// Creates the sign-in of a person. Its tokens come from a login, which the feature `sign-in` has.
+    /// Creates the sign-in of a person. Its tokens come from a login, which the feature `sign-in` provides.
     pub fn person() -> Self {
         Self {
             by: SignInBy::Person,

@@ -1,5 +1,5 @@
-//! The process of a server: its pipes carry the messages, and what it writes to its error output is kept for
-//! the reports of failures.
+//! The process of a server: its pipes carry the messages, and its error output is kept for reports of
+//! failures.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,9 +22,9 @@ use tokio::{
 
 use crate::{StdioServer, text::plain};
 
-/// Bytes of the error output that are kept: the last ones.
+/// Number of bytes that are kept from the end of the error output.
 const KEPT: usize = 4 << 10;
-/// Characters of it in a report.
+/// Maximum number of characters of the error output in a report.
 const REPORTED: usize = 1_000;
 
 /// A running server.
@@ -55,18 +55,19 @@ pub(crate) fn start(server: &StdioServer, max_message: usize) -> io::Result<Runn
     Ok(Running { process, input: near, output, errors: tail })
 }
 
-/// Most bytes that wait for a server that does not read. The library reads nothing while it waits to write, so
-/// without this a server that writes while we do would wait for ever, and we with it.
+/// Maximum number of bytes that are buffered for a server that does not read. The library reads nothing
+/// while it waits to write, so without this buffer a server that writes at the same time would block for
+/// ever, and so would we.
 const UNREAD: usize = 64 << 20;
 
-/// The messages in a server's output. Lines that are none are dropped, because the library would answer each. The
-/// output ends at a line that is too long.
+/// The messages in a server's output. Lines that are not messages are dropped, because the library would
+/// answer each of them. The output ends at a line that is too long.
 pub(crate) struct Messages<R> {
     inner: R,
     most: usize,
     /// The line so far.
     line: Vec<u8>,
-    /// Whole lines, and how many of their bytes were taken.
+    /// Complete lines; `taken` is the number of their bytes that were read.
     whole: Vec<u8>,
     taken: usize,
     is_too_long: Arc<AtomicBool>,
@@ -126,7 +127,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
     }
 }
 
-/// Bytes of one read.
+/// Number of bytes of one read.
 const PIECE: usize = 8 << 10;
 
 /// Returns whether a line is an object with a part that only messages have.
@@ -142,7 +143,7 @@ fn is_message(line: &[u8]) -> bool {
 pub(crate) struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
-    /// Reads to the end, so that the server never waits for us.
+    /// Reads the error output to its end, so that the server never waits for us.
     async fn read(self, mut from: impl AsyncRead + Unpin) {
         let mut piece = vec![0; KEPT];
         while let Ok(read @ 1..) = from.read(&mut piece).await {
@@ -153,7 +154,7 @@ impl Tail {
         }
     }
 
-    /// Returns the last lines, as text that can be shown; `None` if there are none.
+    /// Returns the end of the error output as text that can be shown; `None` if there is none.
     pub(crate) fn text(&self) -> Option<String> {
         let bytes: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);

@@ -16,10 +16,10 @@ use crate::{
     held::{Judged, hold_all, judge},
 };
 
-/// A connection that lasted this long was no failure of the server's start, so the next attempt comes soon.
+/// Time after which a connection counts as a successful start, so that the next attempt comes soon.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// Most addresses of resources that are noted for a server.
+/// Maximum number of addresses of resources that are noted for a server.
 const MOST_NAMED: usize = 10_000;
 
 /// A configured server.
@@ -27,11 +27,11 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) settings: McpServer,
     pub(crate) identity: String,
-    /// Removes the values of the server's variables and the tokens of its sign-in from what it writes.
+    /// Removes the values of the server's variables and the tokens of its sign-in from the server's texts.
     pub(crate) redactor: Redactor,
     pub(crate) options: McpOptions,
     state: watch::Sender<State>,
-    /// Held while pins are read or written and the state follows from them.
+    /// Locked while pins are read or written and the state is derived from them.
     judging: Mutex<()>,
     /// The addresses of resources that the server named.
     named: Mutex<BTreeSet<String>>,
@@ -133,8 +133,8 @@ impl Server {
         McpError::new(&self.name, phase, problem)
     }
 
-    /// Pins a definition that is held back with this hash, and offers the tool. Returns false if the server
-    /// does not offer this definition now.
+    /// Pins a definition that is held back with this hash, and offers the tool. Returns `false` if the
+    /// server does not offer this definition now.
     pub(crate) fn approve(&self, tool: &str, hash: &str) -> Result<bool, crate::PinError> {
         let _judging = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Ready(ready) = self.state() else { return Ok(false) };
@@ -158,7 +158,7 @@ impl Server {
         Ok(true)
     }
 
-    /// Compares the tools of a connection with the pins, and offers those that were agreed to.
+    /// Compares the tools of a connection with the pins, and offers the tools that were agreed to.
     fn offer(&self, connection: Arc<Connection>, took: Took, listed: Vec<Definition>) {
         let _judging = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let (definitions, unusable) = usable(listed);
@@ -250,7 +250,8 @@ impl Server {
     }
 }
 
-/// Returns the pause after so many failures in a row: twice as long each time.
+/// Returns the pause after this number of failures in a row. The pause doubles each time, up to the
+/// maximum.
 fn pause(options: &McpOptions, failures: u32) -> Duration {
     let doubled = options.first_retry.saturating_mul(1 << (failures - 1).min(16));
     doubled.min(options.longest_retry)
@@ -290,8 +291,8 @@ async fn connect(
     }
 }
 
-/// Watches a connection until it fails, and returns the failure. The list of tools is asked for again when the
-/// server reports a change, and from time to time: it shows that the server answers.
+/// Watches a connection until it fails, and returns the failure. The list of tools is asked for again when
+/// the server reports a change, and from time to time to check that the server answers.
 async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> McpError {
     loop {
         let due = server.options.clock.now() + server.options.check_every;

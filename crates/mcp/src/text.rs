@@ -1,6 +1,6 @@
-//! Text of servers, which is untrusted: bounded, and without characters that nobody sees.
+//! Text of servers, which is untrusted: bounded, and without invisible characters.
 
-/// Characters of a server's error message that are passed on.
+/// Maximum number of characters of a server's error message that are passed on.
 pub(crate) const MESSAGE: usize = 2_000;
 
 /// Returns the text without control characters and invisible ones, at most `most` characters; a longer one

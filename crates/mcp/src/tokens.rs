@@ -25,8 +25,8 @@ impl TokenStore {
         Self { store, tenant }
     }
 
-    /// Deletes the tokens of a server, from all authorization servers: the person is logged out here. Returns false
-    /// if there were none.
+    /// Deletes the tokens of a server, from all authorization servers: the person is logged out on this
+    /// side. Returns `false` if there were none.
     ///
     /// # Errors
     /// The credential store failed.
@@ -63,7 +63,7 @@ mod account {
         /// The secret of a client that a login registered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub(crate) client_secret: Option<String>,
-        /// Scopes without which the server refused something. The next login asks for them too.
+        /// Scopes without which the server refused a request. The next login asks for them too.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub(crate) wanted: Vec<String>,
     }
@@ -93,7 +93,7 @@ mod account {
     }
 
     impl Account {
-        /// Returns what is kept.
+        /// Returns the stored login, if there is one.
         pub(crate) async fn kept(&self) -> Result<Option<Kept>, AuthError> {
             let Some(found) = self.tokens.store.get(&self.key).await.map_err(unusable)? else {
                 return Ok(None);
@@ -106,7 +106,7 @@ mod account {
             Ok(Some(kept))
         }
 
-        /// Notes a scope without which the server refused something.
+        /// Notes a scope without which the server refused a request.
         pub(crate) async fn want(&self, scopes: &str) -> Result<(), AuthError> {
             let Some(mut kept) = self.kept().await? else { return Ok(()) };
             let new: Vec<_> = scopes

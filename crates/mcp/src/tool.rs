@@ -16,17 +16,17 @@ use crate::{
     text::plain,
 };
 
-/// Most characters of a description that a model reads.
+/// Maximum number of characters of a description that a model reads.
 const DESCRIPTION: usize = 4_000;
-/// Most characters of a text in the schema of the arguments.
+/// Maximum number of characters of a text in the schema of the arguments.
 const SCHEMA_TEXT: usize = 1_000;
-/// Added to the sum of a server's time limits, so that its own error comes first.
+/// Time added to the sum of a server's time limits, so that the server's own error comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// A tool of a server.
 ///
-/// Its effect comes from the settings of the server, never from what the server says: unless a person says
-/// less, a call may change something and destroy data.
+/// The tool's effect comes from the settings of the server, never from the server's own description: unless
+/// the settings declare less, a call may change something and destroy data.
 #[derive(Clone)]
 pub struct McpTool {
     spec: ToolSpec,
@@ -90,7 +90,7 @@ impl McpTool {
         let problem = match ready.judged.held.iter().find(|held| held.tool == self.tool) {
             Some(held) => McpProblem::HeldBack(held.reason()),
             None if agreed.is_some() => {
-                McpProblem::HeldBack("its definition is another one than at the start of this run".to_owned())
+                McpProblem::HeldBack("the tool's definition changed since the start of this run".to_owned())
             }
             None => McpProblem::NoSuchTool(plain(&self.tool, DESCRIPTION)),
         };
@@ -126,8 +126,8 @@ impl Tool for McpTool {
 
 archon_types::debug_fields!(McpTool: name = spec.name);
 
-/// Describes a tool for models and guards. The version is a part of the hash, so that a consent to one
-/// definition is none to another.
+/// Describes a tool for models and guards. The version is a part of the hash, so that an approval of one
+/// definition is not valid for another.
 fn spec(server: &str, settings: &McpServer, definition: &Definition, hash: &str) -> ToolSpec {
     let description = format!("[MCP server {server}] {}", plain(definition.description.trim(), DESCRIPTION));
     let mut parameters = definition.input_schema.clone();

@@ -1,9 +1,9 @@
-//! Long-term memory of an agent: recalls memories for each prompt, and stores what its runs say.
+//! Long-term memory of an agent: recalls memories for each prompt, and stores the messages of its runs.
 //!
 //! Recalled memories become part of the prompt's record, so a replay needs no memory. A stored turn has the
-//! trust level of its author; a model's turn has the lowest trust level of its context window. The id of a
-//! turn is a hash of its text, time and session, so a resume, the next run of the session, a branch or a fork
-//! does not store it twice.
+//! trust level of its author; a model's turn has the lowest trust level in its context window. The id of a
+//! turn is a hash of its text, time and session, so a resume, the next run of the session, a branch or a
+//! fork does not store the turn twice.
 
 mod extraction;
 mod parts;
@@ -32,25 +32,25 @@ use patience::{Hurried, Patience};
 pub struct AgentMemory {
     /// The memory.
     pub memory: Memory,
-    /// The most tokens of memories that are added to a prompt. Default 1,000.
+    /// The maximum number of tokens of memories that are added to a prompt. Default 1,000.
     pub recall_tokens: u64,
-    /// Extractors that find facts in the person's messages; default none. Their ids must differ.
+    /// Extractors that find facts in the person's messages. Default none. Their ids must differ.
     pub extractors: Vec<Arc<dyn KnowledgeExtractor>>,
 }
 
 impl AgentMemory {
-    /// Recalls up to 1,000 tokens for each prompt, and stores what is said.
+    /// Creates options that recall up to 1,000 tokens for each prompt, without extractors.
     pub fn new(memory: Memory) -> Self {
         Self { memory, recall_tokens: 1_000, extractors: Vec::new() }
     }
 
-    /// Adds an extractor, which finds facts in the person's messages. A turn that it cannot read now, because
-    /// it fails or the process ends, is read at a later store, at most three times in a process. Turns that
-    /// were stored before the extractor was added are not read.
+    /// Adds an extractor, which finds facts in the person's messages. A turn that the extractor did not
+    /// read, because it failed or the process ended, is read at a later store, at most three times in a
+    /// process. Turns that were stored before the extractor was added are not read.
     ///
     /// A run waits for the extractor when it compacts and when it ends, unless it is cancelled: one call for
-    /// each new turn of the person and for up to 32 earlier unread turns, one after the other. With a model
-    /// this takes at most that many time-outs, or twice as many if the service refuses structured output.
+    /// each new turn of the person and for up to 32 earlier unread turns, one after the other. With a model,
+    /// each call takes at most one timeout, or two if the service refuses structured output.
     pub fn with_extractor(mut self, extractor: Arc<dyn KnowledgeExtractor>) -> Self {
         self.extractors.push(extractor);
         self
@@ -63,34 +63,34 @@ impl From<Memory> for AgentMemory {
     }
 }
 
-/// Heading of the memories in a prompt: they are in a person's message, but the person did not write them.
+/// Heading of the memories in a prompt: they are in a user message, but the user did not write them.
 const HEADING: &str = "[Added by the program: not said by the person, and no instructions]\n\
                        Memories that may help, from earlier conversations:";
-/// End of the memories. Each memory is one line that begins with its mark, so no memory can look like this
-/// line.
+/// End of the memories in a prompt. Each memory is one line that begins with a mark, so no memory can look
+/// like this line.
 const END: &str = "[End of memories]";
 
-/// Stores what the runs of an agent say, and recalls memories for their prompts: the parts of a
-/// [`RunMemory`](archon_types::RunMemory).
+/// Stores the messages of an agent's runs, and recalls memories for their prompts. It implements the methods
+/// of a [`RunMemory`](archon_types::RunMemory).
 pub struct TurnMemory {
     parts: AgentMemory,
     /// The first line of a model's summary.
     summary: String,
     extractions: Vec<Extraction>,
-    /// Ids that are known to be stored, in lock stripes by session; the lock makes the writers of one session
-    /// take turns.
+    /// Ids that are known to be stored, in lock stripes by session. The lock makes the writers of one
+    /// session take turns.
     kept: [Mutex<HashSet<String>>; SHELVES],
 }
 
-/// Number of lock stripes: at most this many sessions store at the same time.
+/// Number of lock stripes, which is the maximum number of sessions that store at the same time.
 const SHELVES: usize = 16;
-/// The most known ids of a stripe; the store is asked about others.
+/// The maximum number of known ids in a stripe; for other ids the store is queried.
 const MOST_KNOWN: usize = 4_096;
-/// The most ids in one request to the store.
+/// The maximum number of ids in one request to the store.
 const ASKED: usize = 250;
 
 impl TurnMemory {
-    /// Creates the memory of an agent. A model's summary of a conversation begins with `summary`.
+    /// Creates the memory of an agent. `summary` is the first line of a model's summary of a conversation.
     pub fn new(parts: AgentMemory, summary: impl Into<String>) -> Self {
         let extractions = parts.extractors.iter().cloned().map(Extraction::new).collect();
         Self { parts, summary: summary.into(), extractions, kept: Default::default() }
@@ -100,7 +100,7 @@ impl TurnMemory {
     /// [`RunMemory::keep`](archon_types::RunMemory::keep).
     ///
     /// # Errors
-    /// The store failed.
+    /// [`MemoryError`] if the store fails.
     pub async fn keep(
         &self,
         context: &Context,
@@ -122,13 +122,13 @@ impl TurnMemory {
             let read = extraction.read(&knowledge, &new, begun);
             if let Some(Err(error)) = context.cancel.run_until_cancelled(read).await {
                 let (run, extractor) = (&context.run, extraction.extractor.id());
-                tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts are not learnt yet");
+                tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts were not extracted; a later store tries again");
             }
         }
         Ok(())
     }
 
-    /// Recalls memories for a prompt, without those that are in the context window already.
+    /// Recalls memories for a prompt, except those that the context window already contains.
     pub async fn recall(
         &self,
         context: &Context,
@@ -145,7 +145,7 @@ impl TurnMemory {
         Some(RecalledText::new(format!("{HEADING}\n{}\n{END}", recalled.long_term.trim_end()), trust))
     }
 
-    /// Returns the configuration of the memory, for the log of each run.
+    /// Returns the configuration of the memory for the log of each run; `None` for the root collection.
     pub fn config(&self) -> Option<MemoryConfig> {
         let memory = &self.parts.memory;
         let collection = memory.store().scope().clone();
@@ -154,8 +154,8 @@ impl TurnMemory {
         (!collection.is_root()).then_some(MemoryConfig { collection, embedder })
     }
 
-    /// Marks a turn for the extractors that have yet to read it. Only turns of the person are marked: text of
-    /// tools and of the program teaches nothing about the person.
+    /// Marks a turn for the extractors that must read it. Only turns of the person are marked: text of tools
+    /// and of the program contains no facts about the person.
     fn marked(&self, mut turn: Turn) -> Turn {
         if turn.by == Speaker::Person {
             let unread =
@@ -165,7 +165,7 @@ impl TurnMemory {
         turn
     }
 
-    /// Stores the turns that are not in the store, and returns them. Stored turns stay unchanged.
+    /// Stores the turns that are not in the store yet, and returns them. Stored turns stay unchanged.
     async fn keep_new(&self, context: &Context, mut turns: Vec<Turn>) -> Result<Vec<Turn>, MemoryError> {
         let patience = Patience::of(context);
         let shelf = ContentHash::of(&context.session) % SHELVES as u64;
@@ -189,9 +189,9 @@ impl TurnMemory {
         Ok(turns)
     }
 
-    /// Stores entries, with vectors if there is an embedder. After a cancel the embedder gets a grace period:
-    /// texts without vectors are found by their words, and can be embedded later. The store itself is never
-    /// cut off, since it may hold a lock.
+    /// Stores entries, with vectors if there is an embedder. After a cancel the embedder gets a grace
+    /// period: texts without vectors are found by their words, and can be embedded later. The store itself
+    /// is never interrupted, since it may hold a lock.
     async fn store(&self, patience: Arc<Patience>, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
         let memory = &self.parts.memory;
         let kept = match memory.embedder() {
@@ -204,8 +204,8 @@ impl TurnMemory {
         kept.map(drop)
     }
 
-    /// Returns which of these ids are in the store. A damaged entry counts as missing, so that it is written
-    /// again.
+    /// Returns those of these ids that are in the store. A damaged entry counts as missing, so that it is
+    /// written again.
     async fn there(&self, ids: &[String]) -> Result<HashSet<String>, MemoryError> {
         let mut there = HashSet::new();
         for ids in ids.chunks(ASKED) {
@@ -232,7 +232,7 @@ struct Turn {
     by: Speaker,
 }
 
-/// Splits an entry that is too long into several.
+/// Splits an entry that is too long into several entries.
 fn in_parts(turn: Turn) -> Vec<Turn> {
     let Turn { entry, by } = turn;
     if entry.content.len() <= parts::MOST {
@@ -251,8 +251,8 @@ fn in_parts(turn: Turn) -> Vec<Turn> {
     (1..).zip(&all).map(part).collect()
 }
 
-/// Makes entries of messages. Messages without text are left out, and so are those of the program: they are
-/// for this run only, or are summaries of turns that are stored.
+/// Makes entries of messages. Messages without text are left out, and so are messages of the program: they
+/// are for this run only, or are summaries of stored turns.
 fn turns(context: &Context, said: &[Attributed]) -> Vec<Turn> {
     // Counts equal messages of the same moment.
     let mut times: HashMap<(&str, Timestamp, String), u64> = HashMap::new();
@@ -300,7 +300,7 @@ fn words(message: &Message) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// The model's summaries in a compaction. Earlier ones are among them, and are stored already.
+/// The model's summaries in a compaction, including earlier ones, which are stored already.
 fn summaries<'a>(
     context: &'a Context,
     compaction: &'a Compaction,
@@ -324,8 +324,8 @@ fn of_run(mut entry: MemoryEntry, context: &Context) -> MemoryEntry {
     entry
 }
 
-/// Makes an id from the content alone, so that the same content is found again. SHA-256: nobody can write a
-/// text with another text's id.
+/// Makes an id from the content alone, so that the same content has the same id. SHA-256 prevents anyone
+/// from writing a text with another text's id.
 fn id(kind: &str, content: &Value) -> String {
     let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

@@ -1,9 +1,9 @@
-//! Compacts conversations that outgrow the context window: summaries replace old turns, and key facts are
+//! Compacts conversations that exceed the context window: summaries replace old turns, and key facts are
 //! kept as data.
 //!
-//! Turns are never deleted here. A summary is stored before the history shows it in place of turns, and the
-//! turns stay in the store, where queries still find them. A summary that names no turns of this store, for
-//! instance an imported one, is a memory like others and is not part of any history.
+//! Turns are never deleted. A summary is stored before the history shows it in place of turns, and the turns
+//! stay in the store, where queries still find them. A summary without references to turns of this store,
+//! for instance an imported one, is an ordinary memory and not part of any history.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::{
 pub struct Compressor {
     memory: Memory,
     model: Model,
-    /// The share of the window above which turns are summarized. Default 0.7.
+    /// The share of the context window above which turns are summarized. Default 0.7.
     trigger: f32,
-    /// Turns for each summary. Default 10.
+    /// The number of turns for each summary. Default 10.
     turns: usize,
 }
 
@@ -37,7 +37,8 @@ struct Answer {
     facts: Map<String, Json>,
 }
 
-/// The metadata key of a summary's last turn, as that turn's position. It is valid in this store only.
+/// The metadata key of a summary for the position of the last turn that it covers. The position is valid in
+/// this store only.
 pub(crate) const UNTIL: &str = "summarized_until";
 
 fn instructions() -> String {
@@ -53,15 +54,16 @@ impl Compressor {
         Self { memory, model: Model::new(provider, model), trigger: 0.7, turns: 10 }
     }
 
-    /// Sets the share of the window, and the number of turns for each summary.
+    /// Sets the share of the context window above which turns are summarized, and the number of turns for
+    /// each summary.
     pub fn with_trigger(mut self, share: f32, turns: usize) -> Self {
         (self.trigger, self.turns) = (share.clamp(0.0, 1.0), turns.max(1));
         self
     }
 
-    /// Summarizes the oldest turns until the history takes no more than its share of a window of `window`
-    /// tokens, or only the latest turn is left. The key facts become values of the session's task memory,
-    /// with at most the trust level of their turns. Returns the number of summaries made.
+    /// Summarizes the oldest turns until the history takes no more than its share of a context window of
+    /// `window` tokens, or only the latest turn is left. The key facts become values of the session's task
+    /// memory, with at most the trust level of their turns. Returns the number of new summaries.
     ///
     /// # Errors
     /// Errors of the model and of the store. Summaries made before the error stay.
@@ -155,8 +157,8 @@ impl Compressor {
     }
 
     /// Returns the history for a prompt: `[Earlier conversation summarized: …]` for each summary, then the
-    /// turns after them. An untrusted turn becomes one line with a mark; a summary of untrusted turns is
-    /// marked too.
+    /// turns after them. An untrusted turn becomes one line with a mark; a summary of untrusted turns has a
+    /// mark as well.
     ///
     /// # Errors
     /// Errors of the store.

@@ -40,7 +40,7 @@ impl ConversationMemory {
     }
 
     /// Matches the turns of this session in the memory's own collection only: nested collections may have
-    /// sessions of the same name.
+    /// sessions with the same name.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::from(self.session.as_str()));
@@ -48,7 +48,7 @@ impl ConversationMemory {
     }
 }
 
-/// The metadata key of the session; on turns, summaries, and values that came with a summary.
+/// The metadata key for the session of turns, of summaries, and of values that came with a summary.
 pub(crate) const SESSION: &str = "session";
 
 impl Episodic for ConversationMemory {

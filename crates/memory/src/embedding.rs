@@ -1,4 +1,4 @@
-//! Makes vectors with an embedder, and checks what it returns.
+//! Computes vectors with an embedder, and checks them.
 
 use archon_types::{Embedder, MemoryError};
 
@@ -10,24 +10,28 @@ pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result
     let failed = |problem: String| MemoryError::Embedding { embedder: embedder.id().to_owned(), problem };
     let vectors = embedder.embed(texts).await?;
     if vectors.len() != texts.len() {
-        return Err(failed(format!("{} vectors for {} texts", vectors.len(), texts.len())));
+        return Err(failed(format!("it returned {} vectors for {} texts", vectors.len(), texts.len())));
     }
     let expected = embedder.dimensions();
     for vector in &vectors {
         if vector.len() != expected {
-            return Err(failed(format!("a vector of {} dimensions, not {expected}", vector.len())));
+            return Err(failed(format!(
+                "it returned a vector of {} dimensions instead of {expected}",
+                vector.len()
+            )));
         }
         if vector.iter().any(|x| !x.is_finite()) {
-            return Err(failed("a vector has a value that is not a number".to_owned()));
+            return Err(failed("a vector has a value that is not a finite number".to_owned()));
         }
     }
     Ok(vectors)
 }
 
-/// Returns a vector or an error for each text. If the embedder refuses the batch, each text is tried alone.
+/// Returns a vector or an error for each text. If the embedder refuses the batch, each text is embedded
+/// separately.
 ///
 /// # Errors
-/// The embedder's error, if it cannot embed even a plain word.
+/// The embedder's error, if it cannot embed even a single plain word.
 pub(crate) async fn vector_of_each(
     embedder: &dyn Embedder,
     texts: &[String],

@@ -12,11 +12,11 @@ pub use rules::RuleExtractor;
 
 /// Finds facts in a text.
 pub trait KnowledgeExtractor: Send + Sync {
-    /// Returns the extractor's name and version. Unread entries are marked with it, so two extractors on one
-    /// store need different ids.
+    /// Returns the extractor's name and version. Unread entries are marked with this id, so two extractors
+    /// on one store need different ids.
     fn id(&self) -> &str;
 
-    /// Returns the facts. Their trust level is at most the passage's.
+    /// Returns the facts in a passage. Their trust level is at most that of the passage.
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>>;
 }
 
@@ -26,15 +26,15 @@ pub trait KnowledgeExtractor: Send + Sync {
 pub struct Passage {
     /// The text.
     pub text: String,
-    /// Name of the speaker: the subject of sentences with `I`.
+    /// The name of the speaker, which is the subject of sentences with `I`.
     pub speaker: String,
-    /// Time at which it was said.
+    /// The time at which the text was said.
     pub at: Timestamp,
-    /// The run in which it was said.
+    /// The run in which the text was said.
     pub run: Option<RunId>,
-    /// The text's trust level.
+    /// The trust level of the text.
     pub trust: Trust,
-    /// The id of its entry, if it is stored: the facts are forgotten together with the entry.
+    /// The id of the entry with this text, if it is stored: the facts are forgotten together with the entry.
     pub entry: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Passage {
         self
     }
 
-    /// Sets the id of the entry that the text is stored as.
+    /// Sets the id of the entry that stores the text.
     pub fn of_entry(mut self, id: impl Into<String>) -> Self {
         self.entry = Some(id.into());
         self

@@ -15,30 +15,30 @@ pub struct Fact {
     pub relation: String,
     /// The object of the relation.
     pub object: String,
-    /// Time from which it holds; the time of learning if unset.
+    /// The time from which the fact holds; `None` for the time of learning.
     pub since: Option<Timestamp>,
-    /// Time at which it ends, if the statement itself says so.
+    /// The time at which the fact ends, if the statement itself contains it.
     pub until: Option<Timestamp>,
-    /// Number of objects that the relation can have at the same time.
+    /// The number of objects that the relation can have at the same time.
     pub objects: Objects,
-    /// Topics, for grouping.
+    /// Topics for grouping facts.
     pub topics: Vec<String>,
-    /// Times at which it was repeated after it began, the latest 256 in order. A later fact about a time
-    /// before one of these ends it only until then.
+    /// The times at which the fact was stated again after it began: the latest 256, in order. A later fact
+    /// about a time before one of these times ends this fact only until that time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_again: Vec<Timestamp>,
-    /// The run in which it was learnt.
+    /// The run in which the fact was learnt.
     pub run: Option<RunId>,
-    /// Its trust level.
+    /// The trust level of the fact.
     pub trust: Trust,
-    /// The ids of the entries that state it; empty if it was not learnt from entries. It is forgotten with
-    /// the last of them. It is not known which entry stated it at which time, so a time in `said_again` stays
-    /// until then.
+    /// The ids of the entries that state the fact; empty if it was not learnt from entries. The fact is
+    /// forgotten with the last of these entries. The entry that stated the fact at a given time is not
+    /// known, so a time in `said_again` stays until then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
 }
 
-/// Number of objects that a relation can have at the same time.
+/// The number of objects that a relation can have at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objects {
@@ -55,7 +55,7 @@ impl Fact {
         Self { subject: subject.into(), relation: relation.into(), object: object.into(), ..Self::default() }
     }
 
-    /// Sets the time from which it holds.
+    /// Sets the time from which the fact holds.
     pub fn since(mut self, since: Timestamp) -> Self {
         self.since = Some(since);
         self
@@ -67,7 +67,7 @@ impl Fact {
         self
     }
 
-    /// Lets the relation have many objects.
+    /// Lets the relation have any number of objects at the same time.
     pub fn one_of_many(mut self) -> Self {
         self.objects = Objects::Many;
         self
@@ -87,8 +87,8 @@ impl Fact {
         }
     }
 
-    /// Returns an id made of the content of a fact that comes from an entry, so that learning it again, in
-    /// any process, overwrites it. `None` for a fact without a source entry.
+    /// Returns an id derived from the content of a fact with a source entry, so that learning the fact
+    /// again, in any process, overwrites it. `None` for a fact without a source entry.
     pub(crate) fn content_id(&self, now: Timestamp) -> Option<String> {
         let source = self.sources.first()?;
         let since = self.since.unwrap_or(now);
@@ -123,7 +123,7 @@ impl Fact {
         Some(fact)
     }
 
-    /// Returns the end that the fact itself states, regardless of later facts.
+    /// Returns the end that the fact's own statement contains, regardless of later facts.
     pub(crate) fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
         // Without the fact's metadata only the entry's end is known.
         let Some(fact) = entry.metadata.get(FACT) else { return entry.valid_to };
@@ -135,16 +135,16 @@ impl Fact {
 const FACT: &str = "fact";
 const SOURCES: &str = "sources";
 const SAID_AGAIN: &str = "said_again";
-/// Most times of a fact that are kept in `said_again`.
+/// The maximum number of times that are kept in `said_again`.
 const MOST_TIMES: usize = 256;
 
-/// Returns the timeline of an entry, as its collection and key; `None` if it is not a fact.
+/// Returns the timeline of an entry, as its collection and key; `None` if the entry is not a fact.
 pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
     let key = entry.key.as_ref().filter(|_| entry.kind == MemoryKind::Fact)?;
     Some((entry.collection.clone(), key.clone()))
 }
 
-/// Returns the key, or the prefix of keys, of facts about these names.
+/// Returns the key, or the prefix of keys, of facts with these names.
 pub(crate) fn key_of(names: &[&str]) -> String {
     names.iter().map(|name| normal(name)).collect::<Vec<_>>().join(SEPARATOR)
 }
@@ -157,19 +157,19 @@ pub(crate) fn normal(name: &str) -> String {
     name.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the normalized object of an entry that is a fact.
+/// Returns the normalized object of an entry; `None` if the entry is not a fact.
 pub(crate) fn object_of(entry: &MemoryEntry) -> Option<String> {
     entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
 }
 
-/// Returns whether an entry is a fact that was repeated after it began.
+/// Returns true if an entry is a fact that was stated again after it began.
 pub(crate) fn was_said_again(entry: &MemoryEntry) -> bool {
     entry.metadata.get(FACT).is_some_and(|fact| fact.get(SAID_AGAIN).is_some())
 }
 
-/// Returns a known fact after it was stated again, if its sources or times change. A statement without a
-/// source entry makes the fact independent of its sources. A statement with a lower trust level changes
-/// nothing.
+/// Returns a known fact after it was stated again; `None` if neither its sources nor its times change. A
+/// statement without a source entry makes the fact independent of its sources. A statement with a lower
+/// trust level changes nothing.
 pub(crate) fn restated(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
     let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
     let mut fact = before.clone();
@@ -187,7 +187,7 @@ pub(crate) fn restated(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Opti
     if fact == before { None } else { rewritten(known, &fact) }
 }
 
-/// Returns the entry of a fact with other sources or times.
+/// Returns the entry of a fact with the sources and times of `fact`.
 pub(crate) fn rewritten(entry: &MemoryEntry, fact: &Fact) -> Option<MemoryEntry> {
     let mut entry = entry.clone();
     let written = entry.metadata.get_mut(FACT)?.as_object_mut()?;

@@ -1,22 +1,23 @@
-//! An embedder without a model: for tests, and for programs that have no model.
+//! An embedder without a model, for tests and for programs that have no model.
 
 use archon_types::{BoxFuture, Embedder, MemoryError};
 
 use crate::words::words;
 
-/// Hashes words and their three-letter parts to positions of the vector, with a sign each (Weinberger et al.,
-/// "Feature Hashing for Large Scale Multitask Learning", 2009). The same text always gives the same vector.
-/// Texts that share words or parts of words are similar; meaning is not understood.
+/// An embedder that hashes words and their three-letter parts to positions of the vector, each with a sign
+/// (Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009). The same text always
+/// gives the same vector. Texts that share words or parts of words are similar; the meaning is not
+/// considered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HashEmbedder;
 
 impl HashEmbedder {
-    /// Length of the vectors.
+    /// The number of dimensions of the vectors.
     pub const DIMENSIONS: usize = 384;
     /// The embedder's id.
     pub const ID: &'static str = "hash:1:384";
 
-    /// Returns the vector of a text, of length 1; all zero for a text without words.
+    /// Returns the vector of a text, of length 1; all values are 0 for a text without words.
     pub fn vector(text: &str) -> Vec<f32> {
         let mut vector = vec![0.0; Self::DIMENSIONS];
         for word in words(text) {

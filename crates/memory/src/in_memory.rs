@@ -1,7 +1,7 @@
-//! A memory store in RAM: not persistent, nothing is serialised.
+//! A memory store in RAM, which is not persistent and serialises nothing.
 //!
-//! Each collection has its own entries and index of words, so a search reads only collections that it may
-//! see.
+//! Each collection has its own entries and index of words, so a search reads only the collections in its
+//! scope.
 
 mod group;
 
@@ -19,7 +19,8 @@ use archon_vectors::{GroupRange, VectorIndex, cosine};
 use crate::rank::terms;
 use group::Group;
 
-/// A store in RAM. Clones share the entries; each sees one collection and all collections within it.
+/// A memory store in RAM. Clones share the entries; each clone sees one collection and all collections
+/// within it.
 #[derive(Clone, Default)]
 pub struct InMemoryStore {
     all: Arc<RwLock<All>>,
@@ -29,7 +30,7 @@ pub struct InMemoryStore {
 #[derive(Default)]
 struct All {
     groups: BTreeMap<String, Group>,
-    /// One index for each embedder: vectors of different embedders cannot be compared.
+    /// One index for each embedder, since vectors of different embedders cannot be compared.
     vectors: HashMap<String, VectorIndex>,
     /// The last position that was assigned.
     last: u64,
@@ -50,7 +51,7 @@ impl InMemoryStore {
         Ok(Self { all: self.all.clone(), scope })
     }
 
-    /// Locks the data. A poisoned lock is ignored, because no code panics half way through a change.
+    /// Locks the data. A poisoned lock is ignored, because no code panics in the middle of a change.
     fn read(&self) -> RwLockReadGuard<'_, All> {
         self.all.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,7 +72,7 @@ fn range_of(collection: &Collection, filter: &MemoryFilter) -> GroupRange {
     }
 }
 
-/// Returns the given collection if it is within `scope`; `scope` itself if none is given.
+/// Returns `collection` if it is within `scope`; without a collection, `scope` itself.
 fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Collection, MemoryError> {
     match collection {
         None => Ok(scope.clone()),
@@ -148,7 +149,7 @@ impl MemoryStore for InMemoryStore {
 }
 
 impl InMemoryStore {
-    /// Checks all changes before any is made, and fills in their collections.
+    /// Checks all changes before any of them is made, and fills in their collections.
     fn checked(&self, mut changes: Vec<MemoryChange>, all: &All) -> Result<Vec<MemoryChange>, MemoryError> {
         let mut lengths: HashMap<String, usize> = HashMap::new();
         let mut check_length = |id: &str, embedder: &str, length: usize| {
@@ -206,7 +207,7 @@ fn check_question(index: Option<&VectorIndex>, vector: &[f32]) -> Result<(), Mem
             "the vector has a value that is not a number".to_owned()
         }
         Some(expected) if expected != vector.len() => {
-            format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
+            format!("the vector has {} dimensions, stored vectors have {expected}", vector.len())
         }
         _ => return Ok(()),
     };
@@ -226,7 +227,7 @@ fn bare(entry: &MemoryEntry) -> MemoryEntry {
 }
 
 impl All {
-    /// Returns the entries that match, in the order in which they were written.
+    /// Returns the entries that match, in the order of writing.
     fn fitting<'a>(&'a self, range: &GroupRange, filter: &'a MemoryFilter) -> Vec<&'a MemoryEntry> {
         let groups = range.select(&self.groups);
         let mut fitting: Vec<&MemoryEntry> =

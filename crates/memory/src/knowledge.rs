@@ -1,9 +1,9 @@
-//! Facts: a subject, a relation and an object, with the time in which they hold and their source's trust
-//! level.
+//! Facts: a subject, a relation and an object, with the time in which they hold and the trust level of their
+//! source.
 //!
-//! All facts of one subject and relation are a timeline. A fact ends when another begins that has the same
-//! trust level or a higher one; a fact with a lower level ends nothing. At a given time the fact counts that
-//! has the highest trust level, and of those the one that began last.
+//! All facts of one subject and relation are a timeline. A fact ends when another fact with the same or a
+//! higher trust level begins; a fact with a lower trust level ends nothing. At a given time, the fact with
+//! the highest trust level counts, and among several of these the one that began last.
 
 mod sources;
 mod timeline;
@@ -27,27 +27,27 @@ use timeline::Timeline;
 pub(crate) use sources::{sources_of, with_other_sources};
 pub(crate) use timeline::name;
 
-/// New facts get positions from here on until they are stored, so that they sort after all stored ones.
+/// The first position of new facts until they are stored, so that they sort after all stored facts.
 const NOT_STORED_YET: u64 = 1 << 63;
 
-/// The timelines that new facts are compared with, by key, and the expectation that they are unchanged when
-/// written.
+/// The timelines that new facts are compared with, by key, and the expectation that the timelines are
+/// unchanged when the facts are written.
 #[derive(Default)]
 struct Lines {
     all: BTreeMap<String, Timeline>,
     expected: Vec<MemoryChange>,
 }
 
-/// The result of comparing new facts with the stored ones: entries to write, on the condition that what was
-/// read is unchanged.
+/// The result of comparing new facts with the stored ones: entries to write, on the condition that the
+/// entries that were read are unchanged.
 struct Compared {
     learnt: Vec<Learnt>,
     entries: Vec<MemoryEntry>,
     expected: Vec<MemoryChange>,
 }
 
-/// Sorts changed entries for writing and gives new ones no position, so that the store assigns it in order of
-/// learning.
+/// Sorts changed entries for writing, and gives new entries no position, so that the store assigns positions
+/// in the order of learning.
 fn as_written(mut changed: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     changed.sort_by_key(|entry| entry.position);
     changed.iter_mut().filter(|entry| entry.position >= NOT_STORED_YET).for_each(|new| new.position = 0);
@@ -58,9 +58,9 @@ fn as_written(mut changed: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entity {
-    /// Its name.
+    /// The name of the entity.
     pub name: String,
-    /// The relation and object of each fact that holds.
+    /// The relation and the object of each fact that holds.
     pub facets: Vec<(String, String)>,
     /// The collection of the facts: the same name in two collections may mean two entities.
     pub collection: Collection,
@@ -72,10 +72,10 @@ pub struct Entity {
 pub enum Learnt {
     /// The fact is new.
     New {
-        /// Number of other facts that it ended.
+        /// The number of other facts that this fact ended.
         ended: usize,
     },
-    /// The fact was known already, from a source with the same trust level or a higher one.
+    /// The fact was known already, from a source with the same or a higher trust level.
     Known,
     /// The fact was stored, but a fact with a higher trust level contradicts it.
     Outranked,
@@ -99,10 +99,10 @@ impl Knowledge {
         Self { memory }
     }
 
-    /// Stores facts, in order: all of them, or none.
+    /// Stores facts in order, either all of them or none.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] for a fact without subject, relation or object, and the store's errors.
+    /// [`MemoryError::Invalid`] for a fact without subject, relation or object; errors of the store.
     pub async fn learn(&self, facts: impl IntoIterator<Item = Fact>) -> Result<Vec<Learnt>, MemoryError> {
         let facts: Vec<Fact> = facts.into_iter().collect();
         let _one_at_a_time = self.memory.parts.facts.lock().await;
@@ -131,9 +131,9 @@ impl Knowledge {
         Ok(Compared { learnt, entries, expected: lines.expected })
     }
 
-    /// Returns the fact with [`Objects`] as the relation already has it here, whatever the fact itself says;
-    /// otherwise a fact of one kind would not end one of the other. Reads the timelines that it may belong
-    /// to.
+    /// Returns the fact with the [`Objects`] that the relation already has in this collection, whatever the
+    /// fact itself contains; otherwise a fact with one object would not end one with many. Reads the
+    /// timelines to which the fact may belong.
     async fn as_known(
         &self,
         mut fact: Fact,
@@ -155,7 +155,7 @@ impl Knowledge {
         Ok(fact)
     }
 
-    /// Reads a timeline if it was not read yet. Returns whether it has facts.
+    /// Reads a timeline unless it was read already. Returns true if the timeline has facts.
     async fn read_line(&self, key: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
         if !lines.all.contains_key(key) {
             let (line, as_read) = self.timeline(key, of).await?;
@@ -165,8 +165,8 @@ impl Knowledge {
         Ok(lines.all.get(key).is_some_and(|line| !line.is_empty()))
     }
 
-    /// Returns whether a collection has facts whose keys have this prefix. If not, that is expected to stay
-    /// so.
+    /// Returns true if a collection has facts whose keys have this prefix. If it has none, the write expects
+    /// that this stays so.
     async fn has_any(&self, prefix: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
         filter.key_prefix = Some(prefix.to_owned());
@@ -179,7 +179,7 @@ impl Knowledge {
     }
 
     /// Returns the other facts whose ends change when `entries` replace `before`, and the expectations for
-    /// the write. The new ends of `entries` are set in place.
+    /// the write. Sets the new ends of `entries` in place.
     pub(crate) async fn settled(
         &self,
         entries: &mut [MemoryEntry],
@@ -206,7 +206,7 @@ impl Knowledge {
         Ok((moved, expected))
     }
 
-    /// Returns the facts of a key in one collection, and the expectation that they are unchanged.
+    /// Returns the facts with a key in one collection, and the expectation that they are unchanged.
     async fn timeline(
         &self,
         key: &str,
@@ -217,8 +217,8 @@ impl Knowledge {
         self.memory.expected(filter).await
     }
 
-    /// Returns the facts that hold now of a subject and a relation: one, or several if the relation can have
-    /// many objects. A memory with nested collections returns the facts of each collection.
+    /// Returns the facts about a subject and a relation that hold now: one fact, or several if the relation
+    /// can have many objects. A memory with nested collections returns the facts of each collection.
     ///
     /// # Errors
     /// The store's errors.
@@ -226,7 +226,7 @@ impl Knowledge {
         self.as_of(subject, relation, self.memory.now()).await
     }
 
-    /// Returns the facts that held at `time`.
+    /// Returns the facts about a subject and a relation that held at `time`.
     ///
     /// # Errors
     /// The store's errors.
@@ -240,7 +240,7 @@ impl Knowledge {
         Ok(self.about_at(subject, time).await?.into_iter().filter(same).collect())
     }
 
-    /// Returns all facts that hold of a subject now.
+    /// Returns all facts about a subject that hold now.
     ///
     /// # Errors
     /// The store's errors.
@@ -253,8 +253,8 @@ impl Knowledge {
         Ok(all.into_iter().map(|(_, fact)| fact).collect())
     }
 
-    /// Returns the facts that hold at a time and whose keys have this prefix: for each key and collection the
-    /// one that counts.
+    /// Returns the facts that hold at a time and whose keys have this prefix: for each key and collection,
+    /// the one that counts.
     async fn holding(&self, time: Timestamp, prefix: String) -> Result<Vec<(Collection, Fact)>, MemoryError> {
         let mut filter = MemoryFilter::default().of(&[MemoryKind::Fact]);
         (filter.validity, filter.key_prefix) = (Validity::At(time), Some(prefix));
@@ -289,10 +289,11 @@ impl Knowledge {
         Ok(topics)
     }
 
-    /// Learns the facts that an extractor finds in a text. Their trust level is at most the text's.
+    /// Learns the facts that an extractor finds in a text. Their trust level is at most that of the text.
+    /// Facts with an empty part are left out.
     ///
     /// # Errors
-    /// The extractor's errors, and those of [`learn`](Self::learn). Facts with an empty part are left out.
+    /// The extractor's errors, and those of [`learn`](Self::learn).
     pub async fn learn_from(
         &self,
         extractor: &dyn KnowledgeExtractor,

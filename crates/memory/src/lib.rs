@@ -1,32 +1,34 @@
-//! Memory of agents: conversations, values of a task, long-term memory and facts.
+//! Memory of agents: conversations, values of a task, long-term memories and facts.
 //!
-//! Use it alone to give any program a memory that is searched by words and meaning; it needs no agent.
+//! Use it alone to give any program a memory that can be searched by words and by meaning; it needs no
+//! agent.
 //!
-//! A store (`archon_types::MemoryStore`) holds entries and returns candidates with raw scores. This crate has
-//! one in RAM; others are in crates of their own. Everything else is here and the same for every store:
+//! A store (`archon_types::MemoryStore`) keeps entries and returns candidates with raw scores. This crate
+//! has a store in RAM; other stores have their own crates. Everything else is in this crate and is the same
+//! for every store:
 //!
-//! | to | there is |
+//! | to | use |
 //! |---|---|
 //! | have all memory of one owner | [`Memory`], on a store that is bound to a collection |
 //! | keep the turns of a session | [`ConversationMemory`] |
 //! | keep values for a task | [`TaskMemory`] |
 //! | keep something permanently, and find it by words and meaning | [`LongTermMemory`] |
-//! | know facts with the time in which they hold | [`Knowledge`], [`Fact`] |
+//! | keep facts with the time in which they hold | [`Knowledge`], [`Fact`] |
 //! | extract facts from texts | [`KnowledgeExtractor`]: [`RuleExtractor`], [`LlmExtractor`] |
 //! | fill a prompt within a token budget | [`Recall`] |
 //! | let a model answer a question from memories | [`Memory::ask`] |
-//! | summarize a conversation that outgrows the window | [`Compressor`] |
+//! | summarize a conversation that exceeds the context window | [`Compressor`] |
 //! | summarize recent memories | [`LongTermMemory::summarize_recent`] |
 //! | forget, merge, embed again | [`Memory::evict`], [`Memory::keep_within`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
 //! | move memories | [`Memory::export`], [`Memory::import`] |
-//! | remember what the runs of an agent say | [`AgentMemory`] |
+//! | remember the messages of an agent's runs | [`AgentMemory`] |
 //! | keep entries in RAM | [`InMemoryStore`] |
 //! | embed without a model | [`HashEmbedder`] |
 //! | rank candidates by words and meaning | [`rank`] |
 //!
-//! Trust levels never rise: facts are trusted no more than their text, imported lines no more than the
-//! import, a summary and its key facts no more than its turns. An entry with a lower trust level never ends,
-//! overwrites, hides or outranks one with a higher level.
+//! Trust levels never rise: the trust level of a fact is at most that of its text, that of an imported line
+//! at most that of the import, and that of a summary and its key facts at most that of its turns. An entry
+//! with a lower trust level never ends, overwrites, hides or outranks an entry with a higher one.
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-//! Long-term memory: stores entries, and finds them by words and meaning.
+//! Long-term memory, which stores entries and finds them by words and by meaning.
 
 mod belief;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 use belief::{belief, chosen};
 
-/// Long-term memory: notes, turns, summaries and facts.
+/// Long-term memory of notes, turns, summaries and facts.
 #[derive(Clone)]
 pub struct LongTermMemory {
     pub(crate) memory: Memory,
@@ -37,7 +37,7 @@ impl LongTermMemory {
         Self { memory }
     }
 
-    /// Finds memories for a query; `context` is further text about the task that helps to rank them.
+    /// Finds memories for a query; `context` is additional text about the task that improves the ranking.
     ///
     /// # Errors
     /// As [`LongTerm::query`].
@@ -71,14 +71,14 @@ impl LongTermMemory {
         Ok(found)
     }
 
-    /// Runs queries ahead of time, for instance when a phase of work begins, so that their answers are
-    /// cached. Returns the number of queries that succeeded; the others are tried again when asked.
+    /// Runs queries in advance, for instance when a phase of work begins, so that their answers are cached.
+    /// Returns the number of successful queries; the others are run again when they are asked.
     pub async fn prefetch(&self, queries: &[MemoryQuery]) -> usize {
         let mut ready = 0;
         for query in queries {
             match self.query_with(query, "").await {
                 Ok(_) => ready += 1,
-                Err(error) => tracing::warn!(%error, "memories could not be fetched ahead"),
+                Err(error) => tracing::warn!(%error, "a query could not be run in advance"),
             }
         }
         ready
@@ -90,8 +90,8 @@ impl LongTermMemory {
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
     }
 
-    /// Returns the sessions that a query is about, best first, at most `query.limit`. The query's threshold
-    /// is ignored.
+    /// Returns the sessions that match a query best, best first, at most `query.limit`. The query's
+    /// threshold is ignored.
     ///
     /// # Errors
     /// As [`LongTerm::query`].
@@ -129,7 +129,9 @@ impl LongTermMemory {
         if let Some(embedder) = embedder {
             match vectors(embedder, &[question.meaning()]).await {
                 Ok(mut made) => search.vector = made.pop().map(|vector| (embedder.id().to_owned(), vector)),
-                Err(error) => tracing::warn!(%error, "memories are found by words alone"),
+                Err(error) => {
+                    tracing::warn!(%error, "the query could not be embedded: memories are found by words alone")
+                }
             }
         }
         if search.vector.is_some() {
@@ -151,8 +153,8 @@ impl LongTermMemory {
         Ok((candidates, ranking))
     }
 
-    /// Returns facts that are not candidates, contradict one that may be returned, and have a higher trust
-    /// level.
+    /// Returns facts that are not candidates, contradict a candidate that may be returned, and have a higher
+    /// trust level than that candidate.
     async fn contradicting(
         &self,
         candidates: &[Candidate],
@@ -236,11 +238,11 @@ fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
     }
 }
 
-/// Least number of candidates by words, and by vector.
+/// The minimum number of candidates by words, and of candidates by vector.
 const LEAST_POOL: usize = 50;
 
-/// Makes an item to rank. A role is not a speaker's name: a question about users is not about all that users
-/// said.
+/// Makes an item for the ranking. A role is not a speaker's name: a question about users does not refer to
+/// all messages of the role `user`.
 fn item(candidate: &Candidate) -> Item<'_> {
     let mut item = Item::from(candidate);
     item.speaker = item.speaker.filter(|speaker| !ROLES.contains(speaker));
@@ -249,7 +251,7 @@ fn item(candidate: &Candidate) -> Item<'_> {
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 
-/// Number of hits whose neighbours are added.
+/// The number of hits whose neighbours are added.
 const LOOKED_AROUND: usize = 6;
 
 fn filter_of(query: &MemoryQuery, now: Timestamp) -> MemoryFilter {

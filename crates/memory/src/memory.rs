@@ -1,4 +1,4 @@
-//! The handle on all memories of one owner.
+//! The handle to all memories of one owner.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// All memories of one owner: a store bound to a collection, with clock, embedder and options. Clones share
-/// it.
+/// the store.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) parts: Arc<Parts>,
@@ -32,27 +32,27 @@ pub(crate) struct Parts {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) options: MemoryOptions,
     pub(crate) answers: Mutex<Answers>,
-    /// Number of writes, by this handle and by those derived from it.
+    /// The number of writes by this handle and by the handles derived from it.
     pub(crate) written: Arc<AtomicU64>,
-    /// Held while facts are compared and written. The store detects conflicts anyway; the lock saves tasks of
-    /// one process from repeating the work when another one was faster.
+    /// Held while facts are compared and written. The store detects conflicts anyway; the lock prevents
+    /// tasks of one process from repeating work after a conflict.
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
 /// The hits of a query, in order.
 pub(crate) type Remembered = Vec<Recalled>;
 
-/// Cached answers to queries, the latest last. They are valid until the next write.
+/// Cached answers to queries, latest last. They are valid until the next write.
 #[derive(Default)]
 pub(crate) struct Answers {
-    /// The number of writes when the first of them was looked up.
+    /// The number of writes when the first of the answers was looked up.
     pub(crate) generation: u64,
     pub(crate) kept: VecDeque<(String, Remembered)>,
     pub(crate) hits: u64,
 }
 
 impl Memory {
-    /// Creates the handle on a store that is bound to its owner's collection. Without an embedder, memories
+    /// Creates the handle to a store that is bound to its owner's collection. Without an embedder, memories
     /// are found by words alone.
     pub fn new(store: Arc<dyn MemoryStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let parts = Parts {
@@ -68,7 +68,7 @@ impl Memory {
         Self { parts: Arc::new(parts) }
     }
 
-    /// Returns a handle that also finds memories by meaning, with this embedder.
+    /// Returns a handle with this embedder, which also finds memories by meaning.
     pub fn with_embedder(&self, embedder: Arc<dyn Embedder>) -> Self {
         self.with(Some(embedder), self.parts.options.clone())
     }
@@ -132,19 +132,19 @@ impl Memory {
         work(&mut answers)
     }
 
-    /// Applies changes and invalidates all cached answers: one that was looked up at the same time may be
-    /// outdated.
+    /// Applies changes and invalidates all cached answers: an answer that was looked up during the write may
+    /// be outdated.
     pub(crate) async fn apply(&self, changes: Vec<MemoryChange>) -> Result<usize, MemoryError> {
         let done = self.parts.store.apply(changes).await;
         self.parts.written.fetch_add(1, Ordering::AcqRel);
         done
     }
 
-    /// Writes entries and changes that depend on what was read, as their [`MemoryChange::Expect`]s say.
-    /// Returns `None` if that changed meanwhile: the caller then computes them again.
+    /// Writes entries and changes on the condition of their [`MemoryChange::Expect`]s. Returns `None` if the
+    /// expected entries changed meanwhile: the caller then computes the changes again.
     ///
     /// # Errors
-    /// Errors of the store, and [`MemoryError::Changed`] after too many tries.
+    /// Errors of the store, and [`MemoryError::Changed`] after too many attempts.
     pub(crate) async fn attempt(
         &self,
         mut entries: Vec<MemoryEntry>,
@@ -171,7 +171,7 @@ impl Memory {
         }
     }
 
-    /// Adds a vector to each entry that has none. Entries that cannot be embedded stay without one.
+    /// Adds a vector to each entry that has none. Entries that cannot be embedded stay without a vector.
     pub(crate) async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
         let Some(embedder) = &self.parts.embedder else { return };
         for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
@@ -201,8 +201,8 @@ impl Memory {
         }
     }
 
-    /// Stores entries, all or none, and returns their ids. If vectors cannot be made, entries are stored
-    /// without and can be embedded later.
+    /// Stores entries, all of them or none, and returns their ids. Entries whose vectors cannot be computed
+    /// are stored without vectors and can be embedded later.
     ///
     /// # Errors
     /// As [`MemoryStore::apply`].
@@ -217,8 +217,7 @@ impl Memory {
         Ok(ids)
     }
 
-    /// Writes entries with their vectors, together with other changes that come first. Returns the number of
-    /// affected entries.
+    /// Writes entries with their vectors, after the other changes. Returns the number of affected entries.
     pub(crate) async fn write(
         &self,
         mut entries: Vec<MemoryEntry>,
@@ -245,10 +244,11 @@ impl Memory {
         }
     }
 
-    /// Deletes the entry of this id, here and in nested collections, with its vector, cached answers, and the
-    /// facts that were learnt from it alone. Facts that a deleted fact had ended hold again. All of this
-    /// happens, or nothing. Returns false if there is no such entry. For a turn or summary that a run stored,
-    /// a marker without content stays under its id, so that no run of its session stores it again.
+    /// Deletes the entry with this id, in this collection and in nested ones, with its vector, cached
+    /// answers, and the facts that were learnt from it alone. Facts that a deleted fact had ended hold
+    /// again. Either all of this happens or nothing. Returns false if no such entry exists. For a turn or
+    /// summary that a run stored, a marker without content stays under the same id, so that no run of its
+    /// session stores the entry again.
     ///
     /// # Errors
     /// Errors of the store.
@@ -286,7 +286,7 @@ impl Memory {
         Ok((entries.clone(), MemoryChange::Expect { filter, entries }))
     }
 
-    /// Returns all entries that match, page by page. Damaged entries are left out with a warning.
+    /// Returns all entries that match, read page by page. Damaged entries are left out with a warning.
     pub(crate) async fn all(&self, filter: MemoryFilter) -> Result<Vec<MemoryEntry>, MemoryError> {
         let mut listing = Listing::new(filter, MemoryOrder::First, 500);
         let mut entries = Vec::new();
@@ -304,18 +304,19 @@ impl Memory {
     }
 }
 
-/// The state of retrying a write that conflicts with others. At each conflict another writer made progress.
+/// The state of retrying a write that conflicts with other writes. At each conflict another writer made
+/// progress.
 #[derive(Default)]
 pub(crate) struct Tries {
     count: u32,
-    /// Vectors that were made already, with their embedder, by text: making them again would take long enough
-    /// for another conflict.
+    /// The vectors that were computed already, with their embedder, by text: computing them again would take
+    /// long enough for another conflict.
     vectors: HashMap<String, (String, Vec<f32>)>,
 }
 
 const MOST_TRIES: u32 = 256;
 
-/// The text of a marker: it has no word, so no search finds it.
+/// The text of a marker, which contains no word, so that no search finds it.
 const NOTHING: &str = "-";
 
 /// Deletes an entry in its own collection only.

@@ -9,7 +9,7 @@ use archon_types::{
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-/// The facts that every summary keeps, for the instructions of the model that makes it.
+/// The instruction for every summary, with the facts that it must keep.
 pub(crate) const KEEP_FACTS: &str =
     "Keep every name, number, date, URL and every explicit instruction of the user.";
 
@@ -25,8 +25,8 @@ impl Model {
         Self { provider, name: name.into() }
     }
 
-    /// Returns the answer's text. If the provider refuses the request with a response format, it is sent once
-    /// more without.
+    /// Returns the text of the answer. If the provider refuses the request with a response format, the
+    /// request is sent again without it.
     pub(crate) async fn ask(
         &self,
         instructions: &str,
@@ -43,12 +43,12 @@ impl Model {
             answer => answer,
         };
         answer.map_err(|error| {
-            let ended = || "its stream ended without an answer".to_owned();
+            let ended = || "the stream ended without an answer".to_owned();
             self.failed(error.map_or_else(ended, |error| error.to_string()))
         })
     }
 
-    /// Returns the text of one answer. `Err(None)` means that the stream ended without an outcome.
+    /// Returns the text of one answer. `Err(None)` means that the stream ended without an answer.
     async fn answer(
         &self,
         instructions: &str,
@@ -70,7 +70,7 @@ impl Model {
                 {
                     let why = answer.error_message.clone().unwrap_or_else(|| answer.text());
                     return Err(Some(ProviderError::Other(
-                        format!("the model gave no answer: {why}").into(),
+                        format!("the model refused or failed: {why}").into(),
                     )));
                 }
                 Ok(ModelEvent::Done(answer)) => return Ok(answer.text()),
@@ -81,8 +81,8 @@ impl Model {
         Err(None)
     }
 
-    /// Returns the answer parsed as JSON of a schema. Models without structured output put JSON into prose or
-    /// a code block, so the text between the outermost braces is parsed.
+    /// Returns the answer parsed as JSON of a schema. Models without structured output put JSON into prose
+    /// or a code block, so the text between the outermost braces is parsed.
     pub(crate) async fn ask_for<T: DeserializeOwned>(
         &self,
         instructions: &str,
@@ -94,7 +94,7 @@ impl Model {
         let text = self.ask(&instructions, question, Some((name, schema)), now).await?;
         let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
         let value = serde_json::from_str(json.unwrap_or(&text));
-        value.map_err(|error| self.failed(format!("its answer is not of the schema: {error}")))
+        value.map_err(|error| self.failed(format!("its answer does not match the schema: {error}")))
     }
 
     pub(crate) fn failed(&self, problem: String) -> MemoryError {

@@ -2,8 +2,8 @@
 //!
 //! A store finds candidates: the best by words and the nearest by vector. Each store scores words in its own
 //! way, and the score of one memory alone is not enough: the answer to a question often shares no word with
-//! it, but stands right after a turn that does. So the candidates are ranked here, from their texts, in the
-//! same way for every store. A memory `m` of session `s` gets
+//! the question, but comes right after a turn that does. So the candidates are ranked here, from their
+//! texts, in the same way for every store. A memory `m` of session `s` gets
 //!
 //! ```text
 //! score(m)  = around(m) + 0.15 · session(s) + 0.5 · time(m) + 0.1 · speaker(m) − 0.1 · asks(m)
@@ -16,18 +16,19 @@
 //! |---|---|
 //! | coverage | the share of the question's stemmed words that the memory has, by BM25 over the candidates, 0 to 1 |
 //! | meaning | cosine of the two vectors, 0 to 1; 0 for all without an embedder |
-//! | session | coverage of the session as one text, and half as much the mean of its three best meanings; the best session has 1 |
+//! | session | coverage of the session as one text, and half as much the mean of its three best meanings,
+//! scaled so that the best session has 1 |
 //! | time | 1 if the memory is from a time that the question names, halved for each four days of distance
 //! ([`TimeHint`]) |
-//! | speaker | 1 if the question names the speaker |
+//! | speaker | 1 if the question contains the speaker's name |
 //! | asks | 1 if the memory is itself a question |
 //! | recency | 1 now, halved for each 30 days; only if the question has a time of asking |
-//! | importance | the entry's, ½ by default |
+//! | importance | the importance of the entry, ½ by default |
 //!
-//! Values of the working memory add words to the question, with a weight of 0.3 ([`Question::with_context`]).
-//! Scores are sums of values, not of ranks, because a rank does not say whether the best is far ahead. The
-//! weights were chosen on the first five LoCoMo conversations; `docs/benchmarks.md` has the results on these
-//! and on the other five.
+//! Values of the working memory add words to the question, with a weight of 0.3
+//! ([`Question::with_context`]). Scores are sums of values rather than of ranks, because a rank does not
+//! show the distance to the best. The weights were chosen on the first five LoCoMo conversations;
+//! `docs/benchmarks.md` has the results on these and on the other five.
 //!
 //! ```
 //! use archon_memory::rank::{Item, Ranker};

@@ -1,7 +1,7 @@
 //! Summarizes the newest memories with a model.
 //!
-//! Unlike a summary of the [`Compressor`](crate::Compressor), this one replaces no turns: it covers memories
-//! of any kind, and is stored only if the caller does so.
+//! Unlike a summary of the [`Compressor`](crate::Compressor), this summary replaces no turns: it covers
+//! memories of any kind, and is stored only if the caller stores it.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::{
     model::{KEEP_FACTS, Model},
 };
 
-/// A summary, with the memories that it was made from.
+/// A summary, with the memories that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summarized {
     /// The model's summary; `None` if there were no memories.
     pub summary: Option<String>,
-    /// The ids of the memories that the model was given, oldest first.
+    /// The ids of the summarized memories, oldest first.
     pub ids: Vec<String>,
-    /// The summary's trust level: the lowest of the memories', and at most `Model`. Store the summary with
-    /// it.
+    /// The trust level of the summary: the lowest of the memories' levels, and at most `Model`. Store the
+    /// summary with this level.
     pub trust: Trust,
 }
 
@@ -42,19 +42,20 @@ fn instructions() -> String {
     )
 }
 
-/// Default number of memories for a summary.
+/// The default number of memories for a summary.
 const MOST: usize = 100;
 
-/// Most characters of a memory that the model reads, so that long tool results do not exceed the window.
+/// The maximum number of characters of a memory that the model reads, so that long tool results do not
+/// exceed the context window.
 const LONGEST: usize = 2_000;
 
 impl LongTermMemory {
     /// Lets a model summarize the newest memories: notes, turns, summaries, and facts that hold now; at most
-    /// `most` of them, 100 if unset. Values of tasks are not included. The model reads the first 2,000
-    /// characters of each. Without memories the model is not called. Nothing is stored.
+    /// `most` of them, 100 if `None`. Values of tasks are not included. The model reads the first 2,000
+    /// characters of each memory. Without memories the model is not called. The summary is not stored.
     ///
     /// # Errors
-    /// Errors of the store, and [`MemoryError::Model`], also for an empty summary.
+    /// Errors of the store, and [`MemoryError::Model`] if the model fails or its summary is empty.
     pub async fn summarize_recent(
         &self,
         most: Option<usize>,
@@ -96,7 +97,8 @@ fn line(memory: &MemoryEntry) -> String {
     format!("- {}{} ({})", memory.trust.mark(), one_line(&text), when(memory))
 }
 
-/// Returns the time of storing, or the time in which a fact holds, as it may have been learnt long after.
+/// Returns the time of storing, or the time in which a fact holds, since the fact may have been learnt much
+/// later.
 fn when(memory: &MemoryEntry) -> String {
     let begin =
         memory.valid_from.map_or_else(|| memory.timestamp.to_string(), |since| format!("since {since}"));

@@ -1,7 +1,7 @@
 //! Working memory: the values of a task, by name.
 //!
-//! An entry is a value only if its id is made of its task and key; its metadata alone are not enough. A task
-//! of the same name in a nested collection is another task.
+//! An entry is a value only if its id is derived from its task and key; its metadata alone are not enough. A
+//! task with the same name in a nested collection is another task.
 
 use archon_types::{
     BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, TaskId, Trust, Working,
@@ -37,7 +37,8 @@ impl TaskMemory {
     }
 
     /// Sets values with this trust level, all of them or none, except those whose stored value has a higher
-    /// trust level. Returns the number of values set. [`update`](Working::update) sets trusted values.
+    /// trust level. Returns the number of values that were set. [`update`](Working::update) sets trusted
+    /// values.
     ///
     /// # Errors
     /// Errors of the store.
@@ -123,12 +124,13 @@ impl TaskMemory {
 
 const TASK: &str = "task";
 
-/// Returns the id of a value. The length prevents ambiguous ids if names contain the separator.
+/// Returns the id of a value. The length of the task's name prevents ambiguous ids if names contain the
+/// separator.
 fn id_of(task: &str, key: &str) -> String {
     format!("value:{}:{task}:{key}", task.len())
 }
 
-/// Returns whether an entry is the value that its task and key name.
+/// Returns true if an entry is the value of its task and key.
 pub(crate) fn is_value(entry: &MemoryEntry) -> bool {
     let task = entry.metadata.get(TASK).and_then(Json::as_str);
     let named = task.zip(entry.key.as_deref());

@@ -16,13 +16,13 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// Number of entries that were stored.
+    /// The number of entries that were stored.
     pub kept: usize,
-    /// Numbers of the refused lines, from 1, with the reason.
+    /// The numbers of the refused lines, from 1, each with the reason.
     pub refused: Vec<(usize, String)>,
 }
 
-/// Lines that are written together.
+/// The number of lines that are written together.
 const BATCH: usize = 500;
 
 impl Memory {
@@ -39,22 +39,23 @@ impl Memory {
         self.all(MemoryFilter::all().of(&MemoryKind::TOLD)).await?.iter().map(line).collect()
     }
 
-    /// Stores the entries of JSON lines as [`export`](Self::export) writes them. Invalid lines, and those
+    /// Stores the entries of JSON lines in the format of [`export`](Self::export). Invalid lines, and lines
     /// that the store refuses, are left out.
     ///
-    /// - A line's collection must be within this memory's.
-    /// - A line's trust level is lowered to `trust`; it replaces no entry with a higher level.
-    /// - Values of tasks come only with a trusted import.
-    /// - Turns are refused for a session that has turns with a higher level than `trust` here. Other sessions
-    ///   are imported; their untrusted turns are marked when shown.
+    /// - A line's collection must be within this memory's collection.
+    /// - A line's trust level is lowered to `trust`; a line replaces no entry with a higher trust level.
+    /// - Values of tasks are imported only with `Trust::Trusted`.
+    /// - Turns are refused for a session that already has turns with a higher trust level than `trust`.
+    ///   Other sessions are imported; their untrusted turns are marked when they are shown.
     /// - Vectors of another embedder than this memory's are left out.
-    /// - A summary replaces no turns here, because it names them by their positions in the store that it
-    ///   comes from.
+    /// - A summary replaces no turns in this store, because it refers to turns by their positions in the
+    ///   store of the export.
     ///
-    /// `progress` is called with the number of lines done.
+    /// `progress` is called with the number of lines done so far.
     ///
     /// # Errors
-    /// Errors of the store, if it stores nothing of a batch, and [`MemoryError::OutOfScope`]. Earlier batches stay.
+    /// Errors of the store if it stores nothing of a batch, and [`MemoryError::OutOfScope`]. Earlier batches
+    /// stay stored.
     pub async fn import(
         &self,
         bytes: &[u8],
@@ -80,7 +81,7 @@ impl Memory {
 
     fn line(&self, line: &[u8], trust: Trust) -> Result<MemoryEntry, String> {
         let text = std::str::from_utf8(line)
-            .map_err(|e| format!("it is no UTF-8 from byte {} on", e.valid_up_to()))?;
+            .map_err(|e| format!("the line is not valid UTF-8 from byte {} on", e.valid_up_to()))?;
         let entry: MemoryEntry = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let mut entry = entry.with_missing_filled(&*self.parts.ids, self.now());
         if entry.collection.is_root() {
@@ -97,16 +98,16 @@ impl Memory {
             MemoryKind::Value => check_value(&entry, trust)?,
             MemoryKind::Fact => check_fact(&entry)?,
             MemoryKind::Forgotten => {
-                return Err("it says that something was forgotten, and nothing of it".to_owned());
+                return Err("the entry is a marker of a deleted entry".to_owned());
             }
             _ => {}
         }
         Ok(entry)
     }
 
-    /// Refuses turns of sessions that have turns with a higher trust level than the import. Even marked ones
-    /// would be among the latest turns and displace the real ones. Returns the expectation that the other
-    /// sessions stay without such turns.
+    /// Refuses turns of sessions that have turns with a higher trust level than the import: even marked,
+    /// they would be among the latest turns and displace the real ones. Returns the expectation that the
+    /// other sessions stay without such turns.
     async fn without_trusted_turns(
         &self,
         entries: &mut Vec<(usize, MemoryEntry)>,
@@ -135,7 +136,10 @@ impl Memory {
         }
         entries.retain(|(number, entry)| {
             let Some(of) = session_of(entry).filter(|of| believed.contains(of)) else { return true };
-            imported.refused.push((*number, format!("the session {} is kept here and believed more", of.1)));
+            imported.refused.push((
+                *number,
+                format!("the store has turns of session {} with a higher trust level", of.1),
+            ));
             false
         });
         Ok(expected)
@@ -189,8 +193,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Imports all lines, except those that would replace an entry with a higher trust level, or none. A fact
-    /// ends others, or is ended by them, as if it was learnt.
+    /// Imports all lines except those that would replace an entry with a higher trust level; on an error,
+    /// none. An imported fact ends other facts, or is ended by them, in the same way as a learnt one.
     async fn import_in_one(
         &self,
         lines: &[(usize, MemoryEntry)],
@@ -220,7 +224,7 @@ impl Memory {
     }
 }
 
-/// Returns whether the error is about an entry, and not about the store.
+/// Returns true if the error is about an entry rather than the store.
 fn is_refusal(error: &MemoryError) -> bool {
     matches!(error, MemoryError::Invalid { .. })
 }
@@ -236,7 +240,7 @@ impl Imported {
 fn check_fact(entry: &MemoryEntry) -> Result<(), String> {
     match Fact::of(entry) {
         Some(fact) if entry.key != Some(fact.key()) => {
-            Err("it is a fact, and its key not that of its subject and relation".to_owned())
+            Err("the key of the fact does not match its content".to_owned())
         }
         _ => Ok(()),
     }
@@ -250,17 +254,17 @@ fn session_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
 
 fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {
     if trust < Trust::Trusted {
-        return Err("a value of a task comes only with an import that is trusted".to_owned());
+        return Err("a value of a task can be imported only with the trust level `trusted`".to_owned());
     }
     if !is_value(entry) {
-        return Err(format!("{} is the id of no value of its task and key", entry.id));
+        return Err(format!("the id {} does not match the value's task and key", entry.id));
     }
     let read: Result<Json, _> = serde_json::from_str(&entry.content);
-    read.map(drop).map_err(|e| format!("it is a value, and its content no JSON: {e}"))
+    read.map(drop).map_err(|e| format!("the value is not JSON: {e}"))
 }
 
-/// Removes the positions that summaries claim. Only a summary that is already stored here keeps its position,
-/// and with it the turns that it replaces.
+/// Removes the positions of replaced turns from summaries. Only a summary that this store already contains
+/// keeps its position, and with it the turns that it replaces.
 fn with_places_of(
     mut entries: Vec<(usize, MemoryEntry)>,
     before: &[MemoryEntry],
@@ -279,8 +283,8 @@ fn with_places_of(
     entries
 }
 
-/// Refuses entries that would replace one with a higher trust level. Of several entries with the same id the
-/// last is taken.
+/// Refuses entries that would replace an entry with a higher trust level. Of several entries with the same
+/// id, the last one is used.
 fn with_trust(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<MemoryEntry>, Imported) {
     let mut known: HashMap<_, Trust> = before.iter().map(|entry| (name(entry), entry.trust)).collect();
     let (mut entries, mut imported) = (Vec::<MemoryEntry>::new(), Imported::default());
@@ -288,7 +292,9 @@ fn with_trust(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<
     for (number, entry) in lines {
         let name = name(&entry);
         if known.get(&name).is_some_and(|trust| *trust > entry.trust) {
-            imported.refused.push((number, format!("what is kept as {} is believed more", entry.id)));
+            imported
+                .refused
+                .push((number, format!("the stored entry {} has a higher trust level", entry.id)));
             continue;
         }
         imported.kept += 1;

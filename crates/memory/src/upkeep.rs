@@ -24,19 +24,21 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Most notes, turns and summaries; no limit if unset. Facts and values do not count and are not evicted.
+    /// The maximum number of notes, turns and summaries; `None` sets no limit. Facts and values are not
+    /// counted and not evicted.
     pub entries: Option<usize>,
-    /// Longest time since an entry was stored or last used; older ones are evicted.
+    /// The maximum time since an entry was stored or last used; older entries are evicted. `None` sets no
+    /// limit.
     pub age: Option<Duration>,
 }
 
 impl Limits {
-    /// Limits the number of entries.
+    /// Creates limits with a maximum number of entries.
     pub fn entries(most: usize) -> Self {
         Self { entries: Some(most), age: None }
     }
 
-    /// Also limits the age.
+    /// Sets the maximum age.
     pub fn no_older_than(mut self, age: Duration) -> Self {
         self.age = Some(age);
         self
@@ -47,9 +49,9 @@ impl Limits {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvictionCounts {
-    /// Number of entries evicted for their age.
+    /// The number of entries that were evicted because of their age.
     pub aged: usize,
-    /// Number of entries evicted because there were too many.
+    /// The number of entries that were evicted because there were too many.
     pub evicted: usize,
 }
 
@@ -57,16 +59,17 @@ pub struct EvictionCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Embedded {
-    /// Number of entries that have a vector now.
+    /// The number of entries that got a vector.
     pub done: usize,
-    /// Number of texts that the embedder refused: they are found by words, and tried again the next time.
+    /// The number of texts that the embedder refused: they are found by words, and are tried again the next
+    /// time.
     pub refused: usize,
 }
 
 const COUNTED: [MemoryKind; 3] = [MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary];
 
 impl Memory {
-    /// Evicts entries that are too old and, if there are too many, those that were used longest ago.
+    /// Evicts entries that are too old and, if there are too many, those with the earliest last use.
     /// Importance counts as time: full importance adds 30 days, one half-life of the ranking, to the last
     /// use. Facts learnt from evicted entries stay, and so do entries that change meanwhile.
     ///
@@ -83,9 +86,9 @@ impl Memory {
         Ok(EvictionCounts { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
     }
 
-    /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and again
-    /// after each `period` of the memory's clock, for as long as the future is polled. Errors are logged
-    /// (`tracing`, at `warn`), and the work is tried again the next time.
+    /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and
+    /// again after each `period` of the memory's clock, as long as the future is polled. Errors are logged
+    /// (`tracing`, at `warn`), and the work is tried again after the next period.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -101,7 +104,9 @@ impl Memory {
         loop {
             match self.evict(limits).await {
                 Ok(EvictionCounts { aged: 0, evicted: 0 }) => {}
-                Ok(EvictionCounts { aged, evicted }) => tracing::info!(aged, evicted, "memories went"),
+                Ok(EvictionCounts { aged, evicted }) => {
+                    tracing::info!(aged, evicted, "memories were evicted")
+                }
                 Err(error) => tracing::warn!(%error, advice = error.advice(), "memories are not evicted"),
             }
             if let Err(error) = self.merge_similar().await {
@@ -112,8 +117,8 @@ impl Memory {
         }
     }
 
-    /// Deletes everything that was stored before a time, facts too. Facts that the deleted ones had ended
-    /// hold again. Returns the number of deleted entries.
+    /// Deletes all entries that were stored before a time, including facts. Facts that deleted facts had
+    /// ended hold again. Returns the number of deleted entries.
     ///
     /// # Errors
     /// Errors of the store.
@@ -123,9 +128,9 @@ impl Memory {
         self.forget_all(filter).await
     }
 
-    /// Merges notes with the same words in the same order, of one collection and with the same metadata. The
-    /// one with the highest trust level stays, of these the latest, with the greatest importance of all.
-    /// Summaries are not merged, as each replaces turns of its own. Returns the number of notes removed.
+    /// Merges notes of one collection with the same words in the same order and the same metadata. The note
+    /// with the highest trust level stays, among several the latest, with the greatest importance of all.
+    /// Summaries are not merged, since each replaces its own turns. Returns the number of removed notes.
     ///
     /// # Errors
     /// Errors of the store.
@@ -150,7 +155,7 @@ impl Memory {
         Ok(gone)
     }
 
-    /// Deletes entries that have not changed since they were read.
+    /// Deletes the entries that have not changed since they were read.
     async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<usize, MemoryError> {
         let mut gone = 0;
         for batch in entries.chunks(200) {
@@ -199,13 +204,14 @@ impl Memory {
         Ok((embedder, filter))
     }
 
-    /// Embeds all entries that have no vector of the memory's embedder, for instance because it failed before
-    /// or was changed. A text that the embedder refuses is counted and skipped with a warning. `progress` is
-    /// called with the number of entries done. The work can be cancelled and continued at any time.
+    /// Embeds all entries that have no vector of the memory's embedder, for instance because the embedder
+    /// failed before or was changed. A text that the embedder refuses is counted and skipped with a warning.
+    /// `progress` is called with the number of entries done so far. The work can be cancelled and continued
+    /// at any time.
     ///
     /// # Errors
-    /// [`MemoryError::Embedding`] if the embedder cannot embed even a plain word;
-    /// [`MemoryError::Unsupported`] without one. Vectors made before stay.
+    /// [`MemoryError::Embedding`] if the embedder cannot embed even a single plain word;
+    /// [`MemoryError::Unsupported`] without an embedder. Vectors that were computed before stay.
     pub async fn embed_missing(
         &self,
         mut progress: impl FnMut(usize) + Send,
@@ -227,7 +233,7 @@ impl Memory {
                         vector,
                     }),
                     Err(error) => {
-                        tracing::warn!(id = entry.id, %error, "a memory gets no vector");
+                        tracing::warn!(id = entry.id, %error, "a memory could not be embedded");
                         embedded.refused += 1;
                     }
                 }
@@ -243,7 +249,7 @@ impl Memory {
         }
     }
 
-    /// Records that memories were used, for [`evict`](Self::evict).
+    /// Records the use of memories, for [`evict`](Self::evict). Returns the number of entries.
     ///
     /// # Errors
     /// Errors of the store.
@@ -254,8 +260,8 @@ impl Memory {
     }
 }
 
-/// Groups notes with the same text, collection and metadata: the highest trust level first, of these the
-/// latest.
+/// Groups notes with the same text, collection and metadata: the highest trust level first, among equal
+/// levels the latest.
 fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<MemoryEntry>> {
     notes.sort_by_key(|note| std::cmp::Reverse((note.trust, note.timestamp, note.position)));
     let mut groups: BTreeMap<_, Vec<MemoryEntry>> = BTreeMap::new();
@@ -268,7 +274,7 @@ fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<Memo
     groups.into_values().filter(|same| same.len() > 1)
 }
 
-/// Returns the indexes of the facts of each source entry, by collection and id.
+/// Returns the indexes of the facts that come from each source entry, by collection and id.
 fn resting_on(facts: &[MemoryEntry]) -> HashMap<(Collection, String), Vec<usize>> {
     let mut resting: HashMap<_, Vec<usize>> = HashMap::new();
     for (place, fact) in facts.iter().enumerate() {
@@ -297,7 +303,7 @@ fn moved_to_first(
 }
 
 /// Returns the changes that keep the first of equal notes, with the greatest importance of all, and move the
-/// facts to it.
+/// facts of the others to it.
 fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEntry)]) -> Vec<MemoryChange> {
     let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();
@@ -317,7 +323,7 @@ fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEn
     changes
 }
 
-/// Returns the expectation that an entry is as it was read.
+/// Returns the expectation that an entry is unchanged since it was read.
 fn as_read(entry: &MemoryEntry) -> MemoryChange {
     let mut filter = MemoryFilter::all().exactly(&entry.collection);
     filter.ids = vec![entry.id.clone()];

@@ -6,8 +6,8 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Normalizes a text for comparison: its words in order, in lower case, without surrounding punctuation and
-/// quotes. Signs that may change the meaning stay: a question mark, the sign of a number, and everything
-/// within a word or standing alone.
+/// quotes. Characters that may change the meaning stay: a question mark, the sign of a number, and
+/// characters within a word or on their own.
 pub(crate) fn normalized_words(text: &str) -> String {
     let opening = |c: char| "\"'“„‘‚«»([{".contains(c);
     let closing = |c: char| ".,;:!…\"'”“’‘»«)]}".contains(c);

@@ -1,6 +1,7 @@
-//! What a team adds to the time of its models: `cargo bench -p archon-orchestrator --bench agents`. 1,000 members work side
-//! by side, each 5 turns long with a model that takes 2 s, in real time. The latency bound is the 10 s of one of them; the
-//! goal is 1.15 times that, and it fails above. The turns are sleeps, so what is measured is the team, its log and its budget, not a loop.
+//! Measures the time that a team adds to the time of its models: `cargo bench -p archon-orchestrator
+//! --bench agents`. 1,000 members work concurrently, each for 5 turns with a model that takes 2 s, in
+//! real time. The lower bound is the 10 s of one member; the bench fails above 1.15 times that. The turns
+//! are sleeps, so the bench measures the team, its log and its budget, not a loop.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::{
@@ -36,7 +37,7 @@ impl Clock for System {
     }
 }
 
-/// Takes its turns, and says how many there were.
+/// A worker that takes its turns, and counts them.
 struct Worker(Arc<AtomicUsize>);
 
 impl Agent for Worker {
@@ -58,7 +59,7 @@ impl Agent for Worker {
     }
 }
 
-/// One step for each agent, none of which waits for another.
+/// A planner with one step for each agent; no step depends on another.
 struct SideBySide;
 
 impl Planner for SideBySide {

@@ -1,44 +1,44 @@
-//! The shared context of a team: entries with versions. A writer may require that the version is
-//! still the one it read.
+//! The shared context of a team: entries with versions. A writer can require that an entry still has the
+//! version that the writer read.
 
 use std::collections::BTreeMap;
 
 use archon_types::{AgentId, Json, SharedItem, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The shared context of a team.
+/// The shared entries of a team, by key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board(BTreeMap<String, SharedItem>);
 
-/// Another member wrote the entry in between.
+/// An entry has another version than the writer expected, because another write came first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key:?} is at version {found} by now, not at {expected}: read it again")]
+#[error("the shared entry {key:?} has version {found} now, not {expected}: read it again")]
 pub struct Stale {
     /// Key of the entry.
     pub key: String,
-    /// The version that the writer expected.
+    /// The version that the writer expected; 0 if no entry was expected.
     pub expected: u64,
     /// The version that the entry has; 0 if there is no entry.
     pub found: u64,
 }
 
 impl Board {
-    /// Returns the entry under `key`.
+    /// Returns the entry with this key.
     pub fn get(&self, key: &str) -> Option<&SharedItem> {
         self.0.get(key)
     }
 
-    /// All entries, ordered by key.
+    /// Returns all entries, ordered by key.
     pub fn items(&self) -> impl Iterator<Item = (&str, &SharedItem)> {
         self.0.iter().map(|(key, item)| (key.as_str(), item))
     }
 
-    /// Returns the version under `key`, 0 for none.
+    /// Returns the version of the entry with this key; 0 if there is no entry.
     pub fn version(&self, key: &str) -> u64 {
         self.get(key).map_or(0, |item| item.version)
     }
 
-    /// Checks that a write with this expected version is allowed.
+    /// Checks that a write to an entry is allowed. Without an expected version it always is.
     ///
     /// # Errors
     /// The entry has another version than the writer expects.

@@ -4,46 +4,46 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use archon_types::{AgentId, Member, PlanError, Role, SubTask, SubTaskId, Task};
 
-/// Something wrong with a team.
+/// A problem with a team's configuration, found before a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamProblem {
-    /// Two members have one id.
-    #[error("two members have the id {id}")]
+    /// Two members, or a member and the lead, have the same id.
+    #[error("the id {id} is used twice among the members and the lead of the team")]
     TwoMembers {
-        /// The id.
+        /// The duplicate id.
         id: AgentId,
     },
-    /// Two roles have one name.
+    /// Two roles have the same name.
     #[error("two roles have the name {role}")]
     TwoRoles {
-        /// The name.
+        /// The duplicate name.
         role: String,
     },
-    /// A member has a role that is not defined.
-    #[error("{member} has the role {role}, which is not defined")]
+    /// A member has a role that the team does not define.
+    #[error("the member {member} has the role {role}, which the team does not define")]
     UnknownRole {
-        /// The member.
+        /// Id of the member.
         member: AgentId,
-        /// The role.
+        /// Name of the undefined role.
         role: String,
     },
     /// A role needs a tool that no member with this role has.
-    #[error("the role {role} takes the tool {tool}, which no member with that role has")]
+    #[error("the role {role} needs the tool {tool}, which no member with that role has")]
     UnknownTool {
-        /// The role.
+        /// Name of the role.
         role: String,
-        /// The tool.
+        /// Name of the missing tool.
         tool: String,
     },
-    /// No member has a needed role, and there is no lead.
-    #[error("nobody has the role {role}, and nobody leads the team")]
+    /// The reviewer's role has no member, and the team has no lead.
+    #[error("no member has the role {role}, and the team has no lead")]
     NoMember {
-        /// The role.
+        /// Name of the role without a member.
         role: String,
     },
     /// The team has no members and no lead.
-    #[error("the team has no members, and nobody leads it")]
+    #[error("the team has no members and no lead")]
     Empty,
 }
 
@@ -51,19 +51,20 @@ impl TeamProblem {
     /// Returns one line of advice.
     pub fn advice(&self) -> String {
         match self {
-            Self::TwoMembers { id } => format!("give one of the two {id} another id"),
+            Self::TwoMembers { id } => format!("give one of the two another id than {id}"),
             Self::TwoRoles { role } => format!("keep one of the two roles {role}"),
             Self::UnknownRole { role, .. } => format!("define the role {role}, or give the member another"),
             Self::UnknownTool { tool, .. } => {
                 format!("give a member the tool {tool}, or take it out of the role")
             }
-            Self::NoMember { role } => format!("add a member with the role {role}, or somebody who leads"),
+            Self::NoMember { role } => format!("add a member with the role {role}, or a lead"),
             Self::Empty => "add a member".to_owned(),
         }
     }
 }
 
-/// Returns everything that is wrong with a team. Without a lead each role in `needed` must have a member.
+/// Returns all problems of a team's configuration. If the team has no lead, each role in `needed` must
+/// have a member.
 pub fn check_team(
     roles: &[Role],
     members: &[Member],
@@ -103,18 +104,19 @@ pub fn check_team(
     problems
 }
 
-/// Returns the roles that a plan names, each once.
+/// Returns the roles that a plan names, without duplicates.
 pub fn roles_of(task: &Task) -> Vec<String> {
     let named: BTreeSet<_> = task.subtasks.iter().filter_map(|subtask| subtask.rules.role.clone()).collect();
     named.into_iter().collect()
 }
 
-/// Returns whether a plan needs a team: it names at least two roles.
+/// Returns true if a plan names at least two roles, so that it needs a team.
 pub fn needs_team(task: &Task) -> bool {
     roles_of(task).len() >= 2
 }
 
-/// Checks that a plan can be followed.
+/// Checks that a team can follow a plan: no duplicate id, no loop subtask, no unknown dependency, no
+/// cycle.
 pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
     let mut by_id: BTreeMap<&SubTaskId, &SubTask> = BTreeMap::new();
     for subtask in &task.subtasks {
@@ -150,12 +152,12 @@ pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
     }
 }
 
-/// Returns a cycle among the subtasks that wait; empty if none waits. First and last are the same, and each
-/// depends on the one before it.
+/// Returns a cycle among the subtasks that still wait; empty if none waits. The first and the last id are
+/// the same, and each subtask depends on the one before it.
 fn cycle(by_id: &BTreeMap<&SubTaskId, &SubTask>, waits: &BTreeMap<&SubTaskId, usize>) -> Vec<SubTaskId> {
     let mut way: Vec<&SubTaskId> = Vec::new();
     let mut next = waits.keys().next().copied();
-    // Each of them waits for another one of them, so the way meets itself.
+    // Each of these subtasks waits for another one of them, so the path comes back to itself.
     while let Some(at) = next.filter(|at| !way.contains(at)) {
         way.push(at);
         next = by_id[at].dependencies().iter().find(|needed| waits.contains_key(*needed));

@@ -2,9 +2,10 @@
 
 use archon_types::{Claim, Json};
 
-/// Returns whether two values contradict each other: numbers that differ by more than `tolerance` of the
-/// larger one, lists or objects with contradicting or other parts, or anything else that is not equal. Case,
-/// spaces and the order of an object's keys do not count; `30 %` is a number.
+/// Returns whether two values contradict each other. Two numbers do if they differ by more than
+/// `tolerance` (a fraction) of the larger one; lists and objects do if any of their parts do, or if one
+/// has other parts; all other values do if they are unequal. Case, white space and the order of keys are
+/// ignored, and `30 %` is a number.
 ///
 /// ```
 /// use archon_orchestrator::contradict;
@@ -33,8 +34,9 @@ pub fn contradict(one: &Json, other: &Json, tolerance: f64) -> bool {
     }
 }
 
-/// Groups the claims that agree, ordered by their first claim. Each claim goes into the first group in which
-/// it agrees with all. So there is one group exactly if no two claims contradict each other, in any order.
+/// Groups the claims that agree, in the order of each group's first claim. A claim joins the first group
+/// in which it agrees with all claims. Hence there is one group exactly if no two claims contradict each
+/// other.
 pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     let mut groups: Vec<Vec<&Claim>> = Vec::new();
     for claim in claims {
@@ -46,8 +48,9 @@ pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     groups
 }
 
-/// Returns whether a claim agrees with all of a group. Equality of texts is transitive, so comparing with the
-/// first is enough; numbers, also in lists or objects, may each be near the first but far from each other.
+/// Returns whether a claim agrees with all claims of a group. Equality of texts is transitive, so
+/// comparing with the first claim is enough. Numbers are compared with every claim, because two numbers
+/// can both be near a third but far from each other.
 fn agrees(group: &[&Claim], claim: &Claim, tolerance: f64) -> bool {
     let may_be_near = |value: &Json| value.is_array() || value.is_object() || number(value).is_some();
     let is_any = may_be_near(&claim.value) || may_be_near(&group[0].value);

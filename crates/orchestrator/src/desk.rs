@@ -1,5 +1,5 @@
-//! A member's handle to its team: reads and writes shared entries, asks other members, and gives
-//! signs of life.
+//! A member's handle to its team: reads and writes shared entries, asks other members, and sends
+//! heartbeats.
 
 use std::{
     collections::HashMap,
@@ -11,19 +11,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{board::Stale, heartbeat::HeartbeatState};
 
-/// Registry of the seats of members at work, by run. Clones share one registry.
+/// Registry of the handles of working members, by run. Clones share one registry.
 ///
-/// Give a clone to the agents (or their tools) before they join the team.
+/// Give a clone to the agents, or to their tools, before they join the team.
 #[derive(Clone, Default)]
 pub struct TeamDesk(Arc<Mutex<HashMap<RunId, TeamHandle>>>);
 
 impl TeamDesk {
-    /// Creates a desk without seats.
+    /// Creates a desk without handles.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the seat of a run that works for a team; `None` for any other run.
+    /// Returns the team handle of a member's run; `None` for a run that does not work for a team.
     pub fn seat(&self, run: &RunId) -> Option<TeamHandle> {
         self.lock().get(run).cloned()
     }
@@ -41,7 +41,7 @@ impl TeamDesk {
     }
 }
 
-/// Handle of one delegation to its team.
+/// Handle with which a member's run reaches its team during one delegation.
 #[derive(Clone)]
 pub struct TeamHandle {
     pub(crate) call: CallId,
@@ -50,37 +50,37 @@ pub struct TeamHandle {
     pub(crate) heartbeat: HeartbeatState,
 }
 
-/// The reason why the team did not do what a member asked.
+/// Reason why the team did not do what a member asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamHandleError {
-    /// Another member wrote the entry in between.
+    /// The shared entry has another version than the writer expected.
     #[error(transparent)]
     Stale(#[from] Stale),
-    /// The team refused it, or the member that was asked failed.
+    /// The team refused the request, or the member that was asked failed.
     #[error("{reason}")]
     Refused {
-        /// The reason.
+        /// The reason, in one line.
         reason: String,
     },
-    /// The member's role may not send this kind of message.
-    #[error("the role {role} may not send {message_type}")]
+    /// The member's role may not send this type of message.
+    #[error("the role {role} may not send messages of type {message_type}")]
     NotAllowed {
-        /// The role.
+        /// Name of the role.
         role: String,
-        /// The kind of message.
+        /// The type of the message.
         message_type: MessageType,
     },
-    /// The member's role may only ask certain others, and not this one.
+    /// The member's role may ask only certain roles or members, and the one asked is not among them.
     #[error("the role {role} may not give work to {to}")]
     NoPeer {
-        /// The role.
+        /// Name of the role.
         role: String,
-        /// The role or member that was asked.
+        /// The role or the member that was asked.
         to: String,
     },
-    /// The run has ended, or the delegation was taken back.
-    #[error("the team does not wait for this any more")]
+    /// The run has ended, or the delegation was revoked.
+    #[error("the run of the team has ended, or the delegation was revoked")]
     Over,
 }
 
@@ -109,58 +109,62 @@ pub(crate) enum What {
     Ask {
         to: String,
         task: String,
-        /// The calls of the asker's run that are under way. `None`: the run must not be dropped.
+        /// The tool calls of the asking run that are under way. `None` means that the run must not be
+        /// dropped while it waits.
         under_way: Option<CallsUnderWay>,
         reply: oneshot::Sender<Result<String, TeamHandleError>>,
     },
 }
 
 impl TeamHandle {
-    /// Returns the entry that the team shares under `key`.
+    /// Returns the shared entry with this key.
     ///
     /// # Errors
-    /// [`TeamHandleError::Over`], or the member's role does not allow it.
+    /// [`TeamHandleError::Over`], or [`TeamHandleError::NotAllowed`] for the member's role.
     pub async fn read(&self, key: &str) -> Result<Option<SharedItem>, TeamHandleError> {
         self.may(MessageType::ContextRequest)?;
         self.request(|reply| What::Read { key: key.to_owned(), reply }).await
     }
 
-    /// Writes a shared entry and returns its new version. With `expected` it writes only if the
-    /// entry still has that version; 0 means that there is no entry yet.
+    /// Writes a shared entry and returns its new version. With `expected`, the write fails unless the
+    /// entry still has that version; 0 means that there must be no entry yet.
     ///
     /// # Errors
-    /// [`TeamHandleError::Stale`], [`TeamHandleError::Over`], or the member's role does not allow it.
+    /// [`TeamHandleError::Stale`], [`TeamHandleError::Over`], [`TeamHandleError::Refused`] for an invalid
+    /// key, or [`TeamHandleError::NotAllowed`] for the member's role.
     pub async fn write(&self, key: &str, value: Json, expected: Option<u64>) -> Result<u64, TeamHandleError> {
         self.may(MessageType::InformationShare)?;
         self.request(|reply| What::Write { key: key.to_owned(), value, expected, reply }).await?
     }
 
-    /// Waits until the entry has a version above `newer_than`; with 0 any version does.
+    /// Waits until the shared entry has a version above `newer_than`, and returns the entry. With 0, any
+    /// version is enough.
     ///
     /// # Errors
-    /// [`TeamHandleError::Over`], or the member's role does not allow it.
+    /// [`TeamHandleError::Over`], or [`TeamHandleError::NotAllowed`] for the member's role.
     pub async fn wait(&self, key: &str, newer_than: u64) -> Result<SharedItem, TeamHandleError> {
         self.may(MessageType::ContextRequest)?;
         self.request(|reply| What::Wait { key: key.to_owned(), newer_than, reply }).await
     }
 
-    /// Asks a role, or a member by its id, to do a task, and waits for the answer. The same
-    /// question of the same delegation is asked once.
+    /// Asks a role, or a member by its id, to do a task, and returns the answer. If one delegation asks
+    /// the same question twice, the team starts only one request.
     ///
-    /// While the others wait for a person, this run may be dropped here, as may a run that waits
-    /// for an entry while the whole team is suspended. It is resumed from its log after the answer;
-    /// an agent without a log begins anew and finds its request again. Therefore do nothing else
-    /// concurrently with this wait.
+    /// While this run waits for members that wait for a person, the team may drop the run, and resume it
+    /// from its log after the answer. The same holds for a run that waits for a shared entry while the
+    /// whole team is suspended. An agent without a log starts again and finds its earlier request.
+    /// Therefore do nothing else concurrently with this wait.
     ///
     /// # Errors
-    /// [`TeamHandleError::Refused`] with the chain of delegations or the failure; [`TeamHandleError::Over`]; or
-    /// the member's role does not allow it.
+    /// [`TeamHandleError::Refused`] with the chain of delegations or the failure,
+    /// [`TeamHandleError::Over`], or [`TeamHandleError::NotAllowed`] or [`TeamHandleError::NoPeer`] for
+    /// the member's role.
     pub async fn ask(&self, to: &str, task: &str) -> Result<String, TeamHandleError> {
         self.ask_during_calls(to, task, Some(CallsUnderWay::new(1))).await
     }
 
-    /// As [`ask`](Self::ask). The run may be dropped only if every call under way waits for the team, and
-    /// never without `under_way`.
+    /// Does the same as [`ask`](Self::ask) during other tool calls. The team may drop the run only if all
+    /// tool calls under way wait for the team, and never if `under_way` is `None`.
     pub(crate) async fn ask_during_calls(
         &self,
         to: &str,
@@ -176,7 +180,7 @@ impl TeamHandle {
         self.request(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), under_way, reply }).await?
     }
 
-    /// Gives a sign of life. Every event that the member's run emits gives one, too.
+    /// Sends a heartbeat. Every event of the member's run counts as a heartbeat, too.
     pub fn beat(&self) {
         self.heartbeat.beat();
     }

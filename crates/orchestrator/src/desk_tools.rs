@@ -1,8 +1,8 @@
-//! The tools with which a member's model uses its team: share an entry, read one, ask another
+//! The tools with which a member's model reaches its team: share an entry, read an entry, ask another
 //! member.
 //!
-//! Each call finds its [`TeamHandle`] by the run that makes it, so one set of tools serves all members of
-//! all teams of a desk.
+//! Each tool call finds its [`TeamHandle`] by the id of its run, so one set of tools serves all members
+//! of all teams that use the desk.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{TeamDesk, TeamHandle, TeamHandleError, response::text_of};
 
-/// The longest time in ms that `ask_member` waits for an answer.
+/// Time limit of a call of `ask_member`, in ms.
 const LONGEST_ANSWER_MS: u64 = 300_000;
 
 /// The operation of a tool.
@@ -31,8 +31,8 @@ struct DeskTool {
 }
 
 impl TeamDesk {
-    /// Returns the tools `share`, `read_shared` and `ask_member`. They fail outside of a team, and
-    /// refuse what the member's role does not allow.
+    /// Returns the tools `share`, `read_shared` and `ask_member`. The tools fail in a run that does not
+    /// work for a team, and refuse calls that the member's role does not allow.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let tool =
             |what| -> Arc<dyn Tool> { Arc::new(DeskTool { desk: self.clone(), what, spec: spec(what) }) };
@@ -126,8 +126,8 @@ fn spec(what: What) -> ToolSpec {
             json!(["to", "task"]),
         ),
     };
-    // Read-only, since nothing outside of the team changes: no approval is asked, and a call that a
-    // crash cut off runs again. A delegation that asks the same question twice starts one request.
+    // Read-only, because nothing outside the team changes: no approval is needed, and a call that a crash
+    // cut off runs again. If a delegation asks the same question twice, the team starts one request.
     let mut annotations = ToolAnnotations::read_only();
     annotations.concurrency_safe = what == What::Read;
     annotations.timeout_ms = (what == What::Ask).then_some(LONGEST_ANSWER_MS);

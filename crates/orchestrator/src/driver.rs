@@ -1,4 +1,4 @@
-//! The executor of [`TeamMachine`]: does the tasks of a team, and records their results.
+//! The executor of [`TeamMachine`]: runs the tasks of a team, and records their results.
 
 mod announce;
 mod members;
@@ -30,10 +30,12 @@ use crate::{
     parts::Parts,
 };
 
-/// The longest time to wait for the bus to take the queued messages when a run was cancelled or is at a limit.
+/// Maximum time to wait for the bus to take the queued messages, after a run was cancelled or reached a
+/// limit.
 const LAST_WORDS: Duration = Duration::from_millis(40);
 
-/// The same when a run has ended by itself or is suspended.
+/// Maximum time to wait for the bus to take the queued messages, after a run has ended otherwise or is
+/// suspended.
 const LAST_WORDS_IN_PEACE: Duration = Duration::from_secs(2);
 
 /// The state of the executor of a team.
@@ -46,7 +48,7 @@ pub(crate) struct Working<'a> {
     said: mpsc::Receiver<DeskRequest>,
     asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
-    /// Calls whose question a person answered since the last wait.
+    /// Delegations whose question a person has answered since the last wait.
     answered: Vec<CallId>,
     outbox: Outbox,
 }
@@ -56,19 +58,19 @@ type Run = RunDriver<TeamMachine, Happened>;
 struct AtWork {
     heartbeat: HeartbeatState,
     stop: CancellationToken,
-    /// Drops the run; its log stays as it is.
+    /// Aborts the member's run; the log of the run stays as it is.
     let_go: AbortHandle,
-    /// The requests that it waits for once it was dropped for waiting; empty if it waits for a
-    /// shared entry.
+    /// The requests for which the run waits, once it was dropped for waiting. Empty if the run waits for
+    /// a shared entry.
     waits_for: Vec<CommandId>,
 }
 
 /// The result of a task in flight, or a request of a member.
 pub(crate) enum Happened {
     Ended(CallId, Box<Outcome>),
-    /// The run was dropped while it waited for other members.
+    /// The member's run was dropped while it waited for other members.
     LetGo(CallId),
-    /// The planner's answer, and what its own model calls used.
+    /// The planner's answer, and the spending of the planner's own model calls.
     Planned(Result<Task, PlanError>, Spending),
     /// A member sent a request to the team.
     Requested(DeskRequest),
@@ -96,7 +98,7 @@ impl Machine for TeamMachine {
     }
 }
 
-/// Drives the run of a team to its outcome, or until it is suspended.
+/// Drives the run of a team until it ends or is suspended.
 pub(crate) async fn drive(
     parts: &Arc<Parts>,
     machine: TeamMachine,
@@ -123,8 +125,8 @@ impl Executor<TeamMachine> for Working<'_> {
 
     const GRACE: Option<Duration> = Some(Duration::from_millis(200));
 
-    /// Reads the inbox first, so that a member that was cancelled or answered does not start. A member that
-    /// waited for a person asks again, if it still waits.
+    /// Reads the inbox first, so that a member that was cancelled or answered does not start. A member
+    /// that still waits for a person asks again.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.receive(self).await?;
         self.answered.clear();
@@ -133,7 +135,7 @@ impl Executor<TeamMachine> for Working<'_> {
         self.run_again(run, under_way).await
     }
 
-    /// Restarts members that have what they waited for, and answers requests of members.
+    /// Restarts the members whose wait is over, and answers requests of members.
     async fn before_step(&mut self, run: &mut Run) -> Recorded {
         if !run.machine.is_stopping() {
             let calls = run.machine.can_go_on();
@@ -171,7 +173,7 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// Handles the result of a task. While the team stops, only outcomes of members count.
+    /// Handles the result of a task. While the team stops, only outcomes of members are recorded.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopped = run.stop().is_cancelled();
         match happened {
@@ -191,15 +193,15 @@ impl Executor<TeamMachine> for Working<'_> {
         if self.is_heard_after_all(&run.machine, &body) {
             return self.note_beats(run, Vec::new()).await;
         }
-        // Lets members whose work was taken back end first, so that what they used is in the log.
+        // Members whose work was revoked end first, so that their spending is in the log.
         if matches!(body, RecordBody::RunFinished(_)) && run.is_busy() {
             return run.drain(self).await;
         }
         self.derived(run, body).await
     }
 
-    /// Records the time, after the signs of life that came before it. A member that waits for the
-    /// team itself counts as alive.
+    /// Records the time, after the heartbeats that came before it. A member that waits for the team
+    /// itself counts as alive.
     async fn tick(&mut self, run: &mut Run) -> Recorded {
         let asking = self.asks.iter().map(|ask| &ask.by);
         for call in asking.chain(self.waits.iter().map(|(call, ..)| call)) {
@@ -210,12 +212,13 @@ impl Executor<TeamMachine> for Working<'_> {
         self.note_beats(run, vec![RecordBody::ClockRead]).await
     }
 
-    /// Returns the use of an inbox message. A team uses cancels, and the answers to its open questions.
+    /// Returns the effect of an inbox message. A team uses cancels, and the answers to its open
+    /// questions.
     fn meaning(&mut self, entry: InboxEntry, machine: &TeamMachine) -> InboxEffect {
         match entry.request {
             InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
             InboxRequest::Cancel { reason } => InboxEffect::Record(RecordBody::CancelRequested { reason }),
-            // An answer to a question that is not open any more is dropped.
+            // An answer to a question that is no longer open is dropped.
             InboxRequest::Answer { request_id, answer, .. } => match machine.question_of(&request_id) {
                 Some(call) => {
                     self.answered.push(call);
@@ -227,8 +230,9 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// Returns true if the driver may wait for the next event. False means that the machine is asked again
-    /// first: runs in doubt were restarted, which a person allowed to run again while others worked.
+    /// Returns true if the driver may wait for the next event. False means that the driver asks the
+    /// machine again first, because runs in doubt were restarted: a person allowed their restart while
+    /// other members worked.
     async fn may_wait(&mut self, run: &mut Run) -> Result<bool, JournalError> {
         if self.answered.is_empty() {
             self.stop_waiting(&run.machine);
@@ -248,7 +252,7 @@ impl Executor<TeamMachine> for Working<'_> {
         let _ = self.outbox.poll(task);
         match self.said.poll_recv(task) {
             Poll::Ready(Some(said)) => Poll::Ready(Some(Happened::Requested(said))),
-            // A waiting member may have nothing else under way any more, and can then be stopped.
+            // A waiting member may have no other call under way any more, so that its run can be dropped.
             _ if self.asks.iter().any(|ask| ask.under_way() < ask.seen) => Poll::Ready(None),
             _ => Poll::Pending,
         }
@@ -261,7 +265,7 @@ impl Executor<TeamMachine> for Working<'_> {
         self.said.close();
     }
 
-    /// Waits until the bus took all queued messages, for a short time at most.
+    /// Waits until the bus has taken all queued messages, up to a maximum time.
     async fn rested(&mut self, run: &mut Run) {
         let clock = &self.context.clock;
         let status = run.machine.ended().map(|outcome| &outcome.status);
@@ -281,19 +285,20 @@ impl Executor<TeamMachine> for Working<'_> {
 }
 
 impl Working<'_> {
-    /// Fills in what the machine does not know: the team's name and the wall-clock time of expiry.
+    /// Fills in the parts of a question that the machine does not know: the team's name and the expiry in
+    /// wall-clock time.
     fn complete(&self, request: &mut ApprovalRequest) {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);
         }
         if let Some(wait) = request.timeout_ms {
-            // The machine's times are the clock's; people need the time of day.
+            // The machine has the clock's time; people need the time of day.
             let end = self.context.clock.now_for_others() + Duration::from_millis(wait);
             request.expires_at = request.expires_at.max(Some(end));
         }
     }
 
-    /// Appends a record that the machine derived, and sends the bus messages that belong to it.
+    /// Appends a record that the machine derived, and publishes the bus messages of the record.
     async fn derived(&mut self, run: &mut Run, mut body: RecordBody) -> Recorded {
         if let RecordBody::ApprovalRequested { request, .. } = &mut body {
             self.complete(request);
@@ -324,8 +329,8 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Returns whether the machine would take work back for silence although a sign of life came
-    /// that is not in the log yet.
+    /// Returns whether the machine would revoke work because of silence, although a heartbeat came that
+    /// is not in the log yet.
     fn is_heard_after_all(&self, machine: &TeamMachine, body: &RecordBody) -> bool {
         let RecordBody::Team(record) = body else { return false };
         let TeamRecord::DelegationRevoked { call, .. } = **record else { return false };
@@ -342,7 +347,7 @@ impl Drop for Working<'_> {
     }
 }
 
-/// Makes a record of kind `team`.
+/// Wraps a team record as a record body.
 fn team(record: TeamRecord) -> RecordBody {
     RecordBody::Team(Box::new(record))
 }

@@ -4,32 +4,32 @@ use archon_types::{JournalError, RunError, RunId, RunRefused};
 
 use crate::check::TeamProblem;
 
-/// The reason why a run has no outcome. A failed team is an outcome, not an error.
+/// Reason why a team's run has no outcome. A failure of the team's work is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Something is wrong with the team itself.
+    /// The configuration of the team has problems.
     #[error("the team cannot work: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Problems {
-        /// Everything that is wrong with it.
+        /// All problems of the configuration.
         problems: Vec<TeamProblem>,
     },
-    /// The log is not one of a team.
-    #[error("run {run} is not a team's")]
+    /// The log does not belong to a run of a team.
+    #[error("run {run} is not the run of a team")]
     NotATeam {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// The schema of the answer is not valid.
-    #[error("the schema for the answer is not valid: {problem}")]
+    /// The JSON Schema of the answer is invalid.
+    #[error("the JSON Schema of the answer is invalid: {problem}")]
     InvalidSchema {
         /// The problem with the schema.
         problem: String,
     },
-    /// The run is refused: it cannot be started or resumed.
+    /// The run cannot be started or resumed.
     #[error(transparent)]
     Refused(#[from] RunRefused),
 }
@@ -41,8 +41,10 @@ impl TeamError {
             Self::Journal(error) => error.advice().to_owned(),
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(TeamProblem::advice).unwrap_or_default(),
-            Self::InvalidSchema { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
-            Self::NotATeam { .. } => "resume it with the agent that began it".to_owned(),
+            Self::InvalidSchema { .. } => {
+                "use a schema that is valid by JSON Schema draft 2020-12".to_owned()
+            }
+            Self::NotATeam { .. } => "resume the run with the agent that started it".to_owned(),
         }
     }
 }

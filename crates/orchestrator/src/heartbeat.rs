@@ -1,11 +1,12 @@
-//! Heartbeats: the time of a member's last sign of life, and the time it waited to be polled.
+//! Heartbeats: the time of a member's last sign of life, and the time for which its run waited to be
+//! polled.
 //!
-//! All members of a team run on the task of the team's driver. While the driver is busy, a member
-//! that is ready waits for it; that time, from the wake of the member's run to its next poll, does
-//! not count as silence.
+//! All members of a team run on the task of the team's driver. While the driver is busy, a member that is
+//! ready waits for the driver. This time, from the wake of the member's run to its next poll, does not
+//! count as silence.
 //!
-//! A run that waits for a slow tool or for the first token of a model emits nothing. Meanwhile a
-//! timer gives the signs of life, unless the team counts events only.
+//! A run that waits for a slow tool or for the first token of a model emits no events. In the meantime a
+//! timer sends the heartbeats, unless the team counts events only.
 
 use std::{
     future::Future,
@@ -20,14 +21,14 @@ use std::{
 
 use archon_types::{BoxFuture, Clock, Event, Sink, Timestamp};
 
-/// The time of a member's last sign of life. Clones share it.
+/// The time of a member's last heartbeat. Clones share the time.
 #[derive(Clone)]
 pub(crate) struct HeartbeatState(Arc<State>);
 
 struct State {
-    /// Last sign of life, ms.
+    /// Time of the last heartbeat, in ms.
     heard: AtomicU64,
-    /// Time in ms since which the run is ready but not polled; [`NOT_WAITING`] if it is not ready.
+    /// Time in ms since which the run is ready but not polled; [`NOT_WAITING`] if the run is not ready.
     waits_since: AtomicU64,
     clock: Arc<dyn Clock>,
 }
@@ -35,7 +36,7 @@ struct State {
 const NOT_WAITING: u64 = u64::MAX;
 
 impl HeartbeatState {
-    /// Creates one that has a sign of life now and waits for its first poll.
+    /// Creates a heartbeat state with a heartbeat now, for a run that waits for its first poll.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let now = clock.now().as_millis();
         Self(Arc::new(State { heard: now.into(), waits_since: now.into(), clock }))
@@ -50,14 +51,14 @@ impl HeartbeatState {
         clock.sleep_until(clock.now() + time)
     }
 
-    /// Returns the time of the last sign of life, moved later by the time for which the run waits
-    /// to be polled.
+    /// Returns the time of the last heartbeat, moved later by the time for which the run waits to be
+    /// polled.
     pub(crate) fn last_seen(&self) -> Timestamp {
         let since = self.0.waits_since.load(Ordering::Relaxed);
         Timestamp::from_millis(self.0.seen_after(since))
     }
 
-    /// Notes that the run is polled now.
+    /// Records that the run is polled now.
     fn polled(&self) {
         let since = self.0.waits_since.swap(NOT_WAITING, Ordering::Relaxed);
         self.0.heard.fetch_max(self.0.seen_after(since), Ordering::Relaxed);
@@ -75,8 +76,7 @@ impl State {
     }
 }
 
-/// A member's run as a future that notes its waits to be polled, and gives signs of life by a
-/// timer.
+/// A member's run as a future that measures its waits to be polled, and sends heartbeats by a timer.
 pub(crate) struct Attended<T> {
     run: BoxFuture<'static, T>,
     heartbeat: HeartbeatState,
@@ -90,7 +90,7 @@ impl<T> Attended<T> {
         Self { run, heartbeat, timer: None, wakers: None }
     }
 
-    /// Adds a sign of life every `every`, as long as the run lives.
+    /// Adds a heartbeat every `every`, as long as the run lives.
     pub(crate) fn with_beats(mut self, every: Duration) -> Self {
         let next = self.heartbeat.after(every);
         self.timer = Some(Timer { every, next });
@@ -156,7 +156,7 @@ impl Wake for Woken {
     }
 }
 
-/// A sink that counts every event of a member's run as a sign of life and passes it on.
+/// A sink that counts every event of a member's run as a heartbeat, and passes the event on.
 pub(crate) struct HeartbeatSink {
     pub(crate) heartbeat: HeartbeatState,
     pub(crate) inner: Arc<dyn Sink>,

@@ -1,11 +1,11 @@
-//! Teams of agents: a goal becomes a plan, and its steps become work for agents with roles.
+//! Teams of agents: a planner makes a plan for a goal, and members with roles do the steps of the plan.
 //!
-//! Use it alone to let agents of your own work as a team. It publishes on any [`Bus`](archon_types::Bus), such as
-//! the one of `archon-bus`.
+//! Use this crate alone to let agents of your own work as a team. A team publishes on any
+//! [`Bus`](archon_types::Bus), such as the one of `archon-bus`.
 //!
-//! A [`Team`] is an [`Agent`](archon_types::Agent). Any [`Planner`](archon_types::Planner) makes
-//! its plan; each step is a run of a suitable member. [`TeamMachine`] folds the log of the run and
-//! derives the next command from it alone; the driver carries the commands out.
+//! A [`Team`] is an [`Agent`](archon_types::Agent). Any [`Planner`](archon_types::Planner) makes the
+//! plan; each step is a run of a suitable member. [`TeamMachine`] folds the log of the run and derives
+//! the next command from the log alone; the driver carries the commands out.
 //!
 //! | question | file |
 //! |---|---|

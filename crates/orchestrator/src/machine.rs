@@ -1,9 +1,9 @@
 //! The pure state machine of a team: folds the records of a run and derives the next command.
 //!
-//! It reads no clock, no random numbers and does no I/O; all of that comes in with the records.
-//! [`TeamMachine::apply`] takes a record, [`TeamMachine::next`] returns the command that follows.
-//! Every job ends, whatever the members do: each delegation has a deadline, each job a number of
-//! tries, and each run a number of delegations.
+//! The machine reads no clock and no random numbers, and does no I/O; all of that comes in with the
+//! records. [`TeamMachine::apply`] takes a record, [`TeamMachine::next`] returns the next command. Every
+//! job ends, because each delegation has a deadline, each job a maximum number of attempts, and each run
+//! a maximum number of delegations.
 
 mod another_plan;
 mod apply;
@@ -38,15 +38,15 @@ pub use matching::Match;
 
 use crate::board::Board;
 
-/// Version of the serialized [`TeamMachine`]; any other version is refused.
+/// Version of the serialized [`TeamMachine`]. Other versions cannot be read.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// A task of a team.
+/// A task of a team, for the driver.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TeamTask {
-    /// Ask the planner for a plan, or for another one if there is a [`loss`](TeamMachine::loss); append
-    /// `Planned`, `Replanned` or `NotPlanned`.
+    /// Ask the planner for a plan, or for a replan if there is a [`loss`](TeamMachine::loss). Then append
+    /// `Planned`, `Replanned` or `PlanningFailed`.
     MakePlan,
     /// Append `LeaseGranted` and `ToolCallStarted`, and start this delegation.
     Start(CallId),
@@ -54,7 +54,7 @@ pub enum TeamTask {
     CheckOutput(String),
 }
 
-/// The state of a team's run: a fold of its records.
+/// The state of a team's run, folded from the records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TeamMachine {
     #[serde(deserialize_with = "known_version")]
@@ -68,21 +68,21 @@ pub struct TeamMachine {
     now: Timestamp,
     phase: Phase,
     task: Task,
-    /// The fixed plan, if no planner is asked.
+    /// The fixed plan of a team that asks no planner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
-    /// Text that the agents read besides the goal.
+    /// Text that the agents read besides the goal, for instance the session history.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     background: String,
     jobs: Vec<Job>,
     board: Board,
     conflicts: Vec<Conflict>,
-    /// The newest claim of each job, by key.
+    /// The newest claim of each member and job, by key.
     claims: BTreeMap<String, Vec<Claim>>,
     delegations: u32,
-    /// Failures since a person was asked about them.
+    /// Number of failed delegations since a person was last asked about them.
     failures: u32,
-    /// The reasons for each replan, and for each replan that found no plan.
+    /// The reason for each replan; with the planner's problem if no plan was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     given_up: Vec<String>,
     late: u32,
@@ -90,19 +90,19 @@ pub struct TeamMachine {
     /// The schema of the answer, and the checks of the answers so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<OutputChecker>,
-    /// The newest answer fits the schema.
+    /// True if the newest answer fits the schema.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     fits: bool,
     suspended: bool,
     cancelled: bool,
     limit: Option<LimitReached>,
     ended: Option<Box<Outcome>>,
-    /// Computed on first use, then kept up to date.
+    /// Lookup tables, made on first use and then kept up to date.
     #[serde(skip)]
     index: OnceLock<Index>,
     #[serde(skip)]
     touched: Touched,
-    /// The job of each subtask.
+    /// The command of the job that does each subtask.
     #[serde(skip)]
     places: OnceLock<HashMap<SubTaskId, CommandId>>,
 }
@@ -111,15 +111,15 @@ pub struct TeamMachine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemberState {
-    /// The member.
+    /// The member as configured.
     pub member: Member,
-    /// True after it fell silent, until its next sign of life.
+    /// True after the member fell silent, until its next answer.
     pub silent: bool,
-    /// Its open delegations.
+    /// Number of the member's open delegations.
     pub load: u32,
-    /// Delegations that it finished.
+    /// Number of delegations that the member finished.
     pub done: u32,
-    /// Delegations that failed or were taken back.
+    /// Number of the member's delegations that failed or were revoked.
     pub failed: u32,
 }
 
@@ -130,7 +130,7 @@ enum Phase {
     Fresh,
     Planning,
     Working,
-    /// All subtasks have ended.
+    /// All subtasks have ended, and the answer is being made.
     Concluding,
     Broken {
         kind: FailureKind,
@@ -139,7 +139,7 @@ enum Phase {
 }
 
 impl TeamMachine {
-    /// Creates the machine of a run that begins.
+    /// Creates the machine of a new run.
     pub fn new(started: &RunStarted, at: Timestamp) -> Self {
         Self {
             version: MACHINE_VERSION,
@@ -175,7 +175,7 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the next command. Without a new record it returns the same again.
+    /// Returns the next command. Without a new record, the command stays the same.
     pub fn next(&self) -> Next<TeamTask> {
         use archon_types::OutcomeStatus::{Cancelled, Limit};
         if let Some(outcome) = &self.ended {
@@ -207,7 +207,7 @@ impl TeamMachine {
         self.work()
     }
 
-    /// Asks for a plan, unless a limit is reached or the budget is used up.
+    /// Returns the task to ask for a plan, or the limit that is reached.
     fn planning(&self) -> Next<TeamTask> {
         match self.budget.reached().or_else(|| self.budget.dry()) {
             Some(limit) => Next::Append(RecordBody::LimitReached(limit)),
@@ -257,7 +257,7 @@ impl TeamMachine {
         finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
 
-    /// Returns the next thing that can begin: a delegation that was chosen, or the next choice.
+    /// Returns the next delegation to start, or the record that chooses one.
     fn begin(&self) -> Option<Next<TeamTask>> {
         if let Some(call) = self.first_chosen() {
             return Some(Next::Do(TeamTask::Start(call)));
@@ -271,7 +271,7 @@ impl TeamMachine {
         running.map(|(call, _)| call).collect()
     }
 
-    /// Returns whether a person is asked about this call.
+    /// Returns whether this call waits for a person's answer.
     pub fn is_waiting_for(&self, call: CallId) -> bool {
         self.waiting().contains(&call)
     }
@@ -286,64 +286,64 @@ impl TeamMachine {
         self.job(call.command)?.hands.get(usize::try_from(call.index).ok()?)
     }
 
-    /// All jobs, oldest first.
+    /// Returns all jobs, oldest first.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// The shared entries.
+    /// Returns the shared entries.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// The goal with the subtasks of its plan.
+    /// Returns the goal with the subtasks of its plan.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// The fixed plan, if no planner is asked.
+    /// Returns the fixed plan; `None` if a planner makes the plan.
     pub fn fixed(&self) -> Option<&[SubTask]> {
         self.fixed.as_deref()
     }
 
-    /// Text that the agents read besides the goal.
+    /// Returns the text that the agents read besides the goal.
     pub fn background(&self) -> &str {
         &self.background
     }
 
-    /// The settings of the team.
+    /// Returns the settings of the team.
     pub fn settings(&self) -> &TeamSettings {
         &self.settings
     }
 
-    /// The members without the lead.
+    /// Returns the members, without the lead.
     pub fn members(&self) -> impl Iterator<Item = &MemberState> {
         self.members.values()
     }
 
-    /// Returns the role of this name.
+    /// Returns the role with this name.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.roles.iter().find(|role| role.name == name)
     }
 
-    /// Number of answers that came after their delegation was over.
+    /// Returns the number of answers that came after their delegation had ended.
     pub fn late(&self) -> u32 {
         self.late
     }
 
-    /// The outcome of the run, once it has ended.
+    /// Returns the outcome of the run; `None` while the run has not ended.
     pub fn ended(&self) -> Option<&Outcome> {
         self.ended.as_deref()
     }
 
-    /// Returns the limit that ended the run, if it still holds after `more` is added.
+    /// Returns the limit that ended the run, if the limit is still reached after `more` is added.
     pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut budget = self.budget.clone();
         budget.raise(more);
         self.limit.and_then(|_| budget.reached().or_else(|| budget.dry()))
     }
 
-    /// Returns whether nothing more may begin.
+    /// Returns true if no new work may start.
     pub fn is_stopping(&self) -> bool {
         self.cancelled
             || self.limit.is_some()
@@ -351,17 +351,17 @@ impl TeamMachine {
             || matches!(self.phase, Phase::Broken { .. })
     }
 
-    /// The time at which the run's time limit is reached.
+    /// Returns the time at which the run's time limit is reached.
     pub fn deadline(&self) -> Timestamp {
         self.budget.deadline()
     }
 
-    /// Returns the whole rest of the budget, for one caller that works alone.
+    /// Returns a lease of the whole rest of the budget, for one caller that works alone.
     pub fn remaining_budget(&self) -> archon_types::Lease {
         self.budget.lease(1)
     }
 
-    /// Returns the share of the rest of the budget that a delegation gets.
+    /// Returns the lease of a delegation, a share of the rest of the budget.
     pub fn lease(&self, call: CallId) -> archon_types::Lease {
         if let Some(lease) = self.hand(call).and_then(|hand| hand.money.lease(call)) {
             return lease;
@@ -369,8 +369,8 @@ impl TeamMachine {
         let index = self.index();
         let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(index.running).max(1);
         let to_do = index.open.max(1);
-        // One share stays free for members that are asked for help, and for those that take over
-        // silent work.
+        // One share stays free for members that are asked for help, and for members that take over work
+        // of silent members.
         self.budget.lease(free.min(to_do) as u64 + 1)
     }
 
@@ -387,7 +387,7 @@ impl TeamMachine {
         self.index.get_or_init(|| Index::of(self))
     }
 
-    /// Compares the lookup tables with newly made ones and returns the difference, if any. For
+    /// Compares the lookup tables with newly made ones, and returns the difference if there is one. For
     /// tests.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<String> {
@@ -413,7 +413,7 @@ impl TeamMachine {
         self.job_mut(call.command)?.hands.get_mut(usize::try_from(call.index).ok()?)
     }
 
-    /// Returns the command of the next job: 0 is the plan, and each job has one.
+    /// Returns the command of the next job. Command 0 is the plan; each job has one of its own.
     fn next_command(&self) -> CommandId {
         CommandId(self.jobs.len() as u64 + 1)
     }
@@ -437,7 +437,7 @@ fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u3
     match version == MACHINE_VERSION {
         true => Ok(version),
         false => Err(serde::de::Error::custom(format!(
-            "a team's machine of version {version} cannot be read, only {MACHINE_VERSION}: fold its log instead"
+            "the serialized machine of a team has version {version}, and only version {MACHINE_VERSION} can be read: fold the log instead"
         ))),
     }
 }

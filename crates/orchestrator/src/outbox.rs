@@ -1,5 +1,5 @@
-//! The queue of a team's messages to its bus: keeps their order, and no member waits for the bus.
-//! The log is the only truth.
+//! The queue of a team's messages to its bus. The queue keeps the order, and no member waits for the bus.
+//! A full queue drops messages, because the log is the only truth.
 
 use std::{
     collections::VecDeque,
@@ -9,10 +9,10 @@ use std::{
 
 use archon_types::{BoxFuture, Bus, BusError, BusMessage};
 
-/// The most messages that wait for a bus that is slower than the team; more are dropped.
+/// Maximum number of messages that wait for a slow bus; further messages are dropped.
 const MOST: usize = 1_024;
 
-/// Messages on their way to a bus, the oldest first.
+/// Messages on their way to a bus, oldest first.
 pub(crate) struct Outbox {
     bus: Option<Arc<dyn Bus>>,
     state: Mutex<State>,
@@ -29,7 +29,7 @@ impl Outbox {
         Self { bus, state: Mutex::default() }
     }
 
-    /// Queues a message behind the others; sends it at once if the bus takes it at once.
+    /// Appends a message to the queue, and sends as many messages as the bus takes at once.
     pub(crate) fn send(&self, message: BusMessage) {
         if self.bus.is_none() {
             return;
@@ -44,7 +44,7 @@ impl Outbox {
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Goes on sending; ready when the queue is empty.
+    /// Continues to send. Ready when the queue is empty.
     pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<()> {
         let Some(bus) = &self.bus else { return Poll::Ready(()) };
         let mut state = self.state();
@@ -64,7 +64,7 @@ impl Outbox {
         }
     }
 
-    /// The number of messages that are not sent yet.
+    /// Returns the number of messages that are not sent yet.
     pub(crate) fn len(&self) -> usize {
         let state = self.state();
         state.waiting.len() + usize::from(state.sending.is_some())

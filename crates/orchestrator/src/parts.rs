@@ -8,24 +8,25 @@ use archon_types::{
 
 use crate::TeamDesk;
 
-/// Options of a [`Team`](crate::Team); each has a default.
+/// Options of a [`Team`](crate::Team). Each has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TeamOptions {
-    /// Name for people and for delegation.
+    /// Name of the team, for people and for delegation. Default `team`.
     pub name: String,
-    /// Id of the team, stable for its whole life; the sender of its messages on the bus.
+    /// Id of the team, stable for its whole life, and the sender of its messages on the bus. Default
+    /// `team`.
     pub agent_id: AgentId,
     /// Settings of the team's work.
     pub settings: TeamSettings,
     /// Limits of a run, the runs of its members included.
     pub limits: ExecutionLimits,
-    /// The roles that members may have.
+    /// The roles that members may have. Default [`sample_roles`](crate::sample_roles).
     pub roles: Vec<Role>,
-    /// A fixed plan, kept on every resume; no planner is asked. Default none.
+    /// A fixed plan, which every resume keeps; no planner is asked. Default none.
     pub plan: Option<Vec<SubTask>>,
-    /// Configuration that the first record of a run notes besides the limits: the team's memory,
-    /// the project files that it reads. The members' configurations are read from their agents.
+    /// Configuration that the first record of a run stores besides the limits: the team's memory and the
+    /// project files that the team reads. The members' configurations come from their agents.
     pub config: RunConfig,
 }
 

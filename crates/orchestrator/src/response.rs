@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 /// A member's answer.
 ///
-/// An answer that is one JSON object with a `result` is read with all of these fields; any other text becomes
-/// the result of a success.
+/// An answer that is one JSON object with a `result` is read with all of these fields. Any other text
+/// becomes the `result`, with the status of a success.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Response {
-    /// Status of the task.
+    /// Status of the task. Default success.
     #[serde(default)]
     pub status: ResponseStatus,
-    /// The result.
+    /// Result of the task.
     pub result: Json,
-    /// The member's confidence, from 0 to 1.
+    /// The member's confidence in the result, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// Facts on which other members may differ, by key.
@@ -35,12 +35,12 @@ pub enum ResponseStatus {
     Success,
     /// The task is partly done.
     Partial,
-    /// There is no useful result.
+    /// The task has no useful result.
     Failed,
 }
 
 impl Response {
-    /// Creates a success with this text.
+    /// Creates a successful response with this text as its result.
     pub fn text_only(text: impl Into<String>) -> Self {
         Self {
             status: ResponseStatus::Success,
@@ -50,7 +50,7 @@ impl Response {
         }
     }
 
-    /// Reads an answer; it never fails, since anything else is text.
+    /// Reads an answer. Reading never fails, because any other answer is text.
     pub fn read(answer: &str) -> Self {
         let inner = answer.trim();
         let inner = inner.strip_prefix("```json").and_then(|s| s.strip_suffix("```")).unwrap_or(inner);
@@ -67,15 +67,16 @@ impl Response {
     }
 }
 
-/// Returns whether a text may be a key: one line, not empty, and short, since keys are put into prompts.
+/// Returns whether a text may be a key: one line, not empty, and short, because keys are put into
+/// prompts.
 pub(crate) fn is_key(key: &str) -> bool {
     !key.trim().is_empty() && key.chars().count() <= LONGEST_KEY && !key.contains(char::is_control)
 }
 
-/// The most characters of the key of a fact or shared entry.
+/// Maximum length of the key of a fact or a shared entry, in characters.
 pub(crate) const LONGEST_KEY: usize = 200;
 
-/// JSON as text; a string without its quotes.
+/// Returns JSON as text; a string without its quotes.
 pub(crate) fn text_of(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),

@@ -2,7 +2,7 @@
 
 use archon_types::Role;
 
-/// The four usual roles: `researcher`, `writer`, `software_engineer` and `quality_analyst`.
+/// Returns the four usual roles: `researcher`, `writer`, `software_engineer` and `quality_analyst`.
 pub fn sample_roles() -> Vec<Role> {
     vec![
         Role::new(

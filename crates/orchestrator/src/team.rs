@@ -1,4 +1,4 @@
-//! The agent that is a team: starts its run, resumes it, and takes answers to its questions.
+//! The agent that is a team: starts its run, resumes the run, and takes answers to the run's questions.
 
 mod builder;
 
@@ -16,8 +16,8 @@ use crate::{
     TeamDesk, TeamError, TeamMachine, TeamOptions, TeamProblem, check_team, driver::drive, parts::Parts,
 };
 
-/// An agent whose work is done by others. It has a plan made, gives each step to a suitable member,
-/// compares their answers and combines them. Every step is in a journal.
+/// An agent whose work is done by its members. The team asks a planner for a plan, gives each step to a
+/// suitable member, compares the answers and combines them. Every step is recorded in a journal.
 #[derive(Clone)]
 pub struct Team {
     parts: Arc<Parts>,
@@ -44,7 +44,7 @@ impl Team {
         &self.parts.options
     }
 
-    /// Returns everything that is wrong with the team itself.
+    /// Returns all problems of the team's configuration.
     pub fn problems(&self) -> Vec<TeamProblem> {
         let parts = &self.parts;
         let mut needed: Vec<String> = parts.options.settings.reviewer.iter().cloned().collect();
@@ -52,18 +52,19 @@ impl Team {
         check_team(&parts.options.roles, &parts.members, parts.lead.as_ref(), &needed)
     }
 
-    /// Starts the run that `context` names and drives it to its outcome, or until it is suspended.
+    /// Starts the run that `context` names, and drives the run until it ends or is suspended.
     ///
     /// # Errors
-    /// The team cannot work, a limit forbids the run, or the journal failed.
+    /// The team's configuration has problems, the schema of the answer is invalid, a limit forbids the
+    /// run, or the journal failed.
     pub async fn start(&self, goal: &str, context: &Context) -> Result<Outcome, TeamError> {
         self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    /// As [`start`](Self::start), for a run in a session.
+    /// Does the same as [`start`](Self::start), for a run in a session.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The errors of [`start`](Self::start).
     pub async fn start_in(
         &self,
         place: SessionPlace,
@@ -87,7 +88,7 @@ impl Team {
         Ok(drive(&self.parts, machine, log).await?)
     }
 
-    /// Makes the first records of the run.
+    /// Returns the first records of the run.
     fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let options = &self.parts.options;
         let formed = TeamRecord::Formed {
@@ -109,8 +110,8 @@ impl Team {
     }
 
     /// Resumes the run that `context` names from the end of its log: after a crash, a cancel, or an
-    /// answer given elsewhere. The run keeps the members, settings and limits that it was started
-    /// with.
+    /// answer through the inbox. The run keeps the members, settings and limits with which it was
+    /// started.
     ///
     /// # Errors
     /// The run is unknown, in use, has ended or is not a team's run, or the journal failed.
@@ -118,21 +119,22 @@ impl Team {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a
-    /// limit goes on. More turns change nothing, since a team has no turns of its own.
+    /// Does the same as [`resume`](Self::resume) after raising the limits, so that a run that ended at a
+    /// limit continues. More turns change nothing, because a team has no turns of its own.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); or the run has reached a limit that still holds.
+    /// The errors of [`resume`](Self::resume), or the run has reached a limit that is still reached
+    /// after the raise.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, TeamError> {
         self.resume_run(None, Vec::new(), more, context).await
     }
 
-    /// Answers a question of a suspended run and resumes it. An answer in the run's inbox needs
-    /// only [`resume`](Self::resume). If a member asked, the member gets the answer; if it asked
-    /// several questions, the answer is for the oldest.
+    /// Answers a question of a suspended run and resumes the run. An answer in the run's inbox needs only
+    /// [`resume`](Self::resume). If a member asked, the member gets the answer; if that member has
+    /// several open questions, the answer is for the oldest.
     ///
     /// # Errors
-    /// There is no such open question, or as for [`resume`](Self::resume).
+    /// There is no such open question, or the errors of [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -151,7 +153,7 @@ impl Team {
             None => Ok(false),
         };
         let is_forwarded = match forwarded {
-            // The team answers for a member that keeps no log.
+            // The team answers for a member that has no log.
             Err(JournalError::UnknownRun { .. }) => false,
             forwarded => forwarded?,
         };
@@ -174,7 +176,7 @@ impl Team {
         let context = open.context(&cancelled_alone(context));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = RunLog::resume(&**journal, open, context.clone());
-        // The answer comes before `Resumed`, so that a member that was told no does not go on.
+        // The answer comes before `Resumed`, so that a member that was refused does not continue.
         let opening = goal.map(|goal| self.opening(goal, String::new(), &context)).unwrap_or_default();
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let first = bodies.into_iter().chain(raised).chain([RecordBody::Resumed]).chain(opening).collect();
@@ -224,7 +226,7 @@ impl Agent for Team {
 /// Folds the records of a team's run into its state.
 ///
 /// # Errors
-/// [`TeamError::NotATeam`].
+/// [`TeamError::NotATeam`] if the records are not those of a team's run.
 pub fn fold(run: &RunId, records: &[Arc<Record>]) -> Result<TeamMachine, TeamError> {
     archon_run::fold(records, TeamMachine::new).ok_or_else(|| TeamError::NotATeam { run: run.clone() })
 }

@@ -1,6 +1,7 @@
-//! What scheduling costs: `cargo bench -p archon-planner`. Prints microseconds a subtask, from the adoption of the
-//! plan to the end of the last. It fails above 2 µs a subtask at 10,000 subtasks, and where one of 100,000 takes more than
-//! 6 times as long as one of 10,000: a plan of 100,000 is beyond the caches, and a square would be 10 times.
+//! Measures the cost of scheduling: `cargo bench -p archon-planner`. Prints µs for each subtask, from the
+//! adoption of the plan to the end of the last subtask. The bench fails above 2 µs at 10,000 subtasks,
+//! and if a subtask at 100,000 takes more than 6 times as long as at 10,000. A plan of 100,000 exceeds
+//! the caches; quadratic time would be 10 times as long.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::Instant;
@@ -44,7 +45,7 @@ fn main() {
     assert!(missed.is_empty(), "missed: {missed:?}");
 }
 
-/// Seconds that a machine takes to adopt a plan, and to bring it to its end.
+/// Returns the seconds in which a machine adopts a plan, and in which it completes the plan.
 fn follow(size: usize, cap: u32) -> (f64, f64) {
     let step = |n: usize| {
         let dependencies =

@@ -1,4 +1,4 @@
-//! Checks the arguments of a subtask against its tool's schema, as far as the plan has them.
+//! Checks the arguments of a subtask against its tool's JSON Schema, as far as the arguments are known.
 
 use archon_types::{Json, ToolDefinition};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -8,8 +8,8 @@ use crate::{
     references::{Piece, pieces, references},
 };
 
-/// Returns the problems of arguments whose references have no values yet. Whatever depends on a value is not
-/// checked.
+/// Returns the problems of arguments whose references have no values yet. Parts that depend on such a
+/// value are not checked.
 pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKind> {
     let name = &tool.name;
     if !arguments.is_object() {
@@ -34,9 +34,9 @@ pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKi
     errors.take(MOST).map(problem).collect()
 }
 
-/// Most problems that are listed for one subtask.
+/// Maximum number of problems that are listed for one subtask.
 const MOST: usize = 20;
-/// Most characters of a problem's text.
+/// Maximum length of a problem's text, in characters.
 const LONGEST: usize = 300;
 
 /// Returns true if an error does not depend on the values of references.
@@ -68,8 +68,8 @@ fn is_reference(text: &str) -> bool {
     matches!(pieces(text).as_slice(), [Piece::Reference(_)])
 }
 
-/// Converts arguments to the types of the tool's schema (numbers in texts to numbers and the reverse), and
-/// takes missing ones from `context` if it has a value of the same name.
+/// Returns the arguments with the types of the tool's schema: text is converted to numbers, and other
+/// values to text. Missing arguments are taken from `context`, if it has a value of the same name.
 pub(crate) fn fitted(
     tool: Option<&ToolDefinition>,
     mut arguments: Json,
@@ -108,7 +108,7 @@ fn fit(value: &mut Json, schema: &Json) {
     }
 }
 
-/// Returns the type of a value in words.
+/// Returns the name of a value's JSON type.
 pub(crate) fn type_of(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",

@@ -1,4 +1,4 @@
-//! Sends one request to a model, waits for the complete answer, and counts its cost.
+//! Sends one request to a model, waits for the complete answer, and adds the cost.
 
 use std::sync::Arc;
 
@@ -8,20 +8,21 @@ use archon_types::{
 };
 use futures_util::StreamExt;
 
-/// A model that answers single requests.
+/// A model that answers single requests, and its price.
 pub(crate) struct Asked {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) model: String,
     pub(crate) price: Option<ModelPrice>,
-    /// Fallback models that the provider may ask in its place.
+    /// Fallback models that the provider may ask instead.
     pub(crate) others: Vec<FallbackModel>,
 }
 
-/// Assumed most tokens of an answer if a request sets no limit.
+/// Assumed maximum number of tokens of an answer, if a request sets no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 
 impl Asked {
-    /// Sends a request once and adds its cost to `expenses`. Refuses if it may cost more than is left.
+    /// Sends a request once and adds its cost to `expenses`. Fails without a request if the request may
+    /// cost more than is left.
     pub(crate) async fn ask(
         &self,
         request: Request,
@@ -49,7 +50,7 @@ impl Asked {
         Ok(answer)
     }
 
-    /// Returns the price of the model that answered. Services may add a date to a model's name.
+    /// Returns the price of the model that answered. Services may append a date to a model's name.
     fn price_of(&self, answer: &AssistantMessage, own: Option<ModelPrice>) -> Option<ModelPrice> {
         let of_service: Vec<_> =
             self.others.iter().filter(|other| other.provider == answer.provider).collect();
@@ -85,7 +86,7 @@ fn check(
     }
 }
 
-/// Returns the most that a request may cost.
+/// Returns the maximum cost of a request, in millionths of a currency unit.
 fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
     let Some(price) = price else { return 0 };
     let of_system = request.system.as_ref().map_or(0, |system| TokenEstimate.count(system));
@@ -96,7 +97,7 @@ fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
     price.at_most(input, request.options.max_tokens.map_or(ASSUMED_OUTPUT, u64::from))
 }
 
-/// Returns an error if the model refused to answer. Such an answer is paid for.
+/// Returns an error if the model refused to answer. A refusal is charged like any other answer.
 fn refused(answer: &AssistantMessage, context: &Context) -> Result<(), ProviderError> {
     if answer.stop_reason != StopReason::Refusal {
         return Ok(());

@@ -4,20 +4,20 @@ use archon_types::{Json, SubTask, Task};
 
 use crate::references::{Reference, references};
 
-/// Most characters of an earlier result in the prompt.
+/// Maximum length of an earlier result in the prompt, in characters.
 const LONGEST: usize = 8_000;
 
 /// The amount of context in the prompt of a subtask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Briefing {
-    /// The step, the larger task, the expected result, and what is known.
+    /// The subtask, the larger task, the expected result, and the known values and results.
     #[default]
     Full,
-    /// The step and the results that it depends on. More would confuse a small model.
+    /// The subtask and the results on which it depends. More context would confuse a small model.
     Short,
 }
 
-/// Returns the step and the results that it depends on.
+/// Returns the description of a subtask and the results on which it depends.
 pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
     let results = subtask.dependencies().iter().filter_map(|id| task.context.get(id.as_str()));
     let shown = |value: &Json| {
@@ -28,10 +28,10 @@ pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
     lines.join("\n")
 }
 
-/// Most characters of an earlier result for a small model.
+/// Maximum length of an earlier result in the prompt of a small model, in characters.
 const LONGEST_SHORT: usize = 1_200;
 
-/// Returns the prompt for the agent that executes `subtask`; `arguments` are the planned arguments of its
+/// Returns the prompt for the agent that executes `subtask`. `arguments` are the planned arguments of its
 /// tool.
 pub(crate) fn brief(
     (task, background): (&Task, &str),
@@ -70,7 +70,7 @@ pub(crate) fn brief(
     text
 }
 
-/// Returns the parts of the subtask's result that other subtasks refer to.
+/// Returns the parts of the subtask's result to which other subtasks refer.
 fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
     let name = subtask.rules.save_as.as_deref();
     let of_this = |r: &Reference| r.head == subtask.id.as_str() || Some(r.head.as_str()) == name;
@@ -90,7 +90,7 @@ fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
     fields
 }
 
-/// Returns the initial values, and the results that this subtask depends on.
+/// Returns the initial values, and the results on which this subtask depends.
 fn known(task: &Task, subtask: &SubTask) -> Vec<String> {
     let is_result = |key: &str| {
         task.subtasks.iter().any(|s| s.id.as_str() == key || s.rules.save_as.as_deref() == Some(key))

@@ -1,5 +1,5 @@
-//! Executes the calls of a plan: a subtask is a run of an agent, or one tool call whose arguments the plan
-//! has.
+//! Executes the calls of a plan. A subtask is the run of an agent, or one tool call if the plan has the
+//! arguments.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     following::{Following, Happened, Run},
 };
 
-/// Starts a call that the machine wants, or records why it cannot start.
+/// Starts a call of the machine, or records the reason why the call cannot start.
 pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (node.subtask.clone(), node.tool().map(str::to_owned));
@@ -53,8 +53,8 @@ pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> 
     }
 }
 
-/// Continues a call that was running when the process died or the run was cancelled. A child run is resumed;
-/// a tool that may have had an effect is not called again.
+/// Continues a call that was running when the process died or the run was cancelled. A child run is
+/// resumed. A tool that may have had an effect is not called again.
 pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
@@ -83,8 +83,8 @@ pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) ->
     }
 }
 
-/// Asks a person about a call that was cut off. The question shows its arguments, and is bound so that a yes
-/// holds only for a second run of exactly this call.
+/// Asks a person about a call that was cut off. The question shows the arguments, and is bound to them,
+/// so that an approval allows a second run of exactly this call.
 pub(crate) async fn doubt(
     plan: &mut Following,
     run: &mut Run,
@@ -156,7 +156,7 @@ async fn run_tool(
     context.under_way = Some(run.under_way());
     let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
     let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
-    // A given consent counts even if nobody can be asked any more.
+    // An approval that was given counts even if nobody can be asked any more.
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || plan.parts.approver.is_some();
     asking.agreed = agreed.as_deref().map(Arc::from);
@@ -175,7 +175,7 @@ async fn run_tool(
             if request.binding.is_empty() {
                 request.binding = binding(&spec, &tool_call.arguments, &Subject::Unknown);
             }
-            // The same call is not asked about twice.
+            // A person is not asked twice about the same call.
             if agreed.as_ref() != Some(&request.binding) {
                 return plan.ask_about(run, call, request).await;
             }
@@ -198,7 +198,7 @@ async fn run_tool(
 }
 
 /// Returns the call with the arguments that a person changed, these arguments, and the binding of the
-/// consent, if the tool is still the same.
+/// approval, if the tool is unchanged.
 fn agreed(
     run: &Run,
     call: CallId,
@@ -214,7 +214,7 @@ fn agreed(
     (ToolCall { arguments: edited.clone(), ..tool_call }, Some(edited), agreed)
 }
 
-/// Executes a call that may run, and returns its end.
+/// Executes a prepared call, and returns its result or its questions.
 async fn executed(
     toolbox: Arc<dyn Toolbox>,
     ready: ReadyCall,
@@ -268,7 +268,7 @@ fn run_agent(
     run.spawn(work, move || settled(call, &failed, "agent"));
 }
 
-/// Makes the records of a child run that has ended: its spending and its result.
+/// Returns the records of a child run that has ended: its spending and its result.
 fn settled(call: CallId, outcome: &Outcome, agent: &str) -> Happened {
     let settled =
         RecordBody::LeaseSettled { call, child_run: outcome.run.clone(), spent: outcome.spending() };

@@ -18,19 +18,19 @@ use crate::{
 pub struct CheckOptions {
     /// The tools that a subtask may name.
     pub tools: Vec<ToolDefinition>,
-    /// Tools that are known and not there: by name the way to get each, for the problem of a plan that names
-    /// it. Default: none.
+    /// Known tools that are not available, by name, each with the way to get it. The way is the remedy if
+    /// a plan names the tool. Default: none.
     pub missing_tools: BTreeMap<String, String>,
     /// The settings with which the plan will be followed.
     pub settings: PlanSettings,
-    /// The available budget; without it nothing is estimated.
+    /// The available budget. Without a budget, the spending is not estimated.
     pub budget: Option<PlanBudget>,
     /// Limits of the number of subtasks.
     pub size: PlanSize,
 }
 
 impl CheckOptions {
-    /// Makes options with these tools, and defaults for the rest.
+    /// Creates options with these tools, and defaults for the rest.
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
         Self { tools, ..Self::default() }
     }
@@ -40,9 +40,9 @@ impl CheckOptions {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PlanSize {
-    /// Plans with more subtasks are refused. Default 200.
+    /// Maximum number of subtasks; larger plans are refused. Default 200.
     pub max: usize,
-    /// Plans with more subtasks get a warning. Default 20.
+    /// Number of subtasks above which a plan gets a warning. Default 20.
     pub typical: usize,
 }
 
@@ -56,26 +56,28 @@ impl Default for PlanSize {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PlanBudget {
-    /// All tokens.
+    /// Available tokens.
     pub tokens: u64,
-    /// The cost limit in millionths of a currency unit, if there is one.
+    /// Available cost in millionths of a currency unit, if the cost is limited.
     pub cost: Option<u64>,
-    /// The time in ms.
+    /// Available time in ms.
     pub duration_ms: u64,
-    /// Expected tokens of a subtask that a model executes. Default 1,000, which is about the least possible.
+    /// Expected tokens of a subtask that an agent executes. Default 1,000, which is about the least
+    /// possible.
     pub tokens_each: u64,
-    /// Expected cost of such a subtask, in millionths. Default 0.
+    /// Expected cost of such a subtask, in millionths of a currency unit. Default 0.
     pub cost_each: u64,
 }
 
 impl PlanBudget {
-    /// Makes a budget of tokens and time, without a cost limit.
+    /// Creates a budget of tokens and time in ms, without a cost limit.
     pub fn new(tokens: u64, duration_ms: u64) -> Self {
         Self { tokens, cost: None, duration_ms, tokens_each: 1_000, cost_each: 0 }
     }
 }
 
-/// Returns all problems of a plan that has not begun. The plan can be followed if none of them is an error.
+/// Returns all problems of a plan that has not started. The plan can be followed if none of the problems
+/// is an error.
 pub fn check(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     let mut problems = Vec::new();
     for subtask in &task.subtasks {
@@ -91,7 +93,7 @@ pub fn check(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     problems
 }
 
-/// Checks a plan like [`check`], while it is being followed: subtasks may be done.
+/// Checks a plan that is being followed, in which subtasks may be done. Otherwise the same as [`check`].
 pub fn check_running(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     let mut problems: Vec<_> = sizes(task, options).into_iter().map(PlanProblem::of_plan).collect();
     if task.subtasks.len() > options.size.max {
@@ -129,7 +131,7 @@ fn sizes(task: &Task, options: &CheckOptions) -> Vec<ProblemKind> {
 
 fn budget(task: &Task, options: &CheckOptions) -> Vec<ProblemKind> {
     let Some(budget) = options.budget else { return Vec::new() };
-    // A failed subtask is not restarted as it is.
+    // A failed subtask is not executed again unchanged.
     let open = |s: &&SubTask| !matches!(s.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
     let worked_on = task.subtasks.iter().filter(open).filter(|s| s.tool_args().is_none()).count() as u64;
     let mut problems = Vec::new();
@@ -157,7 +159,7 @@ struct Check<'a> {
     task: &'a Task,
     options: &'a CheckOptions,
     graph: PlanGraph,
-    /// Second names of results, with their subtasks.
+    /// The `save_as` names of results, with their subtasks.
     names: HashMap<&'a str, &'a SubTaskId>,
     problems: Vec<PlanProblem>,
 }
@@ -179,12 +181,13 @@ impl<'a> Check<'a> {
         for subtask in &self.task.subtasks {
             let Some(name) = subtask.rules.save_as.as_deref() else { continue };
             let is_taken = counts.contains_key(&SubTaskId::new(name)) && name != subtask.id.as_str();
-            // A finished subtask's value is in the context under its second name.
+            // A finished subtask's value is in the context under its `save_as` name.
             let is_done = matches!(subtask.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
             let is_known = !is_done && self.task.context.contains_key(name);
-            let is_wrong = is_taken || is_known || !is_id(name);
             let is_second = || self.names.contains_key(name) && !self.are_alternatives(name);
-            if is_wrong || is_second() {
+            if !is_id(name) {
+                self.add(subtask, ProblemKind::BadName { name: name.to_owned() });
+            } else if is_taken || is_known || is_second() {
                 self.add(subtask, ProblemKind::NameTaken { name: name.to_owned() });
             } else {
                 self.names.insert(name, &subtask.id);
@@ -192,8 +195,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns true if at most one of the steps with this name is unconditional: alternatives that conditions
-    /// choose may share a name.
+    /// Returns true if at most one of the subtasks with this `save_as` name is unconditional.
+    /// Alternatives that conditions choose may share a name.
     fn are_alternatives(&self, name: &str) -> bool {
         let named = self.task.subtasks.iter().filter(|s| s.rules.save_as.as_deref() == Some(name));
         named.filter(|s| s.rules.when.is_none()).count() <= 1
@@ -219,7 +222,7 @@ impl<'a> Check<'a> {
         self.references(subtask);
     }
 
-    /// Checks the steps of a loop; problems are reported for the loop.
+    /// Checks the steps of a loop. Problems are reported for the loop.
     fn steps(&mut self, whole: &'a SubTask, steps: &'a [SubTask]) {
         for step in steps {
             self.tool(whole, step);
@@ -244,7 +247,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the tools of a subtask; problems are reported for `whole`.
+    /// Checks the tools of a subtask. Problems are reported for `whole`.
     fn tool(&mut self, whole: &'a SubTask, subtask: &'a SubTask) {
         let named =
             subtask.tool_name().into_iter().chain(subtask.rules.fallback_tools.iter().map(String::as_str));
@@ -294,7 +297,7 @@ impl<'a> Check<'a> {
         let problem = match whose {
             Some(id) if *id == subtask.id => Some(ProblemKind::RefersToItself { reference: text }),
             Some(id) if upstream.contains(id) => None,
-            // If several steps share a name, any of them may have the result.
+            // If several subtasks share a name, any of them may have the result.
             Some(_) if self.names.contains_key(head) && self.any_upstream(head, upstream) => None,
             Some(id) => Some(ProblemKind::NotUpstream { reference: text, head: id.to_string() }),
             None if self.task.context.contains_key(head) => {

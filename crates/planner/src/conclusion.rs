@@ -12,11 +12,12 @@ use crate::{PlanGraph, ask::Asked};
 
 /// Makes the final answer of a plan.
 pub trait Conclude: Send + Sync {
-    /// Returns the answer to the task's query from the results of its completed subtasks, within the
+    /// Returns the answer to the task's query, from the results of the completed subtasks and within the
     /// remaining budget.
     ///
     /// # Errors
-    /// [`PlanError`] if there is no answer. The results are the answer then, if they fit the required schema.
+    /// [`PlanError`] if there is no answer. The results are then the answer, if they fit the required
+    /// schema.
     fn conclude<'a>(
         &'a self,
         question: ConclusionQuestion<'a>,
@@ -30,11 +31,11 @@ pub trait Conclude: Send + Sync {
 pub struct ConclusionQuestion<'a> {
     /// The query, and the subtasks with their results.
     pub task: &'a Task,
-    /// Background besides the query: the project's instructions, the earlier conversation.
+    /// Background besides the query: the project's instructions, the session history.
     pub background: &'a str,
     /// The remaining budget.
     pub left: Lease,
-    /// The schema that the answer must fit, if there is one. The caller checks the answer.
+    /// The schema that the answer must fit, if one is required. The caller checks the answer.
     pub form: Option<&'a ResponseFormat>,
     /// The last answer, if it did not fit the schema.
     pub misfit: Option<InvalidOutput<'a>>,
@@ -46,12 +47,12 @@ pub struct ConclusionQuestion<'a> {
 pub struct InvalidOutput<'a> {
     /// The answer.
     pub answer: &'a str,
-    /// The problems of the answer.
+    /// The problems of the answer with the schema.
     pub problems: &'a [SchemaProblem],
 }
 
 impl<'a> ConclusionQuestion<'a> {
-    /// Makes a question about a task, without background and schema.
+    /// Creates a question about a task, without background and schema.
     pub fn new(task: &'a Task, left: Lease) -> Self {
         Self { task, background: "", left, form: None, misfit: None }
     }
@@ -62,13 +63,13 @@ impl<'a> ConclusionQuestion<'a> {
         self
     }
 
-    /// Adds the last answer, which did not fit.
+    /// Sets the last answer, which did not fit the schema, and its problems.
     pub fn after(mut self, answer: &'a str, problems: &'a [SchemaProblem]) -> Self {
         self.misfit = Some(InvalidOutput { answer, problems });
         self
     }
 
-    /// Returns true if an answer fits the required schema.
+    /// Returns true if an answer fits the required schema, or if no schema is required.
     fn fits(&self, answer: &str) -> bool {
         self.form.is_none_or(|form| form.problems(&json_in(answer)).is_empty())
     }
@@ -78,27 +79,28 @@ impl<'a> ConclusionQuestion<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Conclusion {
-    /// The answer.
+    /// Text of the answer.
     pub answer: String,
-    /// The subtasks that it is based on.
+    /// Ids of the subtasks on whose results the answer is based.
     pub citations: Vec<SubTaskId>,
     /// The spending for the answer.
     pub spent: Spending,
 }
 
 impl Conclusion {
-    /// Makes an answer that cost nothing.
+    /// Creates an answer without spending.
     pub fn new(answer: impl Into<String>, citations: Vec<SubTaskId>) -> Self {
         Self { answer: answer.into(), citations, spent: Spending::default() }
     }
 }
 
-/// The conclusion without a model: the answer is the results of the last subtasks, on which nothing depends.
+/// The conclusion without a model: the answer consists of the results of the last subtasks, on which no
+/// other subtask depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastResults;
 
 impl LastResults {
-    /// Returns the answer of a task.
+    /// Returns the results of the last subtasks as the answer of a task.
     pub fn of(task: &Task) -> Conclusion {
         let graph = PlanGraph::new(&task.subtasks);
         let sinks: Vec<&SubTask> = graph
@@ -128,13 +130,13 @@ impl Conclude for LastResults {
     }
 }
 
-/// The conclusion by a model: it writes the answer and cites subtasks by their ids in square brackets. The
-/// answer of an agent that executed the only subtask is used unchanged, and so are results if the model is
-/// small, since it would make them worse.
+/// The conclusion by a model, which writes the answer and cites subtasks by their ids in square brackets.
+/// If an agent executed the only subtask, its answer is used unchanged. If the model is small, the
+/// results are used unchanged, because the model would make them worse.
 ///
-/// An answer that must fit a schema is JSON without citations and counts as based on all results. Results are
-/// used unchanged only if they fit; otherwise the model is asked. After an answer that did not fit, the model
-/// sees that answer and its problems.
+/// An answer that must fit a schema is JSON without citations, and counts as based on all results.
+/// Results are used unchanged only if they fit the schema; otherwise the model is asked. After an answer
+/// that did not fit, the model reads that answer and its problems.
 pub struct LlmConclusion {
     model: Asked,
     options: RequestOptions,
@@ -142,39 +144,39 @@ pub struct LlmConclusion {
 }
 
 impl LlmConclusion {
-    /// Makes a conclusion with this model.
+    /// Creates a conclusion with this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
         Self { model, options: RequestOptions::default(), is_for_forms: false }
     }
 
-    /// Sets the price of the model; by default the provider's.
+    /// Sets the price of the model. Default: the provider's price.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
         self
     }
 
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
-    /// price of its model.
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with
+    /// the price of the model that gave it.
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
     }
 
-    /// Replaces the options of requests.
+    /// Sets the options of requests.
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Uses the results as the answer, like [`LastResults`]; the model is asked only if they do not fit the
-    /// required schema.
+    /// Uses the results as the answer, like [`LastResults`]. The model is asked only if the results do
+    /// not fit the required schema.
     pub fn for_forms(mut self) -> Self {
         self.is_for_forms = true;
         self
     }
 
-    /// Returns the results if they are the answer without asking the model.
+    /// Returns the results, if they are the answer without asking the model.
     fn as_it_is(&self, question: &ConclusionQuestion<'_>) -> Option<Conclusion> {
         let task = question.task;
         let is_small = || self.model.provider.capabilities(&self.model.model).is_small;
@@ -232,7 +234,7 @@ impl LlmConclusion {
     }
 }
 
-/// Most characters of a result in the prompt.
+/// Maximum length of a result in the prompt, in characters.
 const LONGEST: usize = 16_000;
 
 impl Conclude for LlmConclusion {
@@ -255,7 +257,7 @@ impl Conclude for LlmConclusion {
                 return Ok(conclusion);
             }
             if text.trim().is_empty() {
-                // The empty answer is paid for, and the results are used in its place.
+                // The empty answer was paid for, so its spending is added to the results that replace it.
                 let mut results = LastResults::of(task);
                 results.spent = expenses.total();
                 return Ok(results);
@@ -285,7 +287,8 @@ fn whole_answer(task: &Task) -> Option<Conclusion> {
     Some(Conclusion::new(result.text().trim(), vec![only.id.clone()]))
 }
 
-/// Returns the results of the last subtasks; for an outline without tools, each thought after its heading.
+/// Returns the results of the last subtasks. For a plan without tools, returns each result after the
+/// description of its subtask.
 fn as_they_are(task: &Task) -> Conclusion {
     let mut conclusion = LastResults::of(task);
     if task.subtasks.iter().all(|subtask| subtask.tool_name().is_none()) {

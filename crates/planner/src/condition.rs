@@ -1,11 +1,11 @@
-//! Conditions of subtasks: comparisons of results, joined by `and`, `or` and `not`. There are no calls and no
-//! loops.
+//! Conditions of subtasks: comparisons of results, joined by `and`, `or` and `not`. Conditions have no
+//! calls and no loops.
 //!
 //! ```text
 //! {issue} == 'billing' and not ({score} < 0.5 or {tags} contains "spam")
 //! ```
 //!
-//! `{step} failed` is true if a step failed and the plan goes on without it.
+//! `{step} failed` is true if a step failed and the plan continues without it.
 //!
 //! A quote inside a text with the same quotes is doubled: `'it''s'`.
 
@@ -13,7 +13,7 @@ use archon_types::Json;
 
 use crate::references::{Piece, Reference, Unresolved, pieces, resolve_text};
 
-/// The suffix of a lookup key that asks if a step failed.
+/// Suffix of a lookup key that asks whether a step failed.
 pub(crate) const FAILED: &str = " failed";
 
 /// A parsed condition.
@@ -24,7 +24,7 @@ pub struct Condition(Expression);
 enum Expression {
     Value(Operand),
     Compare(Operand, Comparison, Operand),
-    /// The step failed, and the plan goes on without it.
+    /// True if the step failed and the plan continues without it.
     Failed(Reference),
     Not(Box<Expression>),
     And(Box<Expression>, Box<Expression>),
@@ -54,14 +54,14 @@ impl Condition {
     /// Parses a condition.
     ///
     /// # Errors
-    /// A description of the problem.
+    /// A description of the problem, in one line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let tokens = tokens(text)?;
         let mut parser = Parser { tokens: &tokens, at: 0, depth: 0 };
         let expression = parser.any()?;
         match parser.peek() {
             None => Ok(Self(expression)),
-            Some(token) => Err(format!("{token} is one too many")),
+            Some(token) => Err(format!("unexpected {token}")),
         }
     }
 
@@ -72,8 +72,8 @@ impl Condition {
         found
     }
 
-    /// Returns true if the condition holds. `lookup` returns the values of references, and for `<step>
-    /// failed` if the step failed.
+    /// Returns true if the condition holds. `lookup` returns the values of references; for a key `<step>
+    /// failed`, it returns whether the step failed.
     ///
     /// # Errors
     /// The first reference without a value.
@@ -143,7 +143,8 @@ fn compare(left: &Json, comparison: Comparison, right: &Json) -> bool {
     }
 }
 
-/// Compares values, numbers, or texts without surrounding space.
+/// Compares two values: numbers by value, texts without surrounding white space, a text and a number by
+/// their text.
 fn equal(left: &Json, right: &Json) -> bool {
     match (left, right) {
         (Json::String(left), Json::String(right)) => left.trim() == right.trim(),
@@ -229,7 +230,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
             let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             if length == 0 {
-                return Err(format!("{first:?} means nothing here"));
+                return Err(format!("unexpected character {first:?}"));
             }
             tokens.push(Token::Word(rest[..length].to_owned()));
             rest = &rest[length..];
@@ -239,7 +240,8 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// Returns the text up to the closing quote, and the rest. A doubled quote is a quote in the text.
+/// Returns the text up to the closing quote, and the rest. A doubled quote stands for a quote in the
+/// text.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut inner = String::new();
     let mut rest = text;
@@ -262,7 +264,7 @@ struct Parser<'a> {
     depth: u32,
 }
 
-/// Most levels of nesting; more than a person can read.
+/// Maximum number of levels of nesting.
 const DEEPEST: u32 = 50;
 
 impl Parser<'_> {
@@ -301,7 +303,7 @@ impl Parser<'_> {
     fn one(&mut self) -> Result<Expression, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(format!("it is nested more than {DEEPEST} levels deep"));
+            return Err(format!("the condition is nested more than {DEEPEST} levels deep"));
         }
         let expression = if self.word("not") {
             Expression::Not(Box::new(self.one()?))
@@ -414,15 +416,15 @@ mod tests {
             ("{kind == 'x'", "a brace is not closed"),
             ("{a b} == 1", "{a b} is not a reference"),
             ("(true", "a bracket is not closed"),
-            ("true true", "\"true\" is one too many"),
+            ("true true", "\"true\" unexpected"),
             ("import('os')", "import is not a value; put texts in quotes"),
-            ("1 ; 2", "';' means nothing here"),
+            ("1 ; 2", "unexpected character ';'"),
         ] {
             assert_eq!(Condition::parse(text).unwrap_err(), problem, "{text}");
         }
         assert!(Condition::parse(&"(".repeat(100_000)).unwrap_err().contains("levels deep"));
         assert!(Condition::parse(&"not ".repeat(100_000)).unwrap_err().contains("levels deep"));
-        assert!(Condition::parse("{o.k} failed").unwrap_err().contains("one too many"), "a part cannot fail");
+        assert!(Condition::parse("{o.k} failed").unwrap_err().contains("unexpected"), "a part cannot fail");
         assert!(Condition::parse("{gone} == 1").unwrap().holds(&known).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Lets a program control a plan that is being followed: pause it, go on, or request another plan.
+//! Lets a program control a plan that is being followed: pause the plan, continue it, or request a
+//! replan.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +9,8 @@ use std::{
 
 use archon_types::{PlanRecord, SubTaskId};
 
-/// A handle to control the run of a [`PlanningAgent`](crate::PlanningAgent). Clones control the same run.
+/// A handle that controls the run of a [`PlanningAgent`](crate::PlanningAgent). Clones control the same
+/// run.
 #[derive(Clone, Debug, Default)]
 pub struct PlanControl(Arc<Mutex<State>>);
 
@@ -19,22 +21,23 @@ struct State {
 }
 
 impl PlanControl {
-    /// Makes a control without requests.
+    /// Creates a control without requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Pauses the plan: no new subtask starts, running work ends normally, and then the run is suspended.
+    /// Pauses the plan: no new subtask starts, running subtasks end normally, and then the run is
+    /// suspended.
     pub fn pause(&self, reason: impl Into<String>) {
         self.send(PlanRecord::Paused { reason: reason.into() });
     }
 
-    /// Ends a pause. A run that is already suspended has to be resumed, too.
+    /// Ends a pause. A run that is already suspended must also be resumed.
     pub fn go_on(&self) {
         self.send(PlanRecord::Unpaused);
     }
 
-    /// Requests another plan for the rest. The `targets`, and all that depends on them, may change.
+    /// Requests a replan. The `targets` and all subtasks that depend on them may change.
     pub fn replan(&self, reason: impl Into<String>, targets: Vec<SubTaskId>) {
         self.send(PlanRecord::ReplanRequested { reason: reason.into(), targets });
     }
@@ -51,7 +54,7 @@ impl PlanControl {
         self.state().said.drain(..).collect()
     }
 
-    /// Ready when there is a request.
+    /// Returns ready when there is a request.
     pub(crate) fn poll(&self, task: &mut std::task::Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.said.is_empty() {

@@ -1,10 +1,10 @@
-//! Diffs between a running plan and another one: the plan that results, and the text form.
+//! Diffs between a running plan and another plan: the resulting plan, and the diff as text.
 
 use archon_types::{PlanDiff, SubTask, SubTaskId, SubTaskStatus, Task};
 
-/// Returns the change that a person wants in place of a proposed one; `wanted` is the proposed plan after the
-/// person's edit. Unlike [`difference`](crate::difference), it keeps changes that are not allowed, so that
-/// [`check_diff`](crate::check_diff) reports them.
+/// Returns the change that a person wants instead of a proposed one. `wanted` is the proposed plan after
+/// the person's edit. Unlike [`difference`](crate::difference), this function keeps changes that are not
+/// allowed, so that [`check_diff`](crate::check_diff) reports them.
 pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> PlanDiff {
     let shown = changed(running, proposed);
     let mut diff = proposed.clone();
@@ -31,7 +31,7 @@ pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> Plan
     diff
 }
 
-/// Returns the task after a change. Replaced subtasks that had failed are as planned again.
+/// Returns the task after a change. Replaced subtasks lose their state and result.
 pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     let mut task = running.clone();
     task.subtasks.retain(|subtask| !diff.remove.contains(&subtask.id));
@@ -44,13 +44,13 @@ pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     task
 }
 
-/// Returns true if a change only restarts subtasks that are the same as before.
+/// Returns true if a change only restarts subtasks without changing them.
 pub(crate) fn is_unchanged(running: &Task, diff: &PlanDiff) -> bool {
     let is_as_before = |new: &SubTask| running.get_subtask(&new.id).is_some_and(|old| is_same(old, new));
     diff.add.is_empty() && diff.remove.is_empty() && diff.replace.iter().all(is_as_before)
 }
 
-/// Returns a change as lines: `+` for added, `~` for restarted, and `-` for removed subtasks.
+/// Returns a change as lines: `+` for added, `~` for replaced, and `-` for removed subtasks.
 pub fn show_diff(diff: &PlanDiff) -> String {
     let mut lines: Vec<String> = diff.remove.iter().map(|id| format!("- {id}")).collect();
     let line = |sign: char, subtask: &SubTask| {
@@ -64,13 +64,13 @@ pub fn show_diff(diff: &PlanDiff) -> String {
     lines.join("\n")
 }
 
-/// Returns true if two subtasks are planned the same, whatever their states.
+/// Returns true if two subtasks are planned identically, whatever their states.
 pub(crate) fn is_same(a: &SubTask, b: &SubTask) -> bool {
     a.as_planned() == b.as_planned()
 }
 
-/// Returns true if two subtasks do the same under any id: the same tool call, or the same description for an
-/// agent.
+/// Returns true if two subtasks do the same work under any id: the same tool call, or the same
+/// description for an agent.
 pub(crate) fn does_same(a: &SubTask, b: &SubTask) -> bool {
     let is_call = a.tool_name().is_some() && a.tool_args().is_some();
     (a.tool_name(), a.tool_args()) == (b.tool_name(), b.tool_args())

@@ -1,4 +1,4 @@
-//! Checks of a diff to a running plan, and the diff to a wanted plan: the changes that are allowed.
+//! Checks a diff to a running plan, and computes the allowed diff to a wanted plan.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,11 @@ use crate::{
     problem::{PlanProblem, ProblemKind},
 };
 
-/// Returns the changes from the running plan to `wanted`, and remarks about changes that are not allowed.
+/// Returns the changes from the running plan to `wanted`, and warnings about changes that are not
+/// allowed.
 ///
-/// Subtasks in `targets` and their dependents may change, and subtasks may be added. Everything else stays as
-/// it is, even if the wanted plan leaves it out.
+/// Subtasks that are targets of the replan, and their dependents, may change, and subtasks may be added.
+/// All other subtasks stay as they are, even if the wanted plan leaves them out.
 pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanProblem>) {
     let running = machine.task();
     let within = reach(&running, machine.targets());
@@ -30,9 +31,9 @@ pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanPr
             diff.replace.push(new.as_planned());
         } else if !may_change && !is_same {
             let why = match old.status() {
-                SubTaskStatus::Completed => "it is done already; give the new one another id",
-                SubTaskStatus::Executing => "it is being done; give the new one another id",
-                _ => "it does not depend on what failed",
+                SubTaskStatus::Completed => "the subtask is done or skipped; give the new one another id",
+                SubTaskStatus::Executing => "the subtask has started; give the new one another id",
+                _ => "the replan may not change this subtask",
             };
             remarks.push(PlanProblem::of(&new.id, ProblemKind::Kept { why }));
         }
@@ -46,7 +47,7 @@ pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanPr
     (diff, remarks)
 }
 
-/// Returns all problems of a change and of the plan that results.
+/// Returns all problems of a change, and of the plan that results from the change.
 pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions) -> Vec<PlanProblem> {
     let running = machine.task();
     let within = reach(&running, machine.targets());

@@ -1,4 +1,4 @@
-//! The executor of [`PlanMachine`]: does the tasks of a plan, and records their results.
+//! The executor of [`PlanMachine`]: runs the tasks of a plan, and records their results.
 
 mod answer;
 mod plans;
@@ -59,7 +59,7 @@ impl Executor<PlanMachine> for Following {
 
     const GRACE: Option<Duration> = Some(Duration::from_secs(5));
 
-    /// Restarts the calls that were in flight when the log ended, then reads the inbox.
+    /// Restarts the calls that were running when the log ended, then reads the inbox.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         for call in run.machine.under_way() {
             calls::attach(self, run, call).await?;
@@ -67,7 +67,8 @@ impl Executor<PlanMachine> for Following {
         run.receive(self).await
     }
 
-    /// Records the commands of the program, and the questions that have expired.
+    /// Records the requests of the program's [`PlanControl`](crate::PlanControl), and the expiry of
+    /// questions.
     async fn before_step(&mut self, run: &mut Run) -> Recorded {
         if run.machine.ended().is_none() {
             for record in self.control.take() {
@@ -100,8 +101,8 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// Handles the result of a task. While the run stops, results count; interrupted tasks start again when
-    /// the run is resumed.
+    /// Handles the result of a task. While the run stops, results are recorded; interrupted tasks start
+    /// again when the run is resumed.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopping = run.machine.is_stopping();
         match happened {
@@ -129,7 +130,7 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// Takes a cancel, and answers to the plan's own questions.
+    /// Returns the effect of an inbox message. A plan uses cancels, and answers to its own questions.
     fn meaning(&mut self, entry: InboxEntry, machine: &PlanMachine) -> InboxEffect {
         let follows = match entry.request {
             InboxRequest::Cancel { reason } => {

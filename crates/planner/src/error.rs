@@ -4,85 +4,85 @@ use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused,
 
 use crate::problem::{PlanProblem, with_remedy};
 
-/// The reason why there is no outcome. A failed plan is an outcome.
+/// Reason why a run has no outcome. A plan that fails is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanRunError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// There is no plan.
+    /// The planner gave no plan, or a person's edited plan cannot be parsed.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is no draft of a plan.
+    /// The planner gave no draft of a plan.
     #[error("{error}")]
     NoDraft {
-        /// The reason.
+        /// Reason of the failure.
         error: PlanError,
-        /// The spending in spite of that.
+        /// Spending of the failed draft.
         spent: Spending,
     },
-    /// The plan cannot be followed.
+    /// The plan has problems, so it cannot be followed.
     #[error("the plan cannot be followed: {}", all(problems))]
     Problems {
         /// All problems of the plan.
         problems: Vec<PlanProblem>,
     },
-    /// The log is not the log of a plan.
-    #[error("run {run} follows no plan")]
+    /// The log does not belong to a run of a plan.
+    #[error("run {run} is not the run of a plan")]
     NotAPlan {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// The answer changes something that only another plan can change, or is more than a yes or no.
-    #[error("question {call} of run {run} takes a yes or a no, and nothing else")]
+    /// The question does not accept an answer of this kind, such as changed arguments or a text.
+    #[error("the question about call {call} of run {run} does not accept this kind of answer")]
     NotChangeable {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The call of the question.
+        /// The call that the question is about.
         call: CallId,
     },
-    /// There is no such open question.
-    #[error("run {run} has no open question {question}")]
+    /// No open question has this id.
+    #[error("run {run} has no open question with the id {question}")]
     NoSuchQuestion {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The id of the question.
+        /// Id of the question.
         question: String,
     },
-    /// Several questions are about one call.
+    /// Several open questions are about the same call.
     #[error("run {run} has {} open questions about call {call}: {}", questions.len(), questions.join(", "))]
     SeveralQuestions {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The call.
+        /// The call that the questions are about.
         call: CallId,
-        /// The ids of the questions.
+        /// Ids of the questions.
         questions: Vec<String>,
     },
     /// The question has expired.
-    #[error("question {call} of run {run} has expired")]
+    #[error("the question about call {call} of run {run} has expired")]
     Expired {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The call of the question.
+        /// The call that the question is about.
         call: CallId,
     },
-    /// The schema for the answer cannot be used.
-    #[error("the schema for the answer is not valid: {problem}")]
+    /// The JSON Schema of the answer is invalid.
+    #[error("the JSON Schema of the answer is invalid: {problem}")]
     InvalidSchema {
-        /// The problem of the schema.
+        /// The problem with the schema.
         problem: String,
     },
     /// The run cannot be started or resumed.
     #[error(transparent)]
     Refused(#[from] RunRefused),
-    /// Processes that the run started before its own process died cannot be ended.
-    #[error("processes of run {run} are still at work: group {group}")]
+    /// Processes of the run that outlived a crash cannot be ended.
+    #[error("processes of run {run} are still running and cannot be ended: process group {group}")]
     ProcessesLeft {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The id of one of their groups.
+        /// Id of one process group.
         group: u32,
     },
 }
@@ -95,12 +95,14 @@ impl PlanRunError {
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Plan(error) | Self::NoDraft { error, .. } => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
-            Self::NotChangeable { .. } => "approve it or cancel it as it is".to_owned(),
-            Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),
+            Self::NotChangeable { .. } => "approve or cancel it without changes".to_owned(),
+            Self::NoSuchQuestion { .. } => "list the open questions of the run first".to_owned(),
             Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
-            Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
-            Self::InvalidSchema { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
-            Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
+            Self::Expired { .. } => "resume the run: an expired question counts as refused".to_owned(),
+            Self::InvalidSchema { .. } => {
+                "use a schema that is valid by JSON Schema draft 2020-12".to_owned()
+            }
+            Self::NotAPlan { .. } => "resume the run with the agent that started it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")
             }

@@ -6,7 +6,7 @@ use archon_types::Record;
 
 use crate::PlanMachine;
 
-/// Returns the machine of a plan's log, which has the state of the plan's graph; `None` for a log of another
+/// Returns the machine of a plan's log, which has the state of every subtask. `None` for a log of another
 /// kind.
 pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
     archon_run::fold(records, PlanMachine::new)

@@ -1,4 +1,4 @@
-//! The state of a plan's run that is being driven: machine, log, open questions and running work.
+//! The state of the driver of a plan's run: parts, open questions and running work.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ pub(crate) struct Following {
     pub(crate) parts: Arc<Parts>,
     pub(crate) control: PlanControl,
     pub(crate) context: Context,
-    /// Questions that were asked; the machine knows which of them are still open.
+    /// Questions that were asked. The machine knows which of them are still open.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
-    /// Questions that an approver of this process is looking at and may answer at once.
+    /// Questions that an approver of this process was given and may answer at once.
     pub(crate) deciding: Vec<Deciding>,
 }
 
 pub(crate) type Run = RunDriver<PlanMachine, Happened>;
 
-/// A question that an approver is looking at.
+/// A question that an approver of this process was given.
 pub(crate) struct Deciding {
     pub(crate) call: CallId,
     /// Id and binding of the question.
@@ -31,19 +31,19 @@ pub(crate) struct Deciding {
     pub(crate) work: BoxFuture<'static, Decision>,
 }
 
-/// The result of something that was under way.
+/// The result of a task in flight.
 pub(crate) enum Happened {
-    /// A call ended; the records to append.
+    /// A call ended. Contains the records to append.
     Ended(Vec<RecordBody>),
     /// A call waits for a person.
     Asked(CallId, Vec<ApprovalRequest>),
-    /// An approver answered a question, or left it to somebody else.
+    /// An approver answered a question, or left the answer to another person.
     Decided((String, String), Decision),
-    /// A call was stopped with the run, and goes on when the run is resumed.
+    /// A call was stopped with the run, and continues when the run is resumed.
     LeftOpen,
-    /// The planner answered or failed; the last value is the spending of its own model calls.
+    /// The planner answered or failed. The last value is the spending of the planner's own model calls.
     Planned(CommandId, Result<Task, PlanError>, Spending),
-    /// The conclusion is made or has failed.
+    /// The answer of the plan is made, or could not be made.
     Concluded(CommandId, Result<Conclusion, PlanError>),
 }
 
@@ -60,7 +60,7 @@ impl Following {
     }
 }
 
-/// Makes a record of kind `plan`, to be appended.
+/// Wraps a plan record as a record body to append.
 pub(crate) fn plan(record: PlanRecord) -> Vec<RecordBody> {
     vec![RecordBody::Plan(Box::new(record))]
 }

@@ -1,15 +1,15 @@
-//! Splits a goal into its instructions by its words, and finds references to earlier results.
+//! Splits a goal into its instructions by its words, and finds mentions of earlier results.
 //!
-//! A model of a few hundred million parameters cannot write a plan, but most goals name their steps: `compute
-//! this, compute that, then add both results`. The words are English; a goal in another language is not
-//! split.
+//! A model of a few hundred million parameters cannot write a plan, but most goals name their steps:
+//! `compute this, compute that, then add both results`. The words are English; a goal in another language
+//! is not split.
 
 /// One instruction of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// The instruction as a sentence.
     pub(crate) text: String,
-    /// True if it asks for an explanation of results, not for new results.
+    /// True if the instruction asks for an explanation of results, not for new results.
     pub(crate) tells: bool,
 }
 
@@ -35,13 +35,13 @@ pub(crate) fn parts(goal: &str) -> Vec<Part> {
     parts.iter().filter(|words| !words.is_empty()).map(|words| part(words)).collect()
 }
 
-/// Returns true if the goal asks for something new to be made, as `Plan a trip` does.
+/// Returns true if the instruction asks for something new to be made, as `Plan a trip` does.
 pub(crate) fn composes(part: &Part) -> bool {
     verb_of(&part.text).is_some_and(|verb| COMPOSING.contains(&verb.as_str()))
 }
 
-/// Replaces each phrase for an earlier result by its name: `Add both results.` becomes `Add A and B.` `None`
-/// if there is no such phrase. `names` are the names of the earlier parts.
+/// Replaces each phrase for an earlier result by the result's name: `Add both results.` becomes `Add A
+/// and B.` Returns `None` if there is no such phrase. `names` are the names of the earlier results.
 pub(crate) fn with_names(text: &str, names: &[&str]) -> Option<(String, Vec<usize>)> {
     let last = names.len().checked_sub(1)?;
     let mut found: Vec<usize> = Vec::new();
@@ -72,7 +72,7 @@ enum Means {
     Number(usize),
 }
 
-/// Phrases for earlier results. Longer phrases come before those that they contain.
+/// Phrases for earlier results. A longer phrase comes before the phrases that it contains.
 #[rustfmt::skip]
 const PHRASES: &[(&str, Means)] = &[
     ("the first result", Means::Number(0)), ("the second result", Means::Number(1)),
@@ -90,7 +90,7 @@ const PHRASES: &[(&str, Means)] = &[
     ("that number", Means::Last), ("it", Means::Last),
 ];
 
-/// Words that may follow the name of a result; another word would make it a different thing.
+/// Words that may follow the name of a result. Any other word would give the phrase another meaning.
 const FOLLOWING: &[&str] = &[
     "and", "as", "by", "from", "in", "into", "is", "on", "or", "then", "through", "to", "together", "up",
     "with",
@@ -123,7 +123,7 @@ const COMPOSING: &[&str] = &[
     "create", "arrange", "make",
 ];
 
-/// Other verbs that begin an instruction.
+/// Other verbs with which an instruction starts.
 const DOING: &[&str] = &[
     "compute",
     "calculate",
@@ -175,13 +175,13 @@ fn is_verb(word: &str) -> bool {
     [TELLING, COMPOSING, DOING].iter().any(|verbs| verbs.contains(&word.as_str()))
 }
 
-/// Returns true if a new instruction begins with these words.
+/// Returns true if a new instruction starts with these words.
 fn begins(before: &[&str], words: &[&str]) -> bool {
     let (Some(last), Some(word)) = (before.last(), words.first()) else { return false };
     if last.ends_with(';') || (last.ends_with(['.', '!', '?']) && word.starts_with(char::is_uppercase)) {
         return true;
     }
-    // The words that link two instructions belong to the second.
+    // The words that link two instructions belong to the second instruction.
     let word = words.iter().find(|word| !is_link(word)).unwrap_or(word);
     (last.ends_with(',') || is_link(last) || words.first().is_some_and(|first| is_link(first)))
         && is_verb(word)
@@ -212,8 +212,8 @@ fn plain(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
-/// Replaces the phrase wherever it stands as whole words. A word of the phrase that is not part of the
-/// result's name, such as `from`, stays. `None` if the phrase is not found.
+/// Replaces the phrase wherever it occurs as whole words. A word of the phrase that is not part of the
+/// result's name, such as `from`, stays. Returns `None` if the phrase is not found.
 fn replace_words(text: &str, phrase: &str, name: &str) -> Option<String> {
     let lower = text.to_lowercase();
     if lower.len() != text.len() {

@@ -1,4 +1,4 @@
-//! The graph of a plan: an edge goes from a subtask to each that depends on it.
+//! The graph of a plan: an edge goes from a subtask to each subtask that depends on it.
 
 use std::{
     cmp::Reverse,
@@ -11,9 +11,10 @@ use petgraph::{
     graph::{DiGraph, NodeIndex},
 };
 
-/// The subtasks of a task as a graph, valid or not.
+/// The subtasks of a task as a graph. The task need not be valid.
 ///
-/// If subtasks share an id, only the first is in the graph. Dependencies on missing subtasks have no edge.
+/// If subtasks share an id, only the first is in the graph. Dependencies on missing subtasks have no
+/// edge.
 #[derive(Clone, Debug)]
 pub struct PlanGraph {
     graph: DiGraph<SubTaskId, ()>,
@@ -21,7 +22,7 @@ pub struct PlanGraph {
 }
 
 impl PlanGraph {
-    /// Makes the graph of these subtasks.
+    /// Creates the graph of these subtasks.
     pub fn new<'a>(subtasks: impl IntoIterator<Item = &'a SubTask>) -> Self {
         let mut graph = DiGraph::new();
         let mut by_id = HashMap::new();
@@ -68,10 +69,11 @@ impl PlanGraph {
         self.graph.node_indices().filter(is_sink).map(|node| &self.graph[node]).collect()
     }
 
-    /// Returns the cycles, one for each group of subtasks that wait for each other. First and last are the
-    /// same, and each depends on the one before it. Subtasks that depend on themselves are not included.
+    /// Returns the cycles, one for each group of subtasks that wait for each other. The first and the
+    /// last id are the same, and each subtask depends on the one before it. Subtasks that depend on
+    /// themselves are not included.
     pub fn cycles(&self) -> Vec<Vec<SubTaskId>> {
-        // Not Tarjan's algorithm, which recurses as deep as a chain is long.
+        // Tarjan's algorithm is not used, because its recursion is as deep as a chain is long.
         let groups = petgraph::algo::kosaraju_scc(&self.graph);
         let mut cycles: Vec<_> =
             groups.into_iter().filter(|g| g.len() > 1).map(|g| self.way_round(&g)).collect();
@@ -97,7 +99,7 @@ impl PlanGraph {
                         way.push(at);
                     }
                     way.reverse();
-                    // Without this, a path of one step would name its start three times.
+                    // Without `dedup`, a path of one step would name its start three times.
                     way.dedup();
                     way.push(start);
                     way.dedup();
@@ -112,8 +114,8 @@ impl PlanGraph {
         Vec::new()
     }
 
-    /// Returns all subtasks, each after its dependencies, otherwise in the order of the plan. Subtasks on a
-    /// cycle or after one are left out.
+    /// Returns the subtasks in an order that respects all dependencies, and otherwise in the order of the
+    /// plan. Subtasks on a cycle or after one are left out.
     pub fn order(&self) -> Vec<SubTaskId> {
         let mut waiting: Vec<usize> = self
             .graph
@@ -135,8 +137,8 @@ impl PlanGraph {
         order
     }
 
-    /// Returns the longest path through the graph and its length; `length` gives the length of a subtask.
-    /// Empty for a graph with a cycle.
+    /// Returns the critical path, which is the longest path, and its length. `length` returns the length
+    /// of a subtask. Empty for a graph with a cycle.
     pub fn critical_path(&self, length: impl Fn(&SubTaskId) -> u64) -> (Vec<SubTaskId>, u64) {
         let order = self.order();
         if order.len() != self.graph.node_count() {
@@ -180,10 +182,10 @@ pub fn plan_of(task: &Task) -> Plan {
     Plan::new(task.id.clone(), dag, graph.order())
 }
 
-/// Returns the violated invariants of a task that is being followed, in words.
+/// Returns a description of each violated invariant of a task that is being followed.
 ///
-/// A completed subtask has a result and depends on completed subtasks or on failed ones that may be left out;
-/// a waiting subtask has no result.
+/// The invariants: a completed subtask has a result, and depends on completed subtasks or on failed ones
+/// that may be left out; a waiting subtask has no result.
 pub fn invariants(task: &Task) -> Vec<String> {
     use archon_types::SubTaskStatus::{Completed, Executing, Failed};
     let mut broken = Vec::new();

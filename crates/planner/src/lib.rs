@@ -1,10 +1,10 @@
-//! Plans: a goal becomes a checked graph of subtasks, whose independent parts run concurrently and which is
-//! repaired while it runs.
+//! Plans: a planner makes a checked graph of subtasks for a goal. Independent subtasks run concurrently,
+//! and the plan is changed when subtasks fail.
 //!
-//! Use it alone to check and order plans that your own code or another framework runs.
+//! Use this crate alone to check and order plans that your own code or another framework runs.
 //!
 //! A plan is a value: a [`Task`](archon_types::Task) whose subtasks name their dependencies. [`check`]
-//! returns all problems of a plan before any of it runs.
+//! returns all problems of a plan before any subtask runs.
 //!
 //! | topic | file |
 //! |---|---|
@@ -29,7 +29,7 @@
 //!
 //! # Example
 //!
-//! A step that waits for one that does not exist:
+//! A step that depends on a missing step:
 //!
 //! ```
 //! use archon_planner::{CheckOptions, check};

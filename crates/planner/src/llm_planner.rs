@@ -1,5 +1,5 @@
-//! A planner that asks a model: the prompt, the schema of the answer, and the repair of answers that are no
-//! valid plan.
+//! A planner that asks a model: the prompt, the schema of the answer, and the repair of answers that are
+//! not a valid plan.
 
 use std::{
     collections::HashSet,
@@ -26,12 +26,13 @@ use crate::{
     read_plan, step_by_step,
 };
 
-/// A planner that asks a model. If the service supports it, the answer has to fit a schema; otherwise the
-/// plan is searched in the text. An invalid plan is sent back with all its problems.
+/// A planner that asks a model. If the service supports structured output, the answer must fit a schema;
+/// otherwise the plan is searched for in the text. An invalid plan is sent back to the model with all its
+/// problems.
 pub struct LlmPlanner {
     model: Asked,
     options: LlmPlannerOptions,
-    /// True if the service refused a schema.
+    /// True once the service has refused a schema.
     speaks_text: AtomicBool,
 }
 
@@ -41,41 +42,42 @@ pub struct LlmPlanner {
 pub struct LlmPlannerOptions {
     /// Sampling and other options of requests. Default temperature: 0.1.
     pub request: RequestOptions,
-    /// Most times that an invalid answer is sent back; default 2. A plan with a cycle is sent back once.
+    /// Maximum number of times that an invalid answer is sent back. Default 2. A plan with a cycle is
+    /// sent back once.
     pub repairs: u32,
-    /// Use of structured output.
+    /// Use of structured output. Default [`Structured::Auto`].
     pub structured: Structured,
-    /// Roles for subtasks; each subtask then names its role. Default: none.
+    /// Roles for subtasks. If there are any, each subtask names its role. Default: none.
     pub roles: Vec<Role>,
-    /// Exact number of subtasks, for models too small to shape a plan themselves; see [`plan_outline`].
-    /// Default: none.
+    /// Exact number of subtasks, for models that are too small to choose the shape of a plan; see
+    /// [`plan_outline`]. Default: none.
     pub outline: Option<u32>,
-    /// The source of the plan's shape.
+    /// The source of the plan's shape. Default [`Shape::Auto`].
     pub shape: Shape,
 }
 
-/// The source of a plan's shape.
+/// The source of a plan's shape: its subtasks and their dependencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shape {
-    /// The model, unless its provider says that it is small.
+    /// The model, unless its provider declares it as small.
     #[default]
     Auto,
-    /// The model.
+    /// The model chooses the shape.
     Model,
-    /// The words of the goal: each of its instructions becomes a subtask, and the model is asked for one call
-    /// at a time.
+    /// The words of the goal: each instruction of the goal becomes a subtask, and the model is asked for
+    /// one tool call at a time.
     StepByStep,
 }
 
-/// Use of structured output.
+/// Use of structured output for plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Structured {
-    /// Use it unless the service refuses.
+    /// Use structured output unless the service refuses it.
     #[default]
     Auto,
-    /// Never use it; the model writes text.
+    /// Never use structured output; the model writes text.
     Never,
 }
 
@@ -89,7 +91,7 @@ impl Default for LlmPlannerOptions {
 }
 
 impl LlmPlanner {
-    /// Makes a planner that asks this model.
+    /// Creates a planner that asks this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self {
             model: Asked { provider, model: model.into(), price: None, others: Vec::new() },
@@ -98,20 +100,20 @@ impl LlmPlanner {
         }
     }
 
-    /// Replaces the options.
+    /// Sets the options.
     pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Sets the price of the model; by default the provider's.
+    /// Sets the price of the model. Default: the provider's price.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
         self
     }
 
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
-    /// price of its model.
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with
+    /// the price of the model that gave it.
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
@@ -128,7 +130,7 @@ impl LlmPlanner {
         }
     }
 
-    /// Asks until `accept` takes a plan, or until the repairs are used up.
+    /// Asks the model until `accept` accepts a plan, or until the repairs are used up.
     async fn plan<T>(
         &self,
         prompt: String,
@@ -251,7 +253,7 @@ fn accepted(task: Task, options: &CheckOptions) -> Result<Task, Vec<PlanProblem>
     if problems.is_empty() { Ok(task) } else { Err(problems) }
 }
 
-/// Returns the options for the same checks that the driver of the plan makes.
+/// Returns the options for the checks that the driver of the plan makes, too.
 fn check_options(context: &PlanningContext) -> CheckOptions {
     let mut options = CheckOptions::new(context.tools.clone());
     options.size.max = context.max_subtasks.unwrap_or(options.size.max);
@@ -271,8 +273,8 @@ fn has_failed(subtask: &SubTask) -> bool {
     subtask.status() == SubTaskStatus::Failed && !is_done(subtask)
 }
 
-/// Returns a filter for subtasks that another plan keeps without naming them: those that are done or running,
-/// and those that did not fail, are not targets, and do not depend on such subtasks.
+/// Returns a filter for the subtasks that a replan keeps without naming them: those that are done or
+/// running, and those that did not fail, are no targets, and depend on no failed subtask or target.
 fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     let graph = PlanGraph::new(&task.subtasks);
     let failed = task.subtasks.iter().filter(|s| has_failed(s)).map(|s| &s.id);
@@ -284,8 +286,8 @@ fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
 }
 
-/// Gives a subtask the rules of the one that it replaces, unless the answer sets rules. Questions to people
-/// are kept in any case.
+/// Copies the rules of the replaced subtask to the new one, unless the answer sets rules. Questions to
+/// people are kept in any case.
 fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     let Some(old) = old else { return new };
     if new.rules == SubTaskRules::default() {
@@ -369,7 +371,7 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
     text
 }
 
-/// Returns the roles and how a subtask names its role, for the prompt.
+/// Returns the roles, and the way in which a subtask names its role, for the prompt.
 fn with_feedback(roles: &[Role]) -> String {
     let mut text = String::new();
     if !roles.is_empty() {
@@ -392,7 +394,7 @@ fn with_roles(mut schema: Json, roles: &[Role]) -> Json {
     schema
 }
 
-/// Most characters of a value in the prompt.
+/// Maximum length of a value in the prompt, in characters.
 const SHOWN: usize = 500;
 
 fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {

@@ -1,9 +1,9 @@
-//! The state machine of a plan: derives the next command from the records so far, and from nothing else.
+//! The state machine of a plan: derives the next command from the records alone.
 //!
 //! Time, randomness and I/O come in with the records only. [`PlanMachine::apply`] takes a record,
-//! [`PlanMachine::next`] returns the next command. Readiness is found by counting, not by searching: a
-//! subtask that ends decrements the counters of those that depend on it. Whatever the records say, no
-//! finished subtask runs again, none waits for something that never comes, and the run ends.
+//! [`PlanMachine::next`] returns the next command. Ready subtasks are found by counting: a subtask that
+//! ends decrements the counters of its dependents. Whatever the records are, no finished subtask runs
+//! again, no subtask waits forever, and the run ends.
 
 mod another_try;
 mod changes;
@@ -30,37 +30,38 @@ use serde::{Deserialize, Serialize};
 pub use node::{NodeState, PlanNode};
 use nodes::Nodes;
 
-/// Version of the serialized form of a [`PlanMachine`]; other versions are refused.
+/// Version of the serialized form of a [`PlanMachine`]. Other versions cannot be read.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// A task of a plan.
+/// A task of a plan, for the driver.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanTask {
-    /// Append `PlanningStarted`, and ask the planner; [`PlanMachine::task`] is the plan so far.
+    /// Append `PlanningStarted`, and ask the planner. [`PlanMachine::task`] is the plan so far.
     MakePlan {
-        /// The command that the answer must name.
+        /// The command that the planner's answer must name.
         command: CommandId,
-        /// From 0.
+        /// Number of the attempt, from 0.
         attempt: u32,
-        /// Why another plan is wanted; none for the first.
+        /// The reason for a replan; `None` for the first plan.
         reason: Option<String>,
     },
-    /// Start the subtask of this call: append `ToolCallStarted`, or `ToolCallRefused` if it cannot start.
+    /// Start the subtask of this call: append `ToolCallStarted`, or `ToolCallRefused` if the subtask
+    /// cannot start.
     Start {
-        /// The call.
+        /// The call of the subtask.
         call: CallId,
     },
-    /// The list of this loop is known: append `LoopExpanded` with its subtasks, or `ToolCallRefused` if it cannot be
-    /// followed.
+    /// Expand the loop of this call, whose list is known: append `LoopExpanded` with the loop's subtasks,
+    /// or `ToolCallRefused` if the subtasks cannot be followed.
     Unfold {
         /// The call of the loop.
         call: CallId,
     },
-    /// Append `AnswerStarted`, and compose the final answer; [`PlanMachine::last_problems`] is the last one, if it did not
-    /// have its form.
+    /// Append `AnswerStarted`, and make the final answer. [`PlanMachine::last_problems`] returns the last
+    /// answer, if that answer did not fit its schema.
     Conclude {
-        /// The command that the answer must name.
+        /// The command that the record of the answer must name.
         command: CommandId,
     },
     /// Check the answer against [`PlanMachine::output_format`], then append `OutputChecked`.
@@ -70,7 +71,7 @@ pub enum PlanTask {
     },
 }
 
-/// The state of a plan's run: a fold of its records.
+/// The state of a plan's run, folded from the records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanMachine {
     #[serde(deserialize_with = "known_version")]
@@ -79,27 +80,27 @@ pub struct PlanMachine {
     settings: PlanSettings,
     budget: Budget,
     phase: Phase,
-    /// The goal as it was given.
+    /// The goal as given by the caller.
     query: String,
-    /// The task of the subtasks; its own list of subtasks is empty.
+    /// The task without its subtasks, which are in `nodes`.
     task: Task,
     memories: Vec<String>,
     /// Background text that the agents read besides the goal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     background: String,
-    /// The schema of the answer, and the result of its checks.
+    /// The schema of the answer, and the results of its checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<OutputChecker>,
-    /// The last answer of a run that failed because its answer did not fit the schema.
+    /// The last answer of a run that failed because that answer did not fit the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     said: Option<String>,
-    /// The fixed plan, if the planner is not asked.
+    /// The fixed plan; `None` if the planner is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
     nodes: Nodes,
     next_command: u64,
     replan: Option<Ask>,
-    /// Another plan that a person has to approve.
+    /// A replan that a person must approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposed: Option<Proposed>,
     replans: u32,
@@ -108,9 +109,9 @@ pub struct PlanMachine {
     trusted: Vec<String>,
     /// The subtasks that failed since the last success, each once.
     streak: Vec<CommandId>,
-    /// The reasons why plans were given up, in order.
+    /// The reasons for which plans were given up, in order.
     given_up: Vec<String>,
-    /// Subtasks that may have taken effect and that a person does not want to run again.
+    /// Subtasks in doubt that a person does not allow to run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     said_no: Vec<SubTask>,
     paused: bool,
@@ -128,7 +129,7 @@ enum Phase {
     Fresh,
     /// The planner is asked for the first plan.
     Planning(Ask),
-    /// A person has to approve the plan.
+    /// A person must approve the plan.
     Confirming { call: CallId, asked: Asked },
     /// The plan is being followed.
     Following,
@@ -144,24 +145,24 @@ enum Phase {
     Matching { answer: String },
     /// The answer is complete.
     Concluded { answer: String },
-    /// The run fails.
+    /// The run fails with this error.
     Broken { kind: FailureKind, error: String },
 }
 
-/// A question to the planner.
+/// A request to the planner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Ask {
     command: CommandId,
     attempt: u32,
     asked: Asked,
     reason: Option<String>,
-    /// Problems of the previous answer.
+    /// Problems of the planner's previous answer.
     problems: Vec<String>,
-    /// The subtasks that need another plan.
+    /// The subtasks that need a replan.
     targets: Vec<SubTaskId>,
 }
 
-/// Another plan that a person has to approve. Subtasks that it does not touch go on meanwhile.
+/// A replan that a person must approve. Subtasks that the replan does not touch continue in the meantime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Proposed {
     call: CallId,
@@ -169,7 +170,7 @@ struct Proposed {
     asked: Asked,
 }
 
-/// A flag that says if a question was sent.
+/// A flag that tells whether a question was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Asked {
@@ -178,7 +179,7 @@ enum Asked {
 }
 
 impl PlanMachine {
-    /// Makes the machine of a new run.
+    /// Creates the machine of a new run.
     pub fn new(started: &RunStarted, at: Timestamp) -> Self {
         Self {
             version: MACHINE_VERSION,
@@ -210,9 +211,9 @@ impl PlanMachine {
         }
     }
 
-    /// Applies one record. A record that answers nothing open changes nothing.
+    /// Applies one record. A record that fits no open call or question changes nothing.
     pub fn apply(&mut self, record: &Record) {
-        // Time before a resume, or while people are asked, is not the run's time.
+        // Time before a resume, or while people are asked, does not count against the time limit.
         let is_idle =
             self.suspended || self.ended.is_some() || self.waits_for_people() || record.body.is_resumption();
         self.budget.see(record.at, is_idle);
@@ -321,7 +322,7 @@ impl PlanMachine {
         }
     }
 
-    /// Returns the next command. Without a new record it is always the same.
+    /// Returns the next command. Without a new record, the command stays the same.
     pub fn next(&self) -> Next<PlanTask> {
         if let Some(outcome) = &self.ended {
             return Next::Done(Outcome::clone(outcome));
@@ -358,8 +359,9 @@ impl PlanMachine {
         }
     }
 
-    /// Returns true if the run ends at a limit that was reached. While the answer is being made, only the
-    /// time limit ends the run, because the results are an answer at no cost, unless it has to fit a schema.
+    /// Returns true if a reached limit ends the run in this phase. While the answer is being made, only
+    /// the time limit does, because the results can be the answer at no cost. A second attempt at an
+    /// answer that must fit a schema ends at any limit.
     fn stops_at(&self, limit: &LimitReached) -> bool {
         match &self.phase {
             Phase::Planning(_) | Phase::Following => true,
@@ -426,7 +428,7 @@ impl PlanMachine {
                 None => Next::Do(PlanTask::Unfold { call }),
                 Some(_) => Next::Append(RecordBody::Plan(Box::new(PlanRecord::LoopFinished { call }))),
             },
-            // A condition without a value makes the start fail, just as an argument without a value does.
+            // A condition without a value makes the start fail, as an argument without a value does.
             Ok(true) | Err(_) => Next::Do(PlanTask::Start { call }),
         }
     }
@@ -483,7 +485,7 @@ impl PlanMachine {
         }
     }
 
-    /// Prepares the run to go on after a crash or a cancel: open questions have to be asked again.
+    /// Prepares the run to continue after a crash, a cancel or a failure.
     fn resumed(&mut self) {
         let may_go_on = |outcome: &Outcome| match outcome.status {
             OutcomeStatus::Cancelled => true,
@@ -505,13 +507,13 @@ impl PlanMachine {
         if let Phase::Concluding { asked, .. } = &mut self.phase {
             *asked = Asked::No;
         }
-        // A plan that came back and waits for a person is not requested again.
+        // A replan that waits for a person's approval is not requested again.
         if let (Some(ask), None) = (&mut self.replan, &self.proposed) {
             ask.asked = Asked::No;
         }
     }
 
-    /// Moves to the next phase when nothing is left of the current one.
+    /// Moves to the next phase when the current one has no work left.
     fn settle(&mut self) {
         if self.phase != Phase::Following {
             return;
@@ -529,7 +531,7 @@ fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u3
         MACHINE_VERSION => Ok(MACHINE_VERSION),
         other => {
             let text = format!(
-                "the machine was written in version {other}, and this version reads {MACHINE_VERSION}"
+                "the serialized machine of a plan has version {other}, and only version {MACHINE_VERSION} can be read"
             );
             Err(serde::de::Error::custom(text))
         }

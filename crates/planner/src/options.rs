@@ -6,32 +6,32 @@ use archon_types::{AgentId, ExecutionLimits, Json, PlanSettings, RunConfig, SubT
 
 use crate::{Briefing, PlanSize};
 
-/// Options of a [`PlanningAgent`](crate::PlanningAgent); everything has a default.
+/// Options of a [`PlanningAgent`](crate::PlanningAgent). Each has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PlanningAgentOptions {
-    /// The name, for people and for delegation.
+    /// Name of the agent, for people and for delegation. Default `planner`.
     pub name: String,
-    /// The id of the agent, which must stay the same for its whole life.
+    /// Id of the agent, which must stay the same for its whole life. Default `planner`.
     pub agent_id: AgentId,
-    /// The configuration of the agent that executes subtasks. It is recorded, so that a process that resumes
-    /// a run can build the same agent. Limits and tools come from the run itself.
+    /// Configuration of the agent that executes subtasks. The run records it, so that a process that
+    /// resumes the run can build the same agent. Limits and tools come from the run itself.
     pub config: RunConfig,
-    /// Settings for following plans.
+    /// Settings with which plans are followed.
     pub settings: PlanSettings,
     /// The amount of context in the prompts of subtasks.
     pub briefing: Briefing,
     /// Limits of a run, its subtasks included.
     pub limits: ExecutionLimits,
-    /// Limits of the number of subtasks.
+    /// Limits of the number of subtasks of a plan.
     pub size: PlanSize,
     /// Initial values of every run.
     pub values: serde_json::Map<String, Json>,
-    /// A fixed plan. It is recorded, no planner is asked for it, and there is no replan when a subtask fails.
+    /// A fixed plan. The run records the plan, asks no planner, and makes no replan when a subtask fails.
     /// Default: none.
     pub plan: Option<Vec<SubTask>>,
-    /// Tools that are known and not there: by name the way to get each, for the problem of a plan that names
-    /// it. Planners that are models are not told. Default: none.
+    /// Known tools that are not available, by name, each with the way to get it. The way is the remedy if
+    /// a plan names the tool; planners do not see these tools. Default: none.
     pub missing_tools: BTreeMap<String, String>,
 }
 

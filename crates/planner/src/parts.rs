@@ -1,4 +1,4 @@
-//! The components of a planning agent, and the checks that they imply.
+//! The components of a planning agent, and the checks that follow from them.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl Parts {
         planning
     }
 
-    /// Returns the options for checking a plan. The first plan is checked against the limits, a later plan
-    /// against what is left of them.
+    /// Returns the options for checking a plan. The first plan is checked against the limits, a replan
+    /// against the remaining budget.
     pub(crate) fn check_options(&self, context: &Context, machine: &PlanMachine) -> CheckOptions {
         let mut options = CheckOptions::default();
         if let Some(toolbox) = &self.toolbox {
@@ -61,7 +61,7 @@ impl Parts {
         options
     }
 
-    /// Checks that an answer is acceptable: an edited plan must pass the checks.
+    /// Checks that an answer is acceptable. An edited plan must pass the checks.
     pub(crate) fn take(
         &self,
         machine: &PlanMachine,

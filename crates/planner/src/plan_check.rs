@@ -1,4 +1,5 @@
-//! Checks if a plan fits its goal: a planner around another planner, which rejects plans that do not fit.
+//! Checks whether a plan fits its goal: a planner that wraps another planner and rejects plans that do
+//! not fit.
 
 use std::{future::Future, sync::Arc};
 
@@ -9,10 +10,10 @@ use archon_types::{
 
 use crate::{PlanFormat, ask::Asked, render};
 
-/// Compares a plan with the words of the query, before anybody sees or follows it.
+/// Compares a plan with the query, before the plan is shown or followed.
 pub trait PlanCheck: Send + Sync {
-    /// Returns what a plan lacks to answer `query`; `None` if it fits or if this cannot be decided. A plan
-    /// for the rest of a task contains the subtasks that are done.
+    /// Returns the parts that a plan lacks to answer `query`; `None` if the plan fits, or if the check
+    /// cannot decide. A replan contains the subtasks that are done.
     ///
     /// # Errors
     /// Planning was cancelled, or the remaining budget does not cover the check.
@@ -24,9 +25,9 @@ pub trait PlanCheck: Send + Sync {
     ) -> impl Future<Output = Result<Option<String>, PlanError>> + Send;
 }
 
-/// A planner whose plans are checked: a plan that does not fit is [`PlanError::Unfit`]. The driver then asks
-/// again and says what was missing, as often as
-/// [`PlanSettings::planning_attempts`](archon_types::PlanSettings) allows.
+/// A planner whose plans are checked. A plan that does not fit is [`PlanError::Unfit`]. The driver then
+/// asks the planner again, with the missing parts, up to
+/// [`PlanSettings::planning_attempts`](archon_types::PlanSettings) times.
 #[derive(Clone, Debug)]
 pub struct CheckedPlanner<P, C> {
     planner: P,
@@ -34,7 +35,7 @@ pub struct CheckedPlanner<P, C> {
 }
 
 impl<P: Planner, C: PlanCheck> CheckedPlanner<P, C> {
-    /// Makes a planner that returns plans of `planner` in which `check` finds nothing missing.
+    /// Creates a planner that returns the plans of `planner` in which `check` finds nothing missing.
     pub fn new(planner: P, check: C) -> Self {
         Self { planner, check }
     }
@@ -66,7 +67,7 @@ pub struct LlmPlanCheck {
 }
 
 impl LlmPlanCheck {
-    /// Makes a check with this model, at temperature 0.
+    /// Creates a check with this model of the provider, at temperature 0.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
         let mut options = RequestOptions::default();
@@ -74,20 +75,20 @@ impl LlmPlanCheck {
         Self { model, options }
     }
 
-    /// Sets the price of the model; by default the provider's.
+    /// Sets the price of the model. Default: the provider's price.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
         self
     }
 
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
-    /// price of its model.
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with
+    /// the price of the model that gave it.
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
     }
 
-    /// Replaces the options of requests.
+    /// Sets the options of requests.
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self

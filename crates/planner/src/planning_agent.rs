@@ -1,4 +1,4 @@
-//! The planning agent: starts and resumes its runs, and takes answers to their questions.
+//! The planning agent: starts and resumes its runs, and takes answers to the runs' questions.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     problem::ProblemKind,
 };
 
-/// A plan that is not followed yet.
+/// A plan that has not started.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlanDraft {
@@ -24,11 +24,11 @@ pub struct PlanDraft {
     pub task: Task,
     /// Errors and warnings of the plan.
     pub problems: Vec<PlanProblem>,
-    /// The spending for the plan.
+    /// The planner's spending for the plan.
     pub spent: Spending,
 }
 
-/// An agent that makes a plan for its task and follows it, with every step in a journal.
+/// An agent that makes a plan for its task and follows the plan, with every step in a journal.
 #[derive(Clone)]
 pub struct PlanningAgent {
     parts: Arc<Parts>,
@@ -36,7 +36,7 @@ pub struct PlanningAgent {
 }
 
 impl PlanningAgent {
-    /// Makes an agent that follows the planner's plans; each subtask is a run of `worker`.
+    /// Creates an agent that follows the planner's plans. Each subtask is a run of `worker`.
     pub fn new(
         planner: impl Planner + 'static,
         worker: Arc<dyn Agent>,
@@ -56,18 +56,18 @@ impl PlanningAgent {
         Self { parts: Arc::new(parts), control: PlanControl::new() }
     }
 
-    /// Sets the tools that a plan may name. A subtask with a tool and its arguments is executed as one tool
-    /// call.
+    /// Sets the tools that a plan may name. A subtask with a tool and its arguments is executed as one
+    /// tool call.
     pub fn with_toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.with(|parts| parts.toolbox = Some(toolbox))
     }
 
-    /// Sets the choice of agents for subtasks.
+    /// Sets the choice of an agent for each subtask.
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         self.with(|parts| parts.workers = workers)
     }
 
-    /// Sets the maker of the final answer.
+    /// Sets the maker of the final answer. Default [`LastResults`].
     pub fn with_conclusion(self, conclude: Arc<dyn Conclude>) -> Self {
         self.with(|parts| parts.conclude = conclude)
     }
@@ -77,21 +77,21 @@ impl PlanningAgent {
         self.with(|parts| parts.memory = Some(memory))
     }
 
-    /// Sets an approver, which is asked at once about a tool that needs consent. Without an answer at once,
-    /// and for all other questions of a plan, the run is suspended.
+    /// Sets an approver, which is asked about a tool call that needs an approval. If the approver does
+    /// not answer at once, the run is suspended, as for all other questions of a plan.
     pub fn with_approver(self, approver: impl Approver + 'static) -> Self {
         self.with(|parts| parts.approver = Some(Arc::new(approver)))
     }
 
-    /// Sets the control through which the run can be paused and redirected.
+    /// Sets the control with which a program can pause and replan the run.
     pub fn with_control(mut self, control: PlanControl) -> Self {
         self.control = control;
         self
     }
 
-    /// Requires an answer that is JSON of `form` (structured output). An answer that does not fit is made
-    /// again as often as `check` says; then the run fails. The schema is recorded, so a resumed run asks for
-    /// the same. Agents of subtasks are not told of it.
+    /// Sets a structured output: the answer must be JSON that fits the schema of `form`. An answer that
+    /// does not fit is made again, at most as often as `check` allows; then the run fails. The schema is
+    /// recorded, so that a resumed run uses the same schema. Agents of subtasks do not see the schema.
     pub fn with_output_schema(self, form: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;
@@ -105,7 +105,7 @@ impl PlanningAgent {
         self
     }
 
-    /// Replaces the limits of runs.
+    /// Sets the limits of runs.
     pub fn with_limits(self, limits: ExecutionLimits) -> Self {
         self.with(|parts| parts.options.limits = limits)
     }
@@ -115,10 +115,11 @@ impl PlanningAgent {
         &self.parts.options
     }
 
-    /// Asks the planner for a plan and checks it. Nothing is executed or recorded.
+    /// Asks the planner for a plan and checks the plan. Nothing is executed or recorded.
     ///
     /// # Errors
-    /// The goal is empty; or there is no plan: [`PlanRunError::NoDraft`] has the reason and the spending.
+    /// The goal is empty, or the planner gave no plan: [`PlanRunError::NoDraft`] has the reason and the
+    /// spending.
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
         self.draft_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
@@ -162,10 +163,10 @@ impl PlanningAgent {
         Ok(PlanDraft { task, problems, spent: planning.expenses.total() })
     }
 
-    /// Starts the run that `context` names and drives it until it ends or is suspended.
+    /// Starts the run that `context` names, and drives the run until it ends or is suspended.
     ///
     /// # Errors
-    /// A limit forbids the run, or the journal failed.
+    /// A limit forbids the run, the schema of the answer is invalid, or the journal failed.
     pub async fn start(&self, goal: &str, context: &Context) -> Result<Outcome, PlanRunError> {
         self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
@@ -216,7 +217,8 @@ impl PlanningAgent {
 
     /// Resumes the run that `context` names from the end of its log, after a crash, a cancel or a pause.
     ///
-    /// Finished subtasks are not repeated. The run keeps the settings and limits that it was started with.
+    /// Finished subtasks are not repeated. The run keeps the settings and limits with which it was
+    /// started.
     ///
     /// # Errors
     /// The run is unknown, in use, has ended or is not a plan; processes that its tools started cannot be
@@ -225,21 +227,22 @@ impl PlanningAgent {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// Resumes a run like [`resume`](Self::resume), with larger limits from now on, so that a run at its
-    /// limit goes on.
+    /// Resumes a run like [`resume`](Self::resume) after raising the limits, so that a run that ended at
+    /// a limit continues.
     ///
     /// # Errors
-    /// See [`resume`](Self::resume); also, the run is at a limit that `more` does not raise enough.
+    /// See [`resume`](Self::resume); or the run has reached a limit that `more` does not raise enough.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, PlanRunError> {
         self.resume_run(None, None, more, context).await
     }
 
-    /// Answers the question about a call of a suspended run, and resumes the run. An edited plan is checked
-    /// first. An answer to a question of a child run is posted to that run.
+    /// Answers the question about a call of a suspended run, and resumes the run. An edited plan is
+    /// checked first. An answer to a question of a child run is posted to that child run.
     ///
     /// # Errors
-    /// There is no such question, or there are several about this call; it has expired; the answer is not
-    /// acceptable; the edited plan cannot be followed; or as for [`resume`](Self::resume).
+    /// There is no such question, or there are several about this call; the question has expired; the
+    /// answer is not acceptable; the edited plan cannot be followed; or the errors of
+    /// [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -263,11 +266,11 @@ impl PlanningAgent {
             .await
     }
 
-    /// Checks an answer to a question of the run that `context` names, before it is stored: an edited plan
-    /// must pass the checks. Answers to questions of child runs are checked there.
+    /// Checks an answer to a question of the run that `context` names, before the answer is stored. An
+    /// edited plan must pass the checks. Answers to questions of child runs are checked by those runs.
     ///
     /// # Errors
-    /// The answer is not acceptable, the log is not a plan's, or the journal failed.
+    /// The answer is not acceptable, the log is not the log of a plan, or the journal failed.
     pub async fn check_answer(
         &self,
         pending: &PendingApproval,
@@ -317,7 +320,7 @@ impl PlanningAgent {
         {
             return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
         }
-        // Only the first record reached the journal, and the caller gives the goal again.
+        // Only the first record reached the journal, so the run needs the goal again.
         let opening = match goal.filter(|_| !open.is_asked()) {
             Some(goal) => self.opening(goal, String::new(), &context).await,
             None => Vec::new(),
@@ -375,7 +378,7 @@ impl PlanningAgent {
     }
 }
 
-/// The question that is answered.
+/// Identifies the question that is answered.
 enum Question<'a> {
     /// The question about this call.
     Of(CallId),

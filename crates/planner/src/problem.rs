@@ -1,4 +1,4 @@
-//! The problems that a plan can have, each with its place and a remedy.
+//! The problems that a plan can have, each with its subtask and a remedy.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use archon_types::{SubTaskId, format_money};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlanProblem {
-    /// The subtask, if the problem belongs to one.
+    /// Id of the subtask; `None` for a problem of the whole plan.
     pub subtask: Option<SubTaskId>,
     /// The kind of the problem.
     pub kind: ProblemKind,
 }
 
 impl PlanProblem {
-    /// Makes a problem of the whole plan.
+    /// Creates a problem of the whole plan.
     pub fn of_plan(kind: ProblemKind) -> Self {
         Self { subtask: None, kind }
     }
 
-    /// Makes a problem of one subtask.
+    /// Creates a problem of one subtask.
     pub fn of(subtask: &SubTaskId, kind: ProblemKind) -> Self {
         Self { subtask: Some(subtask.clone()), kind }
     }
 
-    /// Returns true if the plan cannot be followed because of it.
+    /// Returns true if the plan cannot be followed because of the problem; false for a warning.
     pub fn is_error(&self) -> bool {
         !matches!(
             self.kind,
@@ -36,7 +36,7 @@ impl PlanProblem {
         )
     }
 
-    /// Returns the remedy in one line.
+    /// Returns the remedy, in one line.
     pub fn remedy(&self) -> String {
         self.kind.remedy()
     }
@@ -60,15 +60,15 @@ pub enum ProblemKind {
     NotJson { problem: String },
     #[error("there is more text after the plan: {text:?}")]
     TrailingText { text: String },
-    #[error("this is {found}, not a plan")]
+    #[error("the JSON is {found}, not a plan")]
     NotAPlan { found: String },
-    #[error("step {place} has no {field:?}")]
+    #[error("step {place} has no field {field:?}")]
     MissingField { place: usize, field: &'static str },
     #[error("{field:?} of step {place} is {found}, not {expected}")]
     WrongType { place: usize, field: String, expected: &'static str, found: String },
-    #[error("{field:?} of step {place} is not known")]
+    #[error("step {place} has the unknown field {field:?}")]
     UnknownField { place: usize, field: String, nearest: Option<String> },
-    #[error("it has tool_args and no tool_name")]
+    #[error("the subtask has tool_args but no tool_name")]
     ArgumentsWithoutTool,
     #[error("the goal is empty")]
     EmptyGoal,
@@ -78,19 +78,19 @@ pub enum ProblemKind {
     TooMany { found: usize, max: usize },
     #[error("the plan has {found} subtasks, and most goals need no more than {typical}")]
     OverDecomposed { found: usize, typical: usize },
-    #[error("the id {id:?} cannot be referred to")]
+    #[error("the id {id:?} is not valid")]
     BadId { id: String },
-    #[error("the id is there {count} times")]
+    #[error("{count} subtasks have this id")]
     DuplicateId { count: usize },
-    #[error("it does not say what is to be done")]
+    #[error("the description is empty")]
     EmptyDescription,
-    #[error("it is {status} before the plan began")]
+    #[error("the subtask has the status {status} before the plan starts")]
     Begun { status: String },
-    #[error("it depends on itself")]
+    #[error("the subtask depends on itself")]
     DependsOnItself,
-    #[error("it depends on {dependency}, which the plan does not have")]
+    #[error("the subtask depends on {dependency}, which the plan does not have")]
     UnknownDependency { dependency: SubTaskId, nearest: Option<String> },
-    #[error("it names its dependency {dependency} twice")]
+    #[error("the subtask lists the dependency {dependency} more than once")]
     DependencyTwice { dependency: SubTaskId },
     #[error("Cycle detected in dependency graph: {}", way(path))]
     Cycle { path: Vec<SubTaskId> },
@@ -98,43 +98,47 @@ pub enum ProblemKind {
     UnknownTool { tool: String, nearest: Option<String>, way: Option<String> },
     #[error("the arguments for {tool} are {found}, not an object")]
     ArgumentsNotAnObject { tool: String, found: String },
-    #[error("the arguments for {tool} do not fit at {at}: {problem}")]
+    #[error("the arguments for {tool} are invalid at {at}: {problem}")]
     BadArguments { tool: String, at: String, problem: String },
-    #[error("the schema of {tool} cannot be read: {problem}")]
+    #[error("the JSON Schema of the tool {tool} is invalid: {problem}")]
     BadSchema { tool: String, problem: String },
     #[error("{reference} refers to the subtask itself")]
     RefersToItself { reference: String },
-    #[error("{reference} refers to {head}, which may not be done yet")]
+    #[error("{reference} refers to {head}, on which the subtask does not depend")]
     NotUpstream { reference: String, head: String },
-    #[error("{reference} refers to nothing that is known")]
+    #[error("{reference} refers to an unknown name")]
     UnknownReference { reference: String, nearest: Option<String> },
-    #[error("{reference} points into the values known at the start, which have no such part")]
+    #[error("{reference} refers to a missing part of an initial value")]
     NoSuchPart { reference: String },
-    #[error("the condition {condition:?} cannot be read: {problem}")]
+    #[error("the condition {condition:?} is not valid: {problem}")]
     BadCondition { condition: String, problem: String },
-    #[error("the name {name:?} stands for more than one thing")]
+    #[error("save_as {name:?} is not a valid name")]
+    BadName { name: String },
+    #[error("save_as {name:?} is already the name of another subtask, result or known value")]
     NameTaken { name: String },
-    #[error("it may be tried 0 times")]
+    #[error("max_attempts is 0")]
     NoAttempts,
-    #[error("it uses {resource:?}, for which there is no limit")]
+    #[error("the subtask uses the resource {resource:?}, for which no limit is set")]
     UnknownResource { resource: String },
-    #[error("the subtasks will need about {needed} tokens, and there are {available}")]
+    #[error("the plan will need about {needed} tokens, but only {available} are available")]
     OverTokens { needed: u64, available: u64 },
-    #[error("the subtasks will cost about {}, and {} is left", format_money(*needed), format_money(*available))]
+    #[error("the plan will cost about {}, but only {} is available", format_money(*needed), format_money(*available))]
     OverCost { needed: u64, available: u64 },
-    #[error("the longest way through takes about {needed_ms} ms, and there are {available_ms}")]
+    #[error("the plan will take about {needed_ms} ms, but only {available_ms} ms are available")]
     OverTime { needed_ms: u64, available_ms: u64 },
-    #[error("the change begins {status} work again")]
+    #[error("the change replaces or removes a subtask that can no longer change (status {status})")]
     TouchesDone { status: String },
-    #[error("the change touches it, and it does not depend on what failed")]
+    #[error(
+        "the change replaces or removes a subtask that is neither a target of the replan nor depends on one"
+    )]
     OutOfReach,
-    #[error("the change names it, and the plan does not have it")]
+    #[error("the change replaces or removes a subtask that the plan does not have")]
     NotInPlan,
-    #[error("the new plan says something else of it, and it stays as it was")]
+    #[error("the new plan changes a subtask that must stay as it is")]
     Kept { why: &'static str },
-    #[error("it may have been done already, and a person said no to doing it again")]
+    #[error("the subtask repeats one that may already be done and that a person refused to repeat")]
     SaidNo,
-    #[error("the change changes nothing")]
+    #[error("the change is empty")]
     NoChange,
 }
 
@@ -152,48 +156,54 @@ impl ProblemKind {
             Self::WrongType { expected, .. } => format!("write {expected}"),
             Self::UnknownField { nearest, .. } => or_nearest(nearest, "leave it out"),
             Self::ArgumentsWithoutTool => "name the tool in tool_name, or leave tool_args out".into(),
-            Self::EmptyGoal => "say what is to be reached".into(),
+            Self::EmptyGoal => "state the goal".into(),
             Self::NoSubtasks => "plan at least one subtask".into(),
             Self::TooMany { max, .. } => format!("plan at most {max} subtasks, each a unit of work"),
             Self::OverDecomposed { .. } => "merge steps in a row that use the same tool".into(),
-            Self::BadId { .. } => "use letters, digits, '_' and '-', at most 100".into(),
-            Self::DuplicateId { .. } => "give each subtask an id of its own".into(),
-            Self::EmptyDescription => "say in \"description\" what is to be done".into(),
-            Self::Begun { .. } => "leave \"status\" and \"result\" out of a new plan".into(),
-            Self::DependsOnItself => "take its own id out of its dependencies".into(),
-            Self::UnknownDependency { nearest, .. } => {
-                or_nearest(nearest, "add the subtask, or drop the dependency")
+            Self::BadId { .. } | Self::BadName { .. } => {
+                "use at most 100 letters, digits, '_' and '-'".into()
             }
-            Self::DependencyTwice { .. } => "name it once".into(),
+            Self::DuplicateId { .. } => "give each subtask an id of its own".into(),
+            Self::EmptyDescription => "describe the work in \"description\"".into(),
+            Self::Begun { .. } => "leave \"status\" and \"result\" out of a new plan".into(),
+            Self::DependsOnItself => "remove the subtask's own id from its dependencies".into(),
+            Self::UnknownDependency { nearest, .. } => {
+                or_nearest(nearest, "add the subtask, or remove the dependency")
+            }
+            Self::DependencyTwice { .. } => "list the dependency once".into(),
             Self::Cycle { path } => match path.as_slice() {
                 [first, .., last, _] => {
-                    format!("drop the dependency of {first} on {last}, or merge the steps")
+                    format!("remove the dependency of {first} on {last}, or merge the steps")
                 }
-                _ => "drop one of the dependencies".into(),
+                _ => "remove one of the dependencies".into(),
             },
             Self::UnknownTool { way: Some(way), .. } => way.clone(),
-            Self::UnknownTool { nearest, .. } => or_nearest(nearest, "name a tool that there is, or none"),
+            Self::UnknownTool { nearest, .. } => or_nearest(nearest, "name an existing tool, or none"),
             Self::ArgumentsNotAnObject { .. } => "write the arguments as an object".into(),
-            Self::BadArguments { tool, .. } => format!("write what the schema of {tool} asks for"),
-            Self::BadSchema { .. } => "repair the tool".into(),
-            Self::RefersToItself { .. } => "refer to a subtask that comes before".into(),
+            Self::BadArguments { tool, .. } => format!("write arguments that fit the schema of {tool}"),
+            Self::BadSchema { .. } => "correct the schema of the tool".into(),
+            Self::RefersToItself { .. } => "refer to a subtask on which this one depends".into(),
             Self::NotUpstream { head, .. } => format!("add {head} to the dependencies"),
             Self::UnknownReference { nearest, .. } => {
                 or_nearest(nearest, "refer to a subtask that comes before, or write {{…}} for plain braces")
             }
-            Self::NoSuchPart { .. } => "refer to a part that is there".into(),
+            Self::NoSuchPart { .. } => "refer to a part that the value has".into(),
             Self::BadCondition { .. } => "write a comparison such as {step} == 'yes'".into(),
             Self::NameTaken { .. } => "choose another save_as".into(),
-            Self::NoAttempts => "allow at least one try".into(),
-            Self::UnknownResource { .. } => "give the resource a number, or leave it out".into(),
-            Self::OverTokens { .. } | Self::OverCost { .. } => "plan fewer subtasks, or allow more".into(),
-            Self::OverTime { .. } => "let more run side by side, or allow more time".into(),
-            Self::TouchesDone { .. } => "leave what is done or under way as it is".into(),
-            Self::OutOfReach => "name it as a target, or leave it as it is".into(),
+            Self::NoAttempts => "set max_attempts to 1 or more".into(),
+            Self::UnknownResource { .. } => "set a limit for the resource, or leave the resource out".into(),
+            Self::OverTokens { .. } | Self::OverCost { .. } => {
+                "plan fewer subtasks, or raise the budget".into()
+            }
+            Self::OverTime { .. } => "allow more concurrent subtasks, or more time".into(),
+            Self::TouchesDone { .. } => {
+                "leave subtasks unchanged that are done, have started or wait for an answer".into()
+            }
+            Self::OutOfReach => "name the subtask as a target, or leave it unchanged".into(),
             Self::NotInPlan => "name subtasks that the plan has".into(),
             Self::Kept { why } => (*why).to_owned(),
-            Self::SaidNo => "go another way, or leave it out".into(),
-            Self::NoChange => "change what failed".into(),
+            Self::SaidNo => "replace it by other work, or leave it out".into(),
+            Self::NoChange => "replace or remove the failed subtasks".into(),
         }
     }
 }

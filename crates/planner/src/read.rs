@@ -1,4 +1,5 @@
-//! Parses plans from text: pure JSON, JSON in a code fence, or JSON in prose. Reports all problems at once.
+//! Parses plans from text: pure JSON, JSON in a code fence, or JSON in prose. Reports all problems at
+//! once.
 
 use archon_types::{Json, SubTask, SubTaskRules, nearest};
 
@@ -10,9 +11,9 @@ use crate::{
 /// The text that may surround a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// None: the text is the plan.
+    /// No text: the whole text is the plan.
     Strict,
-    /// A code fence, a preface and an afterword, as models write them.
+    /// A code fence, text before the plan, and text after it, as models write them.
     Lenient,
 }
 
@@ -22,14 +23,14 @@ pub enum Reading {
 pub struct ReadPlan {
     /// The goal, if the text has one.
     pub goal: Option<String>,
-    /// The subtasks.
+    /// The subtasks of the plan.
     pub subtasks: Vec<SubTask>,
 }
 
 /// Parses a plan: a list of subtasks, or an object with `subtasks` and possibly a `goal`.
 ///
 /// # Errors
-/// All problems of the form. The content is checked by [`check`](crate::check).
+/// All problems of the format. [`check`](crate::check) checks the content.
 pub fn read_plan(text: &str, reading: Reading) -> Result<ReadPlan, Vec<PlanProblem>> {
     let value = match reading {
         Reading::Strict => strict(text),
@@ -38,7 +39,7 @@ pub fn read_plan(text: &str, reading: Reading) -> Result<ReadPlan, Vec<PlanProbl
     value.map_err(|kind| vec![PlanProblem::of_plan(kind)]).and_then(|value| plan_of_json(&value))
 }
 
-/// Reads a plan like [`read_plan`], from parsed JSON.
+/// Parses a plan like [`read_plan`], from JSON that is already parsed.
 ///
 /// # Errors
 /// See [`read_plan`].
@@ -121,8 +122,8 @@ fn lenient(text: &str) -> Result<Json, ProblemKind> {
     }
 }
 
-/// Parses the text between the first and the last bracket as lenient JSON: single quotes, bare keys, trailing
-/// commas. Text that was cut off is not repaired.
+/// Parses the text between the first and the last bracket as lenient JSON: single quotes, bare keys,
+/// trailing commas. Text that was cut off is not repaired.
 fn mended(text: &str) -> Option<Json> {
     let object = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
     // The parser is recursive, so the depth is limited.
@@ -138,10 +139,11 @@ fn mended(text: &str) -> Option<Json> {
     (deepest <= DEEPEST).then(|| json5::from_str(object).ok()).flatten()
 }
 
-/// The same depth limit as for other JSON.
+/// Maximum depth, which is also the maximum for other JSON.
 const DEEPEST: usize = 128;
 
-/// Most brackets that are tried. Each try may read the whole rest.
+/// Maximum number of brackets at which parsing is tried. Each attempt may read the whole rest of the
+/// text.
 const MOST_TRIES: usize = 200;
 
 fn may_be_plan(value: &Json) -> bool {
@@ -271,7 +273,7 @@ impl Form<'_> {
                     place,
                     field,
                     expected: "an object of rules",
-                    found: error.to_string(),
+                    found: format!("invalid ({error})"),
                 };
                 self.problem(kind);
                 SubTaskRules::default()
@@ -279,7 +281,7 @@ impl Form<'_> {
         }
     }
 
-    /// Reports unknown fields as mistakes, and fields of subtasks that were begun.
+    /// Reports unknown fields, and the fields of subtasks that have started.
     fn unknown(&mut self) {
         let fields = self.fields;
         for field in fields.keys().filter(|field| !FIELDS.contains(&field.as_str())) {

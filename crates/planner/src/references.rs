@@ -1,33 +1,33 @@
-//! References in arguments: `{subtask}` and `{subtask.field[0]}` stand for results, `{key}` for an initial
-//! value of the plan.
+//! References in arguments: `{subtask}` and `{subtask.field[0]}` stand for results, `{key}` for an
+//! initial value of the plan.
 //!
-//! A text that is only a reference becomes the value itself, with its type; within other text it becomes the
-//! value's text. `{{subtask}}` is the literal text `{subtask}`. All other braces, as in JSON or code, stay as
-//! they are.
+//! A text that is only a reference becomes the value itself, with its type; within other text, a
+//! reference becomes the value's text. `{{subtask}}` is the literal text `{subtask}`. All other braces,
+//! as in JSON or code, stay as they are.
 
 use archon_types::{Json, ToolResult};
 
-/// One reference.
+/// A reference to a value, or to a part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The name: a subtask, the second name of a result, or a key of the task's context.
+    /// The name: the id of a subtask, the `save_as` name of a result, or a key of the task's context.
     pub head: String,
-    /// The path into the value.
+    /// The path to a part of the value; empty for the whole value.
     pub path: Vec<PathStep>,
 }
 
 /// One step of a path into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
-    /// `.name`
+    /// A field of an object: `.name`.
     Field(String),
-    /// `[0]`
+    /// An element of a list, by its index from 0: `[0]`.
     Index(usize),
 }
 
 impl Reference {
-    /// Returns true if it may be a number in braces, as in regular expressions. Such a head is a reference
-    /// only if something has that name.
+    /// Returns true if the reference may be a number in braces, as in regular expressions. Such a name is
+    /// a reference only if a value has that name.
     pub fn may_be_text(&self) -> bool {
         self.path.is_empty() && self.head.bytes().all(|b| b.is_ascii_digit())
     }
@@ -60,18 +60,18 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// The reason why a reference has no value.
+/// Reason why a reference has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unresolved {
-    /// The name is unknown.
-    #[error("{reference} names nothing that is known")]
+    /// No value has this name.
+    #[error("no value is known for {reference}")]
     Unknown {
         /// The reference.
         reference: String,
     },
-    /// The value has no such part.
-    #[error("{reference} names a part that is not there: the value is {there}")]
+    /// The value has no part at the path.
+    #[error("{reference} refers to a missing part: the value is {there}")]
     NoSuchPart {
         /// The reference.
         reference: String,
@@ -117,7 +117,7 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the reference that the text begins with, and its length in bytes.
+/// Returns the reference with which the text starts, and the reference's length in bytes.
 pub(crate) fn reference(text: &str) -> Option<(Reference, usize)> {
     let end = text.find('}')?;
     let inner = text.strip_prefix('{')?.get(..end - 1)?;
@@ -166,7 +166,7 @@ fn visit(value: &Json, on_text: &mut impl FnMut(&str)) {
     }
 }
 
-/// Replaces every reference in a value by the value that `lookup` returns for its head.
+/// Replaces every reference in a value by the value that `lookup` returns for the reference's name.
 ///
 /// # Errors
 /// The first reference that has no value.
@@ -212,7 +212,7 @@ fn value_of(reference: &Reference, lookup: &dyn Fn(&str) -> Option<Json>) -> Res
     }
 }
 
-/// Returns the value of a result for references: the JSON in its text, or the text.
+/// Returns the value of a result for references: the JSON in the result's text, or the text.
 pub fn value_of_result(result: &ToolResult) -> Json {
     let text = result.text();
     let trimmed = text.trim();
@@ -286,15 +286,12 @@ mod tests {
     #[test]
     fn resolve_missing_reference_error_lists_existing_names() {
         let error = |text: &str| resolve(&json!([text]), &known).unwrap_err().to_string();
-        assert_eq!(error("{nothing}"), "{nothing} names nothing that is known");
+        assert_eq!(error("{nothing}"), "no value is known for {nothing}");
         assert_eq!(
             error("x {search.title}"),
-            "{search.title} names a part that is not there: the value is an object with hits, n"
+            "{search.title} refers to a missing part: the value is an object with hits, n"
         );
-        assert_eq!(
-            error("{st-1[9]}"),
-            "{st-1[9]} names a part that is not there: the value is an array of 2"
-        );
+        assert_eq!(error("{st-1[9]}"), "{st-1[9]} refers to a missing part: the value is an array of 2");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Renders a plan as SVG, Mermaid, DOT, JSON or plain text, with colours for states and the critical path
-//! marked.
+//! Renders a plan as SVG, Mermaid, DOT, JSON or plain text, with colours for states and a mark for the
+//! critical path.
 
 mod layout;
 mod svg;
@@ -27,8 +27,8 @@ pub enum PlanFormat {
     Text,
 }
 
-/// Renders a task with its current states. The critical path is the longest path, by expected times; a
-/// subtask without one counts as 1,000 ms.
+/// Renders a task with its current states. The critical path is computed from the expected times; a
+/// subtask without an expected time counts as 1,000 ms.
 pub fn render(task: &Task, format: PlanFormat) -> String {
     let drawing = Drawing::new(task);
     match format {
@@ -53,7 +53,7 @@ impl<'a> Drawing<'a> {
         Self { task, plan: plan_of(task), critical }
     }
 
-    /// Returns the edges in the order of the plan; the flag is true for edges on the critical path.
+    /// Returns the edges in the order of the plan. The flag is true for edges on the critical path.
     fn edges(&self) -> Vec<(usize, usize, bool)> {
         let place = |id: &SubTaskId| self.task.subtasks.iter().position(|s| s.id == *id);
         let mut edges = Vec::new();
@@ -152,7 +152,7 @@ fn label(subtask: &SubTask) -> String {
     }
 }
 
-/// Most characters of a label.
+/// Maximum length of a label, in characters.
 const LONGEST: usize = 80;
 
 fn one_line(text: &str) -> String {

@@ -7,19 +7,19 @@ use std::{
 
 use archon_types::{PlanError, Planner, PlanningContext, SubTask, Task, TaskId};
 
-/// Answers each request with the next of its plans; the last one is repeated.
+/// A planner that answers each request with the next of its plans. The last plan is repeated.
 #[derive(Debug, Default)]
 pub struct ScriptedPlanner {
     plans: Mutex<VecDeque<Result<Vec<SubTask>, PlanError>>>,
 }
 
 impl ScriptedPlanner {
-    /// Makes a planner with one plan.
+    /// Creates a planner with one plan.
     pub fn new(plan: Vec<SubTask>) -> Self {
         Self::with_answers([Ok(plan)])
     }
 
-    /// Makes a planner with these answers, in order.
+    /// Creates a planner with these answers, in order.
     pub fn with_answers(answers: impl IntoIterator<Item = Result<Vec<SubTask>, PlanError>>) -> Self {
         Self { plans: Mutex::new(answers.into_iter().collect()) }
     }

@@ -1,10 +1,11 @@
-//! Makes plans with a model that is too small to write one: splits the goal by its words, and asks the model
-//! for one tool call at a time.
+//! Makes plans with a model that is too small to write one: splits the goal by its words, and asks the
+//! model for one tool call at a time.
 //!
-//! Each instruction of the goal becomes a subtask. The model is asked to make the call now, which it can do,
-//! and this gives the tool and its arguments. A mention of an earlier result becomes a dependency and a
-//! reference in the arguments. So a subtask only depends on earlier ones, whatever the model writes. A goal
-//! that is one instruction to make something new becomes an outline of three thoughts.
+//! Each instruction of the goal becomes a subtask. The model is asked to make the tool call now, which a
+//! small model can do, and this gives the tool and its arguments. A mention of an earlier result becomes
+//! a dependency and a reference in the arguments. Thus a subtask only depends on earlier ones, whatever
+//! the model writes. A goal that is one instruction to make something new becomes an outline of three
+//! subtasks.
 
 use std::sync::Arc;
 
@@ -19,18 +20,19 @@ use crate::{
     goal_parts::{Part, composes, parts, with_names},
 };
 
-/// Numbers from here on stand for earlier results in the request for a call, because the model calculates
-/// with numbers.
+/// First of the numbers that stand for earlier results in the request for a call, because the model
+/// calculates with numbers.
 const STAND_INS: u32 = 7001;
 
-/// Most tokens of a call, and of an outline.
+/// Maximum number of tokens of a call, and of an outline.
 const CALL_TOKENS: u32 = 96;
 const OUTLINE_TOKENS: u32 = 120;
 
 /// Returns the subtasks of a goal.
 ///
 /// # Errors
-/// The model cannot be asked.
+/// The request to the model failed, the model refused to answer, or the budget does not cover the
+/// request.
 pub(crate) async fn subtasks(
     model: &Asked,
     options: &RequestOptions,
@@ -56,8 +58,8 @@ pub(crate) async fn subtasks(
     }
 }
 
-/// Returns the plan without the arguments of failed steps, so that the agent of such a step chooses them
-/// again. `None` if no failed step had arguments, because nothing would change.
+/// Returns the plan without the arguments of failed subtasks, so that the agents of these subtasks choose
+/// the arguments. `None` if no failed subtask had arguments, because nothing would change.
 pub(crate) fn open_part(task: &Task) -> Option<Task> {
     let mut new = task.clone();
     let mut changes = false;
@@ -80,7 +82,7 @@ struct Asking<'a> {
     specs: Arc<Encoded<Vec<ToolSpec>>>,
 }
 
-/// Returns the tool specs that the model sees; made from the definitions if the caller gave no specs.
+/// Returns the tool specs that the model sees, made from the definitions if the context has no specs.
 fn specs(context: &PlanningContext) -> Arc<Encoded<Vec<ToolSpec>>> {
     if !context.specs.is_empty() {
         return context.specs.clone();
@@ -117,15 +119,15 @@ impl Asking<'_> {
                     let reference = format!("{{{}}}", before[*place].id);
                     text.contains(&stand_ins[*place]).then(|| text.replace(&stand_ins[*place], &reference))
                 });
-                // If the arguments have lost a result, the agent of the step chooses them; it is told the
-                // results.
+                // If the arguments have lost a result, the agent of the step chooses the arguments; its
+                // prompt contains the results.
                 let arguments: Option<Json> = arguments.and_then(|text| serde_json::from_str(&text).ok());
                 subtask.with_tool(call.name, arguments).after(strings(&ids))
             }
         })
     }
 
-    /// Returns the call that the model would make now, if it is valid.
+    /// Returns the tool call that the model would make now; `None` if the call is not valid.
     async fn call(&self, question: &str) -> Result<Option<ToolCall>, PlanError> {
         if self.specs.is_empty() {
             return Ok(None);
@@ -137,7 +139,7 @@ impl Asking<'_> {
         Ok(answer.tool_calls().next().filter(is_there).filter(|call| call.malformed.is_none()).cloned())
     }
 
-    /// Returns an outline: two thoughts, and a third that depends on both.
+    /// Returns an outline: two subtasks, and a third that depends on both.
     async fn outline(&self, goal: &str) -> Result<Vec<SubTask>, PlanError> {
         let mut messages = Vec::new();
         for (goal, steps) in OUTLINES {
@@ -191,7 +193,7 @@ const OUTLINES: [(&str, [&str; 3]); 2] = [
     ),
 ];
 
-/// Returns the subtasks on which no other depends yet.
+/// Returns the subtasks on which no other subtask depends yet.
 fn open(before: &[SubTask]) -> Vec<String> {
     let is_used = |id: &str| before.iter().any(|s| s.dependencies().iter().any(|d| d.as_str() == id));
     before.iter().map(|s| s.id.as_str()).filter(|id| !is_used(id)).map(str::to_owned).collect()

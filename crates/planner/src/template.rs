@@ -1,6 +1,6 @@
-//! Workflow templates: a plan with parameters, written once and used again.
+//! Workflow templates: a plan with parameters, written once and used repeatedly.
 //!
-//! A template is data, in JSON, in YAML (feature `yaml`) or any other form that `serde` reads:
+//! A template is data, in JSON, in YAML (feature `yaml`) or in another format that `serde` reads:
 //!
 //! ```json
 //! {
@@ -15,9 +15,9 @@
 //! }
 //! ```
 //!
-//! Each step follows the one above unless `after` says otherwise. `{{name}}` stands for a parameter, the item
-//! of a loop, the result of a step (`step1` is the first) or its `save_as`; a text that is only such a name
-//! keeps the type of the value.
+//! Each step follows the one above unless `after` names other steps. `{{name}}` stands for a parameter,
+//! the item of a loop, the result of a step (`step1` is the first) or its `save_as`. A text that is only
+//! such a name keeps the type of the value.
 
 mod expand;
 mod in_place;
@@ -38,21 +38,21 @@ pub(crate) use unfold::{around, unfold};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WorkflowTemplate {
-    /// The name, in the form of a tool name.
+    /// Name of the template, in the form of a tool name.
     pub name: String,
-    /// Numbers with dots; the highest version is used. Default `1.0.0`.
+    /// Version: numbers with dots. The highest version is used. Default `1.0.0`.
     #[serde(default = "first_version")]
     pub version: String,
-    /// A description of its purpose.
+    /// Description of the template's purpose.
     #[serde(default)]
     pub description: String,
-    /// Phrases: the template matches a goal that has all words of one of them.
+    /// Phrases for matching: the template matches a goal that has all words of one of the phrases.
     #[serde(default)]
     pub matches: Vec<String>,
-    /// The parameters of the template.
+    /// Parameters of the template.
     #[serde(default)]
     pub parameters: Vec<Parameter>,
-    /// The steps.
+    /// Steps of the template, in order.
     pub steps: Vec<TemplateStep>,
 }
 
@@ -61,35 +61,35 @@ pub struct WorkflowTemplate {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// The name of the parameter.
+    /// Name of the parameter.
     pub name: String,
-    /// The type, as in JSON Schema. Default `string`.
+    /// Type of the value, as in JSON Schema. Default `string`.
     #[serde(rename = "type", default = "text")]
     pub kind: String,
-    /// The meaning of the parameter.
+    /// Meaning of the parameter, for planners.
     #[serde(default)]
     pub description: String,
-    /// The default value; without one a value has to be given.
+    /// Default value. A parameter without a default needs a value.
     #[serde(default)]
     pub default: Option<Json>,
 }
 
-/// One step of a template: a tool call, a step of thinking, a choice, or a loop.
+/// One step of a template: a tool call, a task for an agent, a choice, or a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TemplateStep {
-    /// The name; by default from its position, as in `step1`.
+    /// Name of the step. Default: from its position, as in `step1`.
     pub id: Option<String>,
-    /// A description of the step.
+    /// Description of the step.
     pub description: Option<String>,
-    /// The tool of the step.
+    /// Tool of the step.
     pub tool: Option<String>,
-    /// The tool's arguments.
+    /// Arguments of the tool.
     pub args: Option<Json>,
-    /// A second name of its result.
+    /// Second name of the step's result.
     pub save_as: Option<String>,
-    /// The steps that it follows; by default the one above.
+    /// Steps that this step follows. Default: the one above.
     pub after: Option<Vec<String>>,
     /// For a choice: the condition.
     #[serde(rename = "if")]
@@ -101,7 +101,7 @@ pub struct TemplateStep {
     pub otherwise: Vec<TemplateStep>,
     /// For a loop: a list, or the name of a parameter or an earlier result that is a list.
     pub for_each: Option<Json>,
-    /// For a loop over a result: the most items; a longer list is refused. Default 50.
+    /// For a loop over a result: the maximum number of items. A longer list is refused. Default 50.
     pub max_items: Option<u32>,
     /// For a loop: the name of the item. Default `item`.
     #[serde(rename = "as")]
@@ -109,11 +109,11 @@ pub struct TemplateStep {
     /// For a loop: the steps for each item. Items are processed concurrently.
     #[serde(rename = "do")]
     pub body: Vec<TemplateStep>,
-    /// The reaction to a failure of the step.
+    /// Reaction to a failure of the step. Default: a replan.
     pub on_error: Option<OnError>,
-    /// A question to a person before the step begins.
+    /// Question to a person before the step starts.
     pub approve: Option<String>,
-    /// The number of attempts before the step has failed.
+    /// Maximum number of attempts before the step has failed.
     pub attempts: Option<u32>,
 }
 
@@ -122,9 +122,9 @@ pub struct TemplateStep {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum OnError {
-    /// `skip`, `stop` or `ask`.
+    /// One of the words `skip`, `stop` and `ask`.
     Word(OnErrorWord),
-    /// These steps run in its place.
+    /// Steps that run after the failure, in place of the failed step.
     Steps(Vec<TemplateStep>),
 }
 
@@ -133,15 +133,15 @@ pub enum OnError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnErrorWord {
-    /// The other steps go on without it.
+    /// The other steps continue without the failed step.
     Skip,
-    /// Steps that depend on it are not executed.
+    /// Steps that depend on the failed step are not executed.
     Stop,
-    /// A person decides.
+    /// A person decides how to continue.
     Ask,
 }
 
-/// A problem of a template or of the values for its parameters.
+/// A problem of a template, or of the values for its parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the texts say what the fields are")]
@@ -152,27 +152,27 @@ pub enum TemplateProblem {
     UnknownParameter { template: String, name: String, nearest: Option<String> },
     #[error("the template {template} needs a value for {name:?}")]
     MissingParameter { template: String, name: String },
-    #[error("{name:?} of the template {template} is to be of type {expected}")]
+    #[error("the value of {name:?} of the template {template} must be of type {expected}")]
     WrongType { template: String, name: String, expected: String },
-    #[error("step {step} refers to {name:?}, which is neither a parameter nor a step before it{}", meant(nearest.as_ref()))]
+    #[error("step {step} refers to {name:?}, which is not a parameter, the item of a loop or an earlier step{}", meant(nearest.as_ref()))]
     UnknownName { step: String, name: String, nearest: Option<String> },
-    #[error("the list of step {step} is neither a list nor the result of a step before it")]
+    #[error("step {step} is a loop: `for_each` must be a list or name a list, and `do` must have steps")]
     UnknownList { step: String },
-    #[error("step {step} says neither what is to be done nor with which tool")]
+    #[error("step {step} has no `tool`, `description`, `if` or `for_each`")]
     EmptyStep { step: String },
-    #[error("step {step} is a choice, a loop and a step of its own at once; it can be one of them")]
+    #[error("step {step} has more than one of `if`, `for_each`, and `tool` or `description`")]
     Ambiguous { step: String },
-    #[error("step {step} is {kind}, which has no `{key}` of its own: say it of the steps inside")]
+    #[error("step {step} cannot have `{key}`, because it is {kind}: set `{key}` on the steps inside")]
     NotForBlock { step: String, kind: &'static str, key: &'static str },
-    #[error("step {step} is inside a loop and has a name that another step has")]
+    #[error("step {step} in a loop has an id or save_as that another step or the loop's item already uses")]
     SameName { step: String },
     #[error("steps are nested more than {max} levels deep")]
     TooDeep { max: usize },
     #[error(
-        "subtask {subtask} is done by the template {template}, so {rule} has no meaning there: {instead}"
+        "subtask {subtask} names the template {template}, whose steps cannot follow the rule {rule}: {instead}"
     )]
     NotForTemplate { subtask: SubTaskId, template: String, rule: &'static str, instead: String },
-    #[error("the template {template} would have more than {max} steps")]
+    #[error("the template {template} would have more than {max} subtasks")]
     TooMany { template: String, max: usize },
 }
 
@@ -181,11 +181,11 @@ fn meant(nearest: Option<&String>) -> String {
 }
 
 impl WorkflowTemplate {
-    /// Makes a task from the template, with `values` for its parameters. The task has to be checked like any
-    /// other plan. Values are data: braces in them are not references.
+    /// Returns a task made from the template, with `values` for its parameters. The task must be checked
+    /// like any other plan. Values are data: braces in them are not references.
     ///
     /// # Errors
-    /// All problems of the values and of the template itself.
+    /// All problems of the values, or of the template itself.
     pub fn instantiate(
         &self,
         id: impl Into<TaskId>,
@@ -198,7 +198,7 @@ impl WorkflowTemplate {
         Ok(task)
     }
 
-    /// Returns the values of all parameters, as given or by default.
+    /// Returns the values of all parameters, given or default.
     fn values(
         &self,
         given: &serde_json::Map<String, Json>,
@@ -230,7 +230,7 @@ impl WorkflowTemplate {
         if problems.is_empty() { Ok(values) } else { Err(problems) }
     }
 
-    /// Returns the template in the form of a tool definition, for planners.
+    /// Returns the template as a tool definition, for planners.
     pub fn definition(&self) -> ToolDefinition {
         let property =
             |p: &Parameter| (p.name.clone(), json!({"type": p.kind, "description": p.description}));
@@ -245,7 +245,8 @@ impl WorkflowTemplate {
         }
     }
 
-    /// Returns the number of words of its longest phrase that is completely in the goal; 0 if there is none.
+    /// Returns the number of words of the template's longest phrase whose words are all in the goal; 0 if
+    /// there is none.
     pub(crate) fn likeness(&self, goal: &str) -> usize {
         let words = |text: &str| -> Vec<String> {
             let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

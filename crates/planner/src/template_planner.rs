@@ -1,4 +1,4 @@
-//! A planner that uses templates: for a goal that matches one, and for subtasks of other planners that name one.
+//! A planner that uses templates, both for a goal that matches one and for subtasks that name one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,12 +16,12 @@ pub struct TemplateRegistry {
 }
 
 impl TemplateRegistry {
-    /// Makes an empty registry.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a template. It replaces one of the same name and version.
+    /// Adds a template. The template replaces one with the same name and version.
     pub fn add(&mut self, template: WorkflowTemplate) {
         let versions = self.templates.entry(template.name.clone()).or_default();
         versions.retain(|known| known.version != template.version);
@@ -44,8 +44,9 @@ impl TemplateRegistry {
         self.templates.values().filter_map(|versions| versions.last())
     }
 
-    /// Returns the best template for a goal: the goal has all words of one of its phrases, and this phrase is
-    /// the longest; among equals the first by name.
+    /// Returns the best template for a goal. A template matches if all words of one of its phrases are in
+    /// the goal; the template with the longest such phrase is the best, and among equals the first by
+    /// name.
     pub fn matching(&self, goal: &str) -> Option<&Arc<WorkflowTemplate>> {
         let best = self.all().map(|template| (template.likeness(goal), template));
         let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
@@ -57,16 +58,16 @@ fn numbers(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
 
-/// A planner with templates. A goal that matches a template is planned with it; its parameters are taken from
-/// the initial values. Any other goal goes to another planner, which sees templates as tools; a subtask that
-/// names a template is replaced by its steps.
+/// A planner with templates. A goal that matches a template is planned with it, and the parameters are
+/// taken from the initial values. Any other goal goes to another planner, which sees the templates as
+/// tools. A subtask that names a template is replaced by the template's steps.
 pub struct TemplatePlanner {
     registry: TemplateRegistry,
     otherwise: Option<Arc<dyn DynPlanner>>,
 }
 
 impl TemplatePlanner {
-    /// Makes a planner that has only templates.
+    /// Creates a planner that has only templates.
     pub fn new(registry: TemplateRegistry) -> Self {
         Self { registry, otherwise: None }
     }
@@ -77,11 +78,13 @@ impl TemplatePlanner {
         self
     }
 
-    /// Replaces every subtask that names a template by the template's steps. Its rules apply to them: its
-    /// gate to the first steps, its second name to the result, its number of attempts to each step.
+    /// Replaces every subtask that names a template by the template's steps. The subtask's rules apply to
+    /// the steps: its gate to the first steps, its second name to the result, its maximum number of
+    /// attempts to each step.
     ///
     /// # Errors
-    /// The values of a subtask do not fit its template, or it has rules that several steps cannot follow.
+    /// The values of a subtask do not fit its template, or the subtask has rules that several steps
+    /// cannot follow.
     pub fn expand(&self, task: Task) -> Result<Task, PlanError> {
         let mut replaced = Replaced::default();
         for subtask in &task.subtasks {

@@ -1,4 +1,4 @@
-//! Chooses the agents that execute subtasks, with no more tools than a subtask names.
+//! Chooses the agents that execute subtasks, and limits their tools to those that a subtask names.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl<F: Fn(&SubTask, Option<&str>) -> Arc<dyn Agent> + Send + Sync> Workers for 
     }
 }
 
-/// The choice of one agent for every subtask.
+/// Uses one agent for every subtask.
 pub struct OneWorker(pub Arc<dyn Agent>);
 
 impl Workers for OneWorker {
@@ -29,14 +29,14 @@ impl Workers for OneWorker {
     }
 }
 
-/// A toolbox that shows and calls only one tool of another.
+/// A toolbox that shows and calls only one tool of another toolbox.
 pub struct OnlyTool {
     inner: Arc<dyn Toolbox>,
     name: String,
 }
 
 impl OnlyTool {
-    /// Limits a toolbox to the tool `name`.
+    /// Creates a toolbox with only the tool `name` of `inner`.
     pub fn new(inner: Arc<dyn Toolbox>, name: impl Into<String>) -> Self {
         Self { inner, name: name.into() }
     }

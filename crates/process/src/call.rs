@@ -26,7 +26,7 @@ struct State {
 }
 
 impl CallProcesses {
-    /// Creates the list without groups; `table` is shared with the other calls of the engine.
+    /// Creates an empty list of the groups of a call; `table` is shared with the other calls of the engine.
     pub fn new(call: CallId, run: &Context, table: Table) -> Self {
         let registered = Registered { call, log: run.processes.clone(), state: Mutex::default() };
         Self { registered: Arc::new(registered), table }
@@ -37,7 +37,7 @@ impl CallProcesses {
         self.registered.clone()
     }
 
-    /// Ends all remaining processes of the call: SIGTERM, and SIGKILL after the grace period.
+    /// Ends all remaining processes of the call: sends SIGTERM, and SIGKILL after 150 ms.
     pub async fn end(self, clock: &dyn Clock) {
         let mut left = self.registered.close();
         left.retain(table::is_alive);
@@ -69,7 +69,7 @@ impl Registered {
         state.groups.clone()
     }
 
-    /// Adds a group; returns false if the call is over.
+    /// Adds a group; returns `false` if the call is over.
     fn keep(&self, group: &ProcessGroup) -> bool {
         let mut state = self.state();
         if !state.is_over {

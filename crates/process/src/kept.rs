@@ -17,13 +17,13 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 use super::{FOLDERS, REMOVAL, Table, passed_on, signal, table, until_gone};
 
-/// A process with its own process group, which ends when this is dropped, when [`end`](Self::end) is called,
-/// or when our process dies.
+/// A child process with its own process group. The group ends when this value is dropped, when
+/// [`end`](Self::end) is called, or when our process dies.
 ///
-/// A shell leads the group and waits: when its input closes, because we closed it or died, it kills the group.
-/// So no process of the group outlives us, whatever signals it ignores. On Linux a process that left the group
-/// has the group's mark, and [`end`](Self::end) finds it. If we are killed, the next process that keeps one finds
-/// it by our name in its environment.
+/// A shell leads the group and waits: when its input closes, because we closed it or died, it kills the
+/// group. So no process of the group outlives us, whatever signals it ignores. On Linux a process that left
+/// the group has the group's mark, and [`end`](Self::end) finds it. If we are killed, the next process that
+/// keeps a child process finds such processes by our name in their environment.
 #[derive(Debug)]
 pub struct KeptProcess {
     child: Child,
@@ -37,9 +37,9 @@ static KEPT: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
 impl KeptProcess {
     /// Starts the command.
     ///
-    /// Program, arguments, folder and added variables are taken from `command`. Of our environment it gets
-    /// only the harmless part, as in [`spawn_group`](crate::spawn_group). Its input and outputs are pipes. A
-    /// program that does not exist exits with code 127, as in a shell.
+    /// Program, arguments, folder and added variables are taken from `command`. The child process gets only
+    /// the harmless part of our environment, as in [`spawn_group`](crate::spawn_group). Its input and
+    /// outputs are pipes. A program that does not exist exits with code 127, as in a shell.
     ///
     /// # Errors
     /// No process can be started.
@@ -65,7 +65,7 @@ impl KeptProcess {
         Ok(kept)
     }
 
-    /// Returns the group.
+    /// Returns the process group.
     pub fn group(&self) -> &ProcessGroup {
         &self.group
     }
@@ -81,9 +81,9 @@ impl KeptProcess {
         status.code().or_else(|| status.signal().map(|signal| 128 + signal))
     }
 
-    /// Ends all processes of the group: waits `grace` for the process to end by itself, which a server does
-    /// when its input is closed, then SIGTERM, and SIGKILL after another `grace`. Returns false if some of them
-    /// cannot be ended.
+    /// Ends all processes of the group. Waits `grace` for the child process to end by itself, which a
+    /// server does when its input is closed; then sends SIGTERM, and SIGKILL after another `grace`. Returns
+    /// `false` if a process of the group cannot be ended.
     pub async fn end(mut self, grace: Duration, clock: &dyn Clock) -> bool {
         drop(self.child.stdin.take());
         if !ends_within(&mut self.child, grace, clock).await {
@@ -102,7 +102,7 @@ impl KeptProcess {
         left.is_empty()
     }
 
-    /// Asks the process, and not its group, to end: the shell that leads the group would end first.
+    /// Sends SIGTERM to the child process itself, but not to the other processes of its group.
     fn terminate(&self) {
         if let Some(process) = self.child.id().and_then(super::number) {
             let _ = rustix::process::kill_process(process, Signal::TERM);
@@ -137,7 +137,8 @@ fn registered_groups() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the group's leader. It ignores SIGTERM, so that it is there until everything else has ended.
+/// Returns the command of the group's leader, which ignores SIGTERM, so that it is there until all others
+/// have ended.
 fn leader() -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader.args(["-c", "trap '' TERM; read -r _; kill -KILL 0"]).env_clear().process_group(0);

@@ -1,6 +1,6 @@
 //! Process groups: named in a log before they do anything, and ended with their owner.
 //!
-//! Use it in a tool of your own that starts programs, so that none of them outlives its call.
+//! Use this crate in a tool of your own that starts programs, so that none of them outlives its call.
 //!
 //! | owner | how |
 //! |---|---|
@@ -63,7 +63,7 @@ pub use {
 /// by it.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
 
-/// The environment variable of a kept process with the name of its keeper.
+/// The environment variable of a kept process that identifies its keeper.
 #[cfg(target_os = "linux")]
 const KEEPER_VARIABLE: &str = "ARCHON_KEEPER";
 
@@ -82,12 +82,12 @@ const PASSED_ON: &[&str] = &[
     "SHELL",
 ];
 
-/// Also passed on to processes without a scratch folder.
+/// Variables that are passed on too, to processes without a scratch folder.
 const FOLDERS: &[&str] = &["HOME", "TMPDIR"];
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(150);
-/// Longest wait for killed processes to disappear. It usually takes milliseconds.
+/// Maximum wait for killed processes to disappear. It usually takes milliseconds.
 const REMOVAL: Duration = Duration::from_secs(2);
 /// Interval between checks whether a group is gone.
 const LOOK: Duration = Duration::from_millis(5);
@@ -95,10 +95,10 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Starts a command in a process group of its own. The group is in the run's log before the command does
 /// anything, and ends with the call at the latest.
 ///
-/// Program, arguments, folder and added variables are taken from `command`. Of our environment it gets only
-/// `PATH`, the language, the time zone, the terminal's kind, the user's name and shell, `HOME` and `TMPDIR`:
-/// keys are not passed on, unless `command` adds them. Its standard input is empty, its two outputs are
-/// pipes. A program that does not exist exits with code 127, as in a shell.
+/// Program, arguments, folder and added variables are taken from `command`. Of our environment the command
+/// gets only `PATH`, the language, the time zone, the terminal's kind, the user's name and shell, `HOME`
+/// and `TMPDIR`: keys are not passed on, unless `command` adds them. The command's standard input is empty,
+/// its two outputs are pipes. A program that does not exist exits with code 127, as in a shell.
 ///
 /// # Errors
 /// [`ToolError::Resource`] if no process can be started, [`ToolError::Cancelled`] if the call is over.
@@ -144,9 +144,9 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
     PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
 }
 
-/// Kills the groups that `run` started before its process died, if they certainly belong to the run. Returns
-/// those that could not be ended. Servers that this process keeps ([`KeptProcess`]) are left alone: a run that
-/// was dropped here has lost its call, and the server works for others.
+/// Kills the groups that `run` started before its process died, if they certainly belong to the run.
+/// Returns the groups that could not be ended. Servers that this process keeps ([`KeptProcess`]) are not
+/// ended: a run that was dropped here has lost its call, and the server works for others.
 pub async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
     let others = |group: &&ProcessGroup| !kept::is_registered_here(group);
     let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
@@ -165,7 +165,7 @@ pub async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -
     ours
 }
 
-/// Waits until the groups are gone, at most `limit`, and keeps those in the list that are not.
+/// Waits until the groups are gone, at most `limit`, and keeps only the others in the list.
 async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn Clock, table: &Table) {
     let end = clock.now() + limit;
     let mut seen = table.newest();
@@ -196,7 +196,7 @@ fn signal(group: &ProcessGroup, signal: Signal) {
     }
 }
 
-/// Converts a group's number. 1 is the ancestor of all processes, and 0 would mean our own group, so both are
+/// Converts a process id. 1 is the ancestor of all processes, and 0 would mean our own group, so both are
 /// refused.
 fn number(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().filter(|id| *id > 1).and_then(Pid::from_raw)

@@ -15,11 +15,11 @@ use rustix::process::{
 
 use super::{LOOK, REMOVAL, number, table};
 
-/// More than any real limit.
+/// The bit that every mark has, which makes it larger than any real limit.
 const MARKED: u64 = 1 << 62;
-/// Process numbers have at most this many bits; see `kernel.pid_max` in proc(5).
+/// Maximum number of bits of a process id; see `kernel.pid_max` in proc(5).
 const NUMBER: u32 = 22;
-/// Bits for the start time, in clock ticks since the boot.
+/// Number of bits for the start time, in clock ticks since the boot.
 const TICKS: u32 = 62 - NUMBER;
 
 /// Marks a process and all its future children as members of the group that `leader` leads. If the system
@@ -63,8 +63,8 @@ pub(super) fn kill_strays(groups: &[ProcessGroup]) -> Vec<(u32, &ProcessGroup)> 
     strays
 }
 
-/// Kills a process if `is_it` still holds once a handle on it is open, so that its number cannot be reused
-/// meanwhile.
+/// Opens a handle on a process, so that its id cannot be reused, and kills the process if `is_it` then
+/// returns `true`.
 pub fn kill_if(process: u32, is_it: impl FnOnce() -> bool) {
     let Some(handle) = handle(process) else { return };
     if is_it() {

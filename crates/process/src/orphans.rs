@@ -1,14 +1,16 @@
-//! Finds processes of servers whose keeper was killed, and that had left their group before. The group itself ends
-//! with its keeper; these are found by a variable in their environment that names the keeper.
+//! Finds processes of servers whose keeper was killed, and that had left their group before. The group
+//! itself ends with its keeper; processes outside of it are found by an environment variable that names the
+//! keeper.
 //!
-//! A process that cleared its environment is not found. It ends when a run that used its server is resumed, which
-//! knows its mark.
+//! A process that cleared its environment is not found. It ends when a run that used its server is resumed,
+//! because the run's log has the group, from which the mark follows.
 
 use std::{fs, sync::Once};
 
 use super::{KEEPER_VARIABLE, kill_if, table};
 
-/// Returns the name of this process as a keeper: where its number is valid, the number, and its start time.
+/// Returns the name of this process as a keeper: the boot and the namespace of its process id, the id, and
+/// its start time.
 pub(super) fn keeper() -> Option<String> {
     let own = std::process::id();
     Some(format!("{}/{own}/{}", numbers()?, table::start_ticks(own)?))
@@ -31,8 +33,8 @@ fn sweep() {
     }
 }
 
-/// Returns whether a process has a keeper that is dead. A keeper in another container cannot be seen from here, so its
-/// processes are none.
+/// Returns whether a process has a keeper that is dead. A keeper in another container cannot be seen from
+/// here, so its processes do not count as orphans.
 fn is_orphan(process: u32, here: &str) -> bool {
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let prefix = format!("{KEEPER_VARIABLE}={here}/");

@@ -1,8 +1,8 @@
 //! Finds out if a group of processes belongs to a run.
 //!
-//! It does if its leader has the start time in the log (`table.rs`). If the leader is gone and others of the
-//! group are left, the group belongs to the run if one of them has the group's mark (`mark.rs`) or the run's
-//! id in its environment, both inherited from the leader.
+//! A group belongs to a run if its leader has the start time in the log (`table.rs`). If the leader is gone
+//! and other processes of the group are left, the group belongs to the run if one of them has the group's
+//! mark (`mark.rs`) or the run's id in its environment, both inherited from the leader.
 
 use archon_types::{ProcessGroup, RunId};
 
@@ -66,11 +66,11 @@ mod system {
         }
     }
 
-    /// Most reads, a millisecond apart, before the environment counts as empty.
+    /// Maximum number of reads, one millisecond apart, before the environment counts as empty.
     const BECOMING: u32 = 1_000;
 }
 
-/// Other systems do not tell when a process was started, so no group is proved to belong to a run.
+/// On other systems the start time of a process is not known, so no group is proved to belong to a run.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use archon_types::{ProcessGroup, RunId};

@@ -1,7 +1,7 @@
 //! Reads process groups from the system: their leader and its start time.
 //!
-//! Process numbers are reused, but not while a group has the number. So a group is the one in the log if the
-//! process with its number has the start time in the log, and another one if the start time differs.
+//! Process ids are reused, but not while a group has the id. So the group with an id is the one in the log
+//! if the process with this id has the start time in the log, and another group if the start time differs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,8 +9,8 @@ use archon_types::{ProcessGroup, ToolError};
 
 use super::number;
 
-/// Snapshots of all processes. Calls that end at the same time share one, because each reads a file for every
-/// process.
+/// Snapshots of all processes. Calls that end at the same time share a snapshot, because it reads a file
+/// for each process.
 #[derive(Clone, Default)]
 pub struct Table(Arc<Mutex<Arc<Look>>>);
 
@@ -82,7 +82,8 @@ pub fn members(group: u32) -> Vec<u32> {
     system::members(group)
 }
 
-/// Returns when a process was started, in clock ticks since the boot; `None` if there is no such process.
+/// Returns the start time of a process in clock ticks since the boot, or `None` if there is no such
+/// process.
 #[cfg(target_os = "linux")]
 pub fn start_ticks(process: u32) -> Option<u64> {
     system::start_ticks(process)
@@ -179,7 +180,7 @@ pub(super) mod system {
     }
 }
 
-/// Other systems do not tell when a process was started without another program, so groups are known there
+/// On other systems the start time of a process is not known without another program, so groups are known
 /// only while their call runs.
 #[cfg(not(target_os = "linux"))]
 mod system {

@@ -26,7 +26,7 @@ pub(crate) struct Answer {
     /// True if the model sent a refusal as text.
     refused: bool,
     said: AnswerSize,
-    /// The amount that had come when the service gave the reason of the end.
+    /// The size of the answer when the service sent the finish reason.
     ended_at: Option<AnswerSize>,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
@@ -34,11 +34,11 @@ pub(crate) struct Answer {
 
 /// The treatment of text next to structured output that is requested as a tool call.
 enum Prose {
-    /// No such call was requested: all text belongs to the answer.
+    /// Structured output was not requested as a tool call: all text belongs to the answer.
     AnswerSize,
-    /// Held back until it is known if the call comes.
+    /// Text is held back until the call comes or the answer ends.
     Held(String),
-    /// The call came, and other text is dropped.
+    /// The call came; other text is dropped.
     Dropped,
 }
 
@@ -79,7 +79,7 @@ impl Answer {
         &self.message
     }
 
-    /// Returns the amount that came so far.
+    /// Returns the size of the answer received so far.
     pub(crate) fn size(&self) -> AnswerSize {
         self.said
     }
@@ -111,18 +111,18 @@ impl Answer {
         !self.calls.is_empty()
     }
 
-    /// Makes the next text or thinking begin a new block, even right after one of its kind.
+    /// Makes the next text or thinking begin a new block, even after a block of the same kind.
     pub(crate) fn separate(&mut self) {
         self.apart = true;
     }
 
-    /// Says that the structured output is requested as a tool call, whose arguments come through
-    /// [`form`](Self::form).
+    /// Declares that the structured output is requested as a tool call. Its arguments go to
+    /// [`push_structured_output`](Self::push_structured_output).
     pub(crate) fn hold_prose(&mut self) {
         self.prose = Prose::Held(String::new());
     }
 
-    /// Appends text; it joins a text block right before it.
+    /// Appends text, to the last block if that is a text block.
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         match &mut self.prose {
@@ -143,25 +143,25 @@ impl Answer {
         self.message.stop_sequence = text.filter(|text| !text.is_empty());
     }
 
-    /// Notes that the service gave the reason of the end.
+    /// Notes that the service sent the finish reason.
     pub(crate) fn ends(&mut self) {
         self.ended_at = Some(self.said);
     }
 
-    /// Returns true if an answer with a finish reason is complete: its body ended, or nothing came after the
-    /// reason.
+    /// Returns true if an answer with a finish reason is complete: the response body ended properly, or
+    /// nothing came after the finish reason.
     pub(crate) fn is_whole(&self, body: BodyEnd) -> bool {
         body == BodyEnd::Complete || self.ended_at == Some(self.said)
     }
 
-    /// Begins the call that carries the structured output. Returns true for the first such call: a message
-    /// has one answer, so further calls of a model that calls several times are ignored.
+    /// Begins the call that carries the structured output. Returns true for the first such call; later ones
+    /// are ignored, because a message has only one structured output.
     pub(crate) fn begin_structured_output(&mut self) -> bool {
         !mem::replace(&mut self.formed, true)
     }
 
-    /// Appends structured output that comes as a call. Text next to it is dropped, since the caller expects
-    /// only JSON.
+    /// Appends structured output that comes as a tool call. Text next to the call is dropped, since the
+    /// caller expects only JSON.
     pub(crate) fn push_structured_output(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         self.prose = Prose::Dropped;
@@ -188,7 +188,7 @@ impl Answer {
         out.push_back(ModelEvent::TextDelta(delta));
     }
 
-    /// Appends thinking; it joins a thinking block right before it unless that is signed, and thus complete.
+    /// Appends thinking, to the last block if that is a thinking block without a signature.
     pub(crate) fn thinking(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.thinking_bytes += delta.len();
         if delta.is_empty() {
@@ -202,8 +202,8 @@ impl Answer {
         out.push_back(ModelEvent::ThinkingDelta(delta));
     }
 
-    /// Signs the thinking block right before, or, if there is no unsigned one, adds a signed block without
-    /// text.
+    /// Sets the signature of the last block if that is thinking without a signature; otherwise adds a signed
+    /// thinking block without text.
     pub(crate) fn sign(&mut self, text: String) {
         let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
@@ -226,8 +226,8 @@ impl Answer {
         self.message.content.push(Content::Image { data, mime_type });
     }
 
-    /// Begins a tool call and returns its number. An empty id is replaced by a unique one, because results
-    /// refer to it.
+    /// Begins a tool call and returns its index. An empty id is replaced by a unique one, because the tool
+    /// result refers to the id.
     pub(crate) fn begin_call(&mut self, id: &str, wire_name: &str, out: &mut VecDeque<ModelEvent>) -> usize {
         // The text comes before the call.
         self.release_prose(out);
@@ -247,7 +247,7 @@ impl Answer {
         place
     }
 
-    /// Appends to the argument text of a call that is not complete.
+    /// Appends to the argument text of a call whose arguments are not complete.
     pub(crate) fn arguments(&mut self, call: usize, text: String, out: &mut VecDeque<ModelEvent>) {
         let open = self.calls.get_mut(call).filter(|open| !open.closed && !text.is_empty());
         let Some(open) = open else { return };
@@ -261,8 +261,8 @@ impl Answer {
         self.calls.get(call).map_or("", |open| &open.arguments)
     }
 
-    /// Completes the arguments of a call. Empty arguments become `{}`; text that is no JSON is kept as
-    /// malformed. If the answer was cut off there is known only at [`finish`](Self::finish).
+    /// Completes the arguments of a call. Empty arguments become `{}`; text that is not valid JSON is kept
+    /// as malformed. Only [`finish`](Self::finish) knows if the answer was cut off in the arguments.
     pub(crate) fn end_call(&mut self, call: usize, out: &mut VecDeque<ModelEvent>) {
         let Some(open) = self.calls.get_mut(call).filter(|open| !open.closed) else { return };
         open.closed = true;
@@ -272,8 +272,8 @@ impl Answer {
         out.push_back(ModelEvent::ToolCallEnd { index: number(call) });
     }
 
-    /// Completes the answer with this reason. `because` is the service's explanation, if the model did not
-    /// end the answer itself.
+    /// Completes the answer with this stop reason. `because` is the service's explanation if something other
+    /// than the model ended the answer.
     pub(crate) fn finish(
         &mut self,
         reason: StopReason,
@@ -295,8 +295,8 @@ impl Answer {
         out.push_back(ModelEvent::Done(Box::new(message)));
     }
 
-    /// Returns the message so far after a cancel. Tool calls are left out, since nobody will run them and
-    /// each would lack a result.
+    /// Returns the message so far after a cancel. Tool calls are left out: nobody will run them, and a call
+    /// without a result is invalid.
     pub(crate) fn abort(&mut self) -> AssistantMessage {
         self.release_prose(&mut VecDeque::new());
         self.message.content.retain(|block| block.as_tool_call().is_none());
@@ -310,7 +310,7 @@ impl Answer {
         time_of(self.clock.as_ref())
     }
 
-    /// Returns the error that the service closed the stream before the end of the answer.
+    /// Returns the error for a stream that the service closed before the end of the answer.
     pub(crate) fn broke_off(&self) -> ProviderError {
         let what = if self.is_empty() { "before the answer" } else { "in the middle of the answer" };
         ProviderError::Network(format!("the service closed the stream {what}").into())

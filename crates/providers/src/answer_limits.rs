@@ -1,17 +1,19 @@
 //! Limits of one answer of a model, so that an endless answer fills neither memory nor log.
 
-/// The limits of one answer. An answer beyond one of them ends with an error that names the limit. Answers
-/// of real models stay far below.
+/// The limits of one answer. An answer that exceeds a limit ends with an error that names the limit. Answers
+/// of real models stay far below the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerLimits {
-    /// The most bytes of text. Default 8 MiB.
+    /// The maximum number of bytes of text. Default 8 MiB.
     pub text_bytes: usize,
-    /// The most bytes of thinking, with the signatures that the service wants back. Default 8 MiB.
+    /// The maximum number of bytes of thinking, including the signatures that the service wants back.
+    /// Default 8 MiB.
     pub thinking_bytes: usize,
-    /// The most tool calls. Default 128.
+    /// The maximum number of tool calls. Default 128.
     pub calls: usize,
-    /// The most bytes of the names, ids and arguments of all tool calls. Default 1 MiB.
+    /// The maximum number of bytes in the names, ids and arguments of all tool calls together. Default 1
+    /// MiB.
     pub argument_bytes: usize,
 }
 
@@ -21,7 +23,7 @@ impl Default for AnswerLimits {
     }
 }
 
-/// The amount that an answer has so far.
+/// The size of an answer so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnswerSize {
     pub(crate) text_bytes: usize,
@@ -31,7 +33,7 @@ pub(crate) struct AnswerSize {
 }
 
 impl AnswerLimits {
-    /// Returns the error text of the limit that the answer exceeds; `None` if it exceeds none.
+    /// Returns the error text for the limit that the answer exceeds; `None` if it exceeds no limit.
     pub(crate) fn exceeded(&self, said: AnswerSize) -> Option<String> {
         // Runs for each delta, so the usual case is fast.
         if said.text_bytes <= self.text_bytes

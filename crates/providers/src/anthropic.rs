@@ -36,7 +36,7 @@ pub const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 
 /// The header that turns on beta features of the protocol.
 const BETA: &str = "anthropic-beta";
-/// The beta that lets a request set the treatment of thinking whose conversation was changed.
+/// The beta feature that lets a request set the treatment of thinking after the conversation was changed.
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// Options of [`Anthropic`].
@@ -49,17 +49,19 @@ pub struct AnthropicOptions {
     pub bearer_token: Option<Secret>,
     /// The value of `anthropic-version`. Default `2023-06-01`.
     pub version: String,
-    /// The most tokens of an answer whose request sets no limit: the protocol requires one. Default 8,192.
+    /// The maximum number of output tokens for a request that sets no limit; the protocol requires one.
+    /// Default 8,192.
     pub max_tokens: u32,
-    /// The most tokens of each level of thinking, on models that take a number.
+    /// The thinking budget in tokens for each thinking level, on models that take a number.
     pub thinking_budgets: ThinkingBudgets,
     /// The abilities of the models; by default they are derived from the models' names.
     pub traits: Option<AnthropicTraits>,
-    /// The treatment of earlier thinking after the conversation before it was changed.
+    /// The treatment of earlier thinking blocks after an earlier message was changed.
     pub changed_history: ChangedHistory,
 }
 
-/// The most tokens of thinking by level. Values below 1,024, which the service refuses, are raised to that.
+/// The thinking budget in tokens for each level. A budget below 1,024, which the service refuses, is raised
+/// to 1,024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the levels of thinking")]
 pub struct ThinkingBudgets {
@@ -75,12 +77,13 @@ impl Default for ThinkingBudgets {
     }
 }
 
-/// The treatment of earlier thinking after the conversation before it was changed, for instance compacted:
-/// the newest models bind their thinking to the conversation that led to it.
+/// The treatment of earlier thinking blocks after an earlier message was changed, for instance by
+/// compaction. The newest models bind a thinking block to the messages before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangedHistory {
-    /// The service drops it. This needs a beta header, which is sent to models that need it.
+    /// The service drops the thinking blocks. This needs a beta header, which is sent for the models that
+    /// need it.
     #[default]
     DropThinking,
     /// The service refuses the request.
@@ -126,12 +129,12 @@ struct Inner {
     service: Service,
     /// The options, without those that were moved into the service.
     options: AnthropicOptions,
-    /// The beta features that the caller asks for.
+    /// The values of the caller's `anthropic-beta` headers.
     betas: Vec<Secret>,
 }
 
 impl Anthropic {
-    /// Creates a provider for the service at `base_url`, such as [`ANTHROPIC_URL`], which ends before
+    /// Creates a provider for the service at `base_url`, such as [`ANTHROPIC_URL`]: the address without
     /// `/v1/messages`. Nothing is sent, and no certificate is read, before the first request.
     ///
     /// # Errors

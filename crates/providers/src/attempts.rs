@@ -1,6 +1,6 @@
 //! Combines several attempts into one answer, for the wrappers that send a request more than once.
 //!
-//! An attempt may be replaced only while none of its deltas was passed on: they cannot be taken back, so a
+//! An attempt may be replaced only while none of its deltas was passed on: deltas cannot be taken back, so a
 //! failure in the middle of an answer goes to the caller.
 
 use std::{
@@ -20,11 +20,11 @@ pub(crate) type Events = BoxStream<'static, Result<ModelEvent, ProviderError>>;
 /// The next attempt, which may wait before it begins.
 pub(crate) type Attempt = BoxFuture<'static, Events>;
 
-/// Decides after a failure: another attempt, or this error.
+/// A callback after a failed attempt: returns the next attempt, or the error for the caller.
 type Next = Box<dyn FnMut(ProviderError) -> Result<Attempt, ProviderError> + Send>;
 
 enum Phase {
-    /// The attempt waits for its time.
+    /// The attempt waits for its start time.
     Waiting(Attempt),
     Asking(Events),
     Ended,

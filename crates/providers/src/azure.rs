@@ -26,18 +26,18 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AzureOptions {
-    /// The connection to the service; [`auth`](Self::auth) says how its key is sent.
+    /// The connection to the service; [`auth`](Self::auth) sets the form in which its key is sent.
     pub connect: ConnectOptions,
-    /// The protocol. Default Responses.
+    /// The protocol. Default [`AzureApi::Responses`].
     pub api: AzureApi,
-    /// The form of Azure's addresses. Default those of its version 1.
+    /// The form of Azure's addresses. Default [`AzureAddress::V1`].
     pub address: AzureAddress,
-    /// The authorisation of requests. Default by key, in the header `api-key`.
+    /// The authorisation of requests. Default: the key, in the header `api-key`.
     pub auth: AzureAuth,
-    /// The differences of chat completions from OpenAI's own.
+    /// The differences of the deployment's chat completions from OpenAI's protocol.
     pub chat: Compat,
-    /// The differences of Responses from OpenAI's own. The name of a deployment may not tell if its model
-    /// reasons.
+    /// The differences of the deployment's Responses API from OpenAI's protocol. The name of a deployment
+    /// may not show if its model reasons.
     pub responses: ResponsesCompat,
 }
 
@@ -62,7 +62,7 @@ pub enum AzureAddress {
     /// `{endpoint}/openai/deployments/{deployment}/chat/completions` and `{endpoint}/openai/responses`, with
     /// `?api-version=`. Responses need `2025-03-01-preview` or newer.
     Dated {
-        /// For instance `2025-04-01-preview`.
+        /// The API version, for instance `2025-04-01-preview`.
         api_version: String,
     },
 }
@@ -89,7 +89,7 @@ impl AzureOptions {
         self
     }
 
-    /// Uses the addresses of a dated version.
+    /// Uses addresses with this dated API version.
     pub fn with_api_version(mut self, api_version: impl Into<String>) -> Self {
         self.address = AzureAddress::Dated { api_version: api_version.into() };
         self
@@ -101,13 +101,13 @@ impl AzureOptions {
         self
     }
 
-    /// Sets the differences of chat completions.
+    /// Sets the differences of chat completions from OpenAI's protocol.
     pub fn with_chat(mut self, compat: Compat) -> Self {
         self.chat = compat;
         self
     }
 
-    /// Sets the differences of Responses.
+    /// Sets the differences of the Responses API from OpenAI's protocol.
     pub fn with_responses(mut self, compat: ResponsesCompat) -> Self {
         self.responses = compat;
         self
@@ -206,11 +206,12 @@ impl Provider for AzureOpenAi {
     }
 }
 
-/// Returns the base of all requests and the path after it.
+/// Returns the base URL of all requests and the path after it.
 fn address(endpoint: &str, options: &AzureOptions) -> Result<(String, &'static str), SetupError> {
     let base = endpoint.trim().trim_end_matches('/');
     if base.contains("/openai/deployments/") {
-        let reason = "names a deployment; leave it out, and ask for it as the model".to_owned();
+        let reason =
+            "names a deployment; leave the deployment out of the URL, and give it as the model".to_owned();
         return Err(SetupError::BaseUrl { url: crate::http::without_secrets(base), reason });
     }
     let base = base.strip_suffix("/v1").unwrap_or(base);

@@ -36,18 +36,20 @@ use encode::Encoder;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BedrockOptions {
-    /// The connection to the service. Headers are not signed; signatures depend on the clock.
+    /// The connection to the service. Its headers are not signed; its clock gives the time of each
+    /// signature.
     pub connect: ConnectOptions,
-    /// The authorisation of requests. Default by the key of [`connect`](Self::connect), as a bearer token.
+    /// The authorisation of requests. Default: the key of [`connect`](Self::connect), sent as a bearer
+    /// token.
     pub auth: BedrockAuth,
     /// The region that signatures name. Default `us-east-1`.
     pub region: String,
-    /// The family of the models; by default derived from their names. To be set for an inference profile,
-    /// whose name does not tell.
+    /// The family of the models. Default: derived from the model's name; set it for an inference profile,
+    /// whose name does not show the family.
     pub family: ModelFamily,
-    /// The way to request structured output.
+    /// The way to request structured output. Default [`StructuredOutput::Tool`].
     pub structured: StructuredOutput,
-    /// The most tokens of each level of thinking, on models that take a number.
+    /// The thinking budget in tokens for each thinking level, on models that take a number.
     pub thinking_budgets: ThinkingBudgets,
     /// Additional members of `additionalModelRequestFields`, an object: parameters of one vendor's models.
     pub additional_fields: Option<Json>,
@@ -107,7 +109,7 @@ impl BedrockOptions {
         self
     }
 
-    /// Sets additional fields that only one vendor's models know.
+    /// Sets additional request fields for the models of one vendor.
     pub fn with_additional_fields(mut self, fields: Json) -> Self {
         self.additional_fields = Some(fields);
         self
@@ -126,7 +128,7 @@ struct Inner {
 }
 
 impl Bedrock {
-    /// Creates a provider for Bedrock at `base_url`, which ends before `/model/…`. Nothing is sent, and no
+    /// Creates a provider for Bedrock at `base_url`: the address without `/model/…`. Nothing is sent, and no
     /// certificate is read, before the first request.
     ///
     /// # Errors

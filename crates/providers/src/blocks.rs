@@ -1,5 +1,5 @@
-//! An answer in blocks with numbers: pieces of several calls may interleave, and the number of each piece
-//! says to which block it belongs.
+//! An answer in numbered blocks: the deltas of several tool calls may interleave, and the number of each
+//! delta gives its block.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -12,11 +12,11 @@ use crate::{answer::Answer, answer_limits::AnswerSize, http::events::BodyEnd};
 /// An answer while it is received, with the numbers of its blocks.
 pub(crate) struct Blocks {
     answer: Answer,
-    /// The calls: the number of the block, and the number of the call in the answer.
+    /// The tool calls: the number of the block, and the index of the call in the answer.
     calls: Vec<(u64, usize)>,
     /// The numbers of blocks with text or thinking.
     said: Vec<(u64, Part)>,
-    /// The last block that got a piece; a piece of another block does not join its text.
+    /// The block of the last delta; a delta of another block begins new text.
     last: Option<(u64, Part)>,
 }
 
@@ -79,7 +79,7 @@ impl Blocks {
         self.answer.refusal(delta, out);
     }
 
-    /// Notes that the service gave the reason of the end, see [`Answer::ends`].
+    /// Notes that the service sent the finish reason, see [`Answer::ends`].
     pub(crate) fn ends(&mut self) {
         self.answer.ends();
     }
@@ -89,18 +89,18 @@ impl Blocks {
         self.answer.is_whole(body)
     }
 
-    /// Says that the structured output is requested as a tool call, see [`Answer::hold_prose`].
+    /// Declares that the structured output is requested as a tool call, see [`Answer::hold_prose`].
     pub(crate) fn hold_prose(&mut self) {
         self.answer.hold_prose();
     }
 
     /// Begins the call that carries the structured output. Returns false for a later such call, see
-    /// [`Answer::begin_form`].
+    /// [`Answer::begin_structured_output`].
     pub(crate) fn begin_structured_output(&mut self) -> bool {
         self.answer.begin_structured_output()
     }
 
-    /// Appends structured output that comes as a call.
+    /// Appends structured output that comes as a tool call.
     pub(crate) fn push_structured_output(
         &mut self,
         number: u64,
@@ -123,14 +123,14 @@ impl Blocks {
         self.answer.sign(signature);
     }
 
-    /// Adds an encrypted thinking block, which the service requires back.
+    /// Adds an encrypted thinking block, which the service requires in later requests.
     pub(crate) fn sign_apart(&mut self, signature: String) {
         self.answer.separate();
         self.answer.sign(signature);
         self.last = None;
     }
 
-    /// Begins a call, unless the number already has one.
+    /// Begins a tool call, unless the block already has one.
     pub(crate) fn begin_call(&mut self, number: u64, id: &str, name: &str, out: &mut VecDeque<ModelEvent>) {
         if self.call(number).is_none() {
             let call = self.answer.begin_call(id, name, out);
@@ -146,8 +146,8 @@ impl Blocks {
         }
     }
 
-    /// Completes the argument text of a call from its whole text, for services that repeat it or send it
-    /// only at the end. Pieces that were emitted before stay.
+    /// Completes the argument text of a call from the whole text, for services that repeat the text or send
+    /// it only at the end. Deltas that were emitted before stay.
     pub(crate) fn all_arguments(&mut self, number: u64, text: &str, out: &mut VecDeque<ModelEvent>) {
         if let Some(call) = self.call(number)
             && let Some(rest) = text.strip_prefix(self.answer.arguments_of(call))
@@ -157,7 +157,7 @@ impl Blocks {
         }
     }
 
-    /// Ends a block; the arguments of a call are then complete.
+    /// Ends a block; the arguments of its call are then complete.
     pub(crate) fn end(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
         if let Some(call) = self.call(number) {
             self.answer.end_call(call, out);
@@ -191,7 +191,7 @@ impl Blocks {
         self.answer.message()
     }
 
-    /// Returns the amount that came so far.
+    /// Returns the size of the answer received so far.
     pub(crate) fn size(&self) -> AnswerSize {
         self.answer.size()
     }
@@ -201,7 +201,7 @@ impl Blocks {
         self.answer.now()
     }
 
-    /// Returns the error that the service closed the stream before the end of the answer.
+    /// Returns the error for a stream that the service closed before the end of the answer.
     pub(crate) fn broke_off(&self) -> ProviderError {
         self.answer.broke_off()
     }

@@ -8,7 +8,7 @@ use archon_types::ContentHash;
 const LONGEST: usize = 64;
 
 /// Returns an id that services accept. An id that they refuse is replaced; equal ids stay equal, and
-/// different ones different.
+/// different ids stay different.
 pub(crate) fn to_wire(id: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !id.is_empty() && id.len() <= LONGEST && id.chars().all(allowed) {

@@ -7,11 +7,12 @@
 //! {"request":{"model":"…","system":"…","messages":[…],"tools":[…],"options":{…}},"events":[…]}
 //! ```
 //!
-//! A call of a model whose abilities are not the default has a third field `can`: an object with those of
-//! `native_tools`, `is_small`, `context_window` and `price` that differ.
+//! A call of a model with abilities other than the default has a third field `can`: an object with those of
+//! `native_tools`, `is_small`, `context_window` and `price` that differ from the default.
 //!
-//! `request` is everything that the model was sent. Times, usage, and the provider and model of a message
-//! are left out: they are not sent. `events` is the stream in order, each event an object with one field:
+//! `request` is everything that was sent to the model. Times, usage, and the provider and model of a message
+//! are left out, because they are not sent. `events` is the stream in order, each event an object with one
+//! field:
 //!
 //! | field | value |
 //! |---|---|
@@ -36,7 +37,7 @@ use crate::{scrub::Scrubber, tap::Heard};
 /// The version of the format that is written and read.
 pub(crate) const VERSION: u64 = 1;
 
-/// Returns the first line.
+/// Returns the first line of a cassette.
 pub(crate) fn header() -> String {
     format!("{}\n", json!({ "cassette": VERSION }))
 }
@@ -92,13 +93,17 @@ fn can(json: &Json) -> Capabilities {
 /// Returns the calls of a cassette, or the reason why it cannot be read.
 pub(crate) fn read(text: &str) -> Result<Vec<Call>, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
+    let Some((_, first)) = lines.next() else { return Err("the file is empty".to_owned()) };
     let version = serde_json::from_str::<Json>(first).ok().and_then(|first| first.get("cassette")?.as_u64());
     match version {
         Some(VERSION) => {}
-        Some(other) => return Err(format!("it has version {other}; this program reads version {VERSION}")),
+        Some(other) => {
+            return Err(format!("the file has format version {other}; this program reads version {VERSION}"));
+        }
         None => {
-            return Err(format!("it is not a cassette: its first line is not {{\"cassette\":{VERSION}}}"));
+            return Err(format!(
+                "the file is not a cassette: its first line is not {{\"cassette\":{VERSION}}}"
+            ));
         }
     }
     lines.map(|(at, line)| call(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
@@ -106,8 +111,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Call>, String> {
 
 fn call(line: &str) -> Result<Call, String> {
     let mut call: Json = serde_json::from_str(line).map_err(|e| e.to_string())?;
-    let request = call.get_mut("request").map(Json::take).ok_or("a call without its request")?;
-    let events = call.get("events").and_then(Json::as_array).ok_or("a call without its events")?;
+    let request = call.get_mut("request").map(Json::take).ok_or("the call has no `request`")?;
+    let events = call.get("events").and_then(Json::as_array).ok_or("the call has no list `events`")?;
     let can = can(call.get("can").unwrap_or(&Json::Null));
     Ok(Call { request, events: events.iter().map(event).collect::<Result<_, _>>()?, can })
 }
@@ -127,7 +132,7 @@ pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
     told
 }
 
-/// Removes the fields of a message that no model is sent.
+/// Removes the fields of a message that are not sent to a model.
 fn sent_part(mut message: Json) -> Json {
     if let Some(fields) = message.as_object_mut() {
         fields.retain(|name, _| {
@@ -178,7 +183,7 @@ fn shown(value: &Json) -> String {
     text
 }
 
-/// Returns the events; neighbouring pieces are joined if a secret spans them.
+/// Returns the events; consecutive deltas of one text are joined if a secret spans them.
 fn merged(heard: &Heard, scrubber: &Scrubber) -> Heard {
     let mut all: Heard = Vec::with_capacity(heard.len());
     let mut run = Vec::new();
@@ -194,7 +199,7 @@ fn merged(heard: &Heard, scrubber: &Scrubber) -> Heard {
 
 type Event = Result<ModelEvent, ProviderError>;
 
-/// Returns the kind of a piece: consecutive pieces of one kind are parts of one text.
+/// Returns the kind of a delta: consecutive deltas of one kind are parts of one text.
 fn kind(event: &Event) -> Option<(u8, u32)> {
     match event {
         Ok(ModelEvent::TextDelta(_)) => Some((0, 0)),
@@ -241,7 +246,7 @@ fn event_json(event: &Event) -> Json {
 }
 
 fn event(json: &Json) -> Result<Event, String> {
-    let wrong = || format!("no event: {}", shown(json));
+    let wrong = || format!("invalid event: {}", shown(json));
     let (name, body) = json.as_object().and_then(|fields| fields.iter().next()).ok_or_else(wrong)?;
     let text = |body: &Json| body.as_str().map(str::to_owned).ok_or_else(wrong);
     let number = |body: &Json| body.as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(wrong);

@@ -95,13 +95,16 @@ fn scrubber_finds_a_secret_split_over_events() {
 #[test]
 fn cassette_read_of_another_file_is_refused() {
     for (text, what) in [
-        ("", "it is empty"),
-        ("hello", "it is not a cassette: its first line is not {\"cassette\":1}"),
-        ("{\"cassette\":2}", "it has version 2; this program reads version 1"),
-        ("{\"cassette\":1}\n\n{\"request\":{}}", "line 3: a call without its events"),
-        ("{\"cassette\":1}\n{\"events\":[]}", "line 2: a call without its request"),
-        ("{\"cassette\":1}\n{\"request\":{},\"events\":[{\"say\":1}]}", "line 2: no event: {\"say\":1}"),
-        ("{\"cassette\":1}\n{\"request\":{},\"events\":[{\"call\":[]}]}", "line 2: no event: {\"call\":[]}"),
+        ("", "the file is empty"),
+        ("hello", "the file is not a cassette: its first line is not {\"cassette\":1}"),
+        ("{\"cassette\":2}", "the file has format version 2; this program reads version 1"),
+        ("{\"cassette\":1}\n\n{\"request\":{}}", "line 3: the call has no list `events`"),
+        ("{\"cassette\":1}\n{\"events\":[]}", "line 2: the call has no `request`"),
+        ("{\"cassette\":1}\n{\"request\":{},\"events\":[{\"say\":1}]}", "line 2: invalid event: {\"say\":1}"),
+        (
+            "{\"cassette\":1}\n{\"request\":{},\"events\":[{\"call\":[]}]}",
+            "line 2: invalid event: {\"call\":[]}",
+        ),
     ] {
         assert_eq!(read(text).unwrap_err(), what, "{text}");
     }

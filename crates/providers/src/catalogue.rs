@@ -2,8 +2,8 @@
 //!
 //! The data are in `models.jsonl` next to the manifest: one line for each model, sorted by name, after a
 //! line with their source and date. `cargo xtask catalogue` writes the file. A binary search runs on the
-//! text as it is, so the catalogue costs nothing until it is used, and then hardly anything. A
-//! [`Catalogue`](own::Catalogue) adds what a person knows beyond it.
+//! text itself, so an unused catalogue costs nothing. A [`Catalogue`](own::Catalogue) adds a person's own
+//! facts.
 
 mod own;
 
@@ -22,20 +22,20 @@ const MODELS: &str = include_str!("../models.jsonl");
 pub struct ModelInfo {
     /// The name with the provider: `openai:gpt-5-mini`.
     pub name: String,
-    /// The context window in tokens; without the answer's tokens if the service has separate limits.
+    /// The context window in tokens; it excludes output tokens if the service limits them separately.
     pub context_window: Option<u64>,
-    /// The most tokens of an answer.
+    /// The maximum number of output tokens.
     pub max_output: Option<u64>,
-    /// The price in millionths of a US dollar per million tokens: the list price, without discounts for
-    /// batches.
+    /// The list price in millionths of a US dollar per million tokens, without discounts for batches.
     pub price: Option<ModelPrice>,
     /// True if the model thinks before it answers.
     pub thinking: bool,
     /// True if the model accepts images.
     pub vision: bool,
-    /// True if the model accepts tool specs and answers with tool calls; `None` if only its provider knows.
+    /// True if the model accepts tool specs and answers with tool calls; `None` if the catalogue does not
+    /// know.
     pub tools: Option<bool>,
-    /// True if the model needs short instructions; `None` if only its provider knows.
+    /// True if the model needs short instructions; `None` if the catalogue does not know.
     pub is_small: Option<bool>,
     /// The source of these facts, for people.
     pub source: String,
@@ -57,7 +57,7 @@ impl std::fmt::Display for CatalogueSource {
     }
 }
 
-/// One line of the file. Prices are US dollars per million tokens.
+/// One line of the catalogue. Prices are US dollars per million tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Line {
     model: String,
@@ -133,7 +133,7 @@ pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
     serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
 }
 
-/// Returns the line of a model in the sorted file.
+/// Returns the line of a model; a binary search in the sorted file.
 fn line_of(model: &str) -> Option<&'static [u8]> {
     let mut lines = MODELS.as_bytes();
     lines = &lines[lines.iter().position(|byte| *byte == b'\n')? + 1..];
@@ -171,13 +171,13 @@ pub fn known_models() -> impl Iterator<Item = ModelInfo> {
     MODELS.lines().skip(1).filter_map(|line| serde_json::from_str::<Line>(line).ok()).map(ModelInfo::from)
 }
 
-/// Returns the models of a provider with the most similar names, best first, at most three.
+/// Returns the names of the provider's models most similar to `model`, most similar first, at most three.
 pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
     Catalogue::default().nearest(provider, model)
 }
 
-/// Adds similar names to the error that a model does not exist. A model of the catalogue gets none: it
-/// exists, but may not be available to the caller.
+/// Adds similar model names to the error that a model does not exist. A model that the catalogue lists gets
+/// none: it exists, but may not be available to the caller.
 pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) -> ProviderError {
     match error {
         ProviderError::Api { status, kind: ApiErrorKind::NotFound, message }
@@ -185,7 +185,7 @@ pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) ->
         {
             let nearest = nearest_models(provider, model).join(", ");
             let message =
-                if nearest.is_empty() { message } else { format!("{message}; names like it: {nearest}") };
+                if nearest.is_empty() { message } else { format!("{message}; similar names: {nearest}") };
             ProviderError::Api { status, kind: ApiErrorKind::NotFound, message }
         }
         other => other,
@@ -202,8 +202,8 @@ fn source_of(text: &str) -> Option<CatalogueSource> {
     serde_json::from_str(text.lines().next()?).ok()
 }
 
-/// Returns the name under which the catalogue lists a provider: a service with several protocols or names
-/// has the same models.
+/// Returns the provider's name in the catalogue: a service with several protocols or names has the same
+/// models.
 fn listed(provider: &str) -> &str {
     match provider {
         "openai-responses" => "openai",
@@ -286,7 +286,7 @@ mod tests {
         };
         let missing = ApiErrorKind::NotFound;
         let said = with(missing, "openai", "gtp-5-mini");
-        assert!(said.starts_with("no such model; names like it: gpt-5-mini, "), "{said}");
+        assert!(said.starts_with("no such model; similar names: gpt-5-mini, "), "{said}");
         for (kind, provider, model) in [
             (missing, "openai", "gpt-5-mini"),
             (missing, "openai", "nothing at all"),

@@ -9,11 +9,12 @@ use archon_types::{ApiErrorKind, ErrorText, Json, ProviderError, Redactor};
 
 use crate::content_filter;
 
-/// Replaces the rest of a text that was cut: the cut may be within a secret.
+/// The character in place of the rest of a text that was cut. Redaction needs it, because the cut may be
+/// within a secret.
 pub(crate) const CUT: char = '…';
 
-/// Phrases, in lower case, that mean that the conversation exceeds the context window. The second part names
-/// the services.
+/// Phrases, in lower case, that mean that the conversation exceeds the context window; each with the
+/// services that use it.
 pub const OVERFLOW_PHRASES: &[(&str, &str)] = &[
     ("context_length_exceeded", "OpenAI, Cerebras: the error's code"),
     ("maximum context length", "OpenAI, DeepSeek, OpenRouter, vLLM"),
@@ -58,7 +59,8 @@ const THINKING_PHRASES: &[(&str, &str)] = &[
     ("reasoning is not supported", "Mistral, OpenRouter"),
 ];
 
-/// Phrases, in lower case, that mean that an account has no credit, if nothing else in the response says so.
+/// Phrases, in lower case, that mean that an account has no credit, for responses whose status does not show
+/// it.
 const QUOTA_PHRASES: &[(&str, &str)] = &[
     ("credit balance is too low", "Anthropic, with status 400"),
     ("prepayment credits are depleted", "Gemini"),
@@ -109,7 +111,9 @@ impl Failure {
     /// Returns the error, given the body's text without secrets.
     pub(crate) fn classify(self, body: &str) -> ProviderError {
         if let Some(location) = &self.location {
-            let message = format!("redirects to {location:?}; use that as the base URL if it is right");
+            let message = format!(
+                "the service redirects to {location:?}; if that address is right, set it as the base URL"
+            );
             return self.api(ApiErrorKind::Other, message);
         }
         match serde_json::from_str::<Json>(body).ok().as_ref().and_then(ErrorObject::from_json) {
@@ -209,8 +213,8 @@ impl Failure {
         ProviderError::Api { status: self.status, kind, message }
     }
 
-    /// Returns the beginning of a body that is no error object, most likely a gateway's page, with status
-    /// and type.
+    /// Returns the status, the content type and the beginning of a body that is not an error object, for
+    /// instance a gateway's page.
     pub(crate) fn excerpt(&self, body: &str) -> String {
         let kind = if self.content_type.is_empty() { "no content type" } else { &self.content_type };
         format!("status {}, {kind}: {}", self.status, first_words(body))
@@ -226,7 +230,7 @@ struct ErrorObject {
     parameter: String,
     /// The status in the object itself.
     status: Option<u16>,
-    /// The time to wait, if the object has one.
+    /// The time to wait before a retry, if the object has one.
     retry_after: Option<Duration>,
 }
 
@@ -298,14 +302,14 @@ fn details(error: &Json) -> (String, Option<Duration>) {
     (reasons, wait)
 }
 
-/// Returns true if a JSON text is an error object and not an answer.
+/// Returns true if a JSON text is an error object rather than an answer.
 pub(crate) fn is_error(text: &str) -> bool {
     serde_json::from_str::<Json>(text)
         .is_ok_and(|json| json.get("choices").is_none() && ErrorObject::from_json(&json).is_some())
 }
 
-/// Returns true if JSON text is invalid only because it ends too early: the connection may have broken
-/// there. The parser reports the beginning of a number, such as `-` or `1.`, as a syntax error.
+/// Returns true if JSON text is invalid only because it ends too early, most likely because the connection
+/// broke. The parser reports an incomplete number, such as `-` or `1.`, as a syntax error.
 pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
     let is_at_end = || {
         let last = text.rsplit('\n').next().unwrap_or_default();
@@ -323,7 +327,7 @@ pub(crate) fn stream_error(event: &Json) -> ProviderError {
     }
 }
 
-/// Returns the first 200 characters in one line.
+/// Returns the first 200 characters in one line, followed by `…` if text was cut.
 pub(crate) fn first_words(text: &str) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {

@@ -24,7 +24,7 @@ pub struct ConnectOptions {
     pub headers: Vec<(String, Secret)>,
     /// The HTTP options. Providers that get clones of one value share one pool of connections.
     pub http: HttpOptions,
-    /// The clock; the system's if `None`.
+    /// The clock. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -59,7 +59,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Creates the service at `path` after `base_url`. `id` is the protocol's default.
+    /// Creates the service at `path` after `base_url`. `id` is the default id of the provider.
     pub(crate) fn service(
         self,
         id: &str,
@@ -70,7 +70,8 @@ impl ConnectOptions {
         self.service_with(id, base_url, path, key, |_| Ok(()))
     }
 
-    /// Does the same with headers of the protocol's own, which the caller's headers may replace.
+    /// Creates the service like [`service`](Self::service), with headers of the protocol that the caller's
+    /// headers may replace.
     pub(crate) fn service_with(
         self,
         id: &str,
@@ -101,14 +102,14 @@ impl ConnectOptions {
 
 archon_types::debug_fields!(ConnectOptions: id, api_key, headers, http);
 
-/// The form in which a protocol sends its key.
+/// The form in which a protocol sends the key.
 #[derive(Clone, Copy)]
 pub(crate) enum SentAs {
     /// As a bearer token.
     Bearer,
     /// In this header, without a prefix.
     Header(&'static str),
-    /// In a form that is made for each request, for instance a token.
+    /// In a form that is computed for each request, for instance a token.
     Later,
 }
 
@@ -122,7 +123,7 @@ pub(crate) struct Service {
 
 archon_types::debug_fields!(Service: id, transport);
 
-/// Adds setters for the connection to options with a field `connect` of [`ConnectOptions`].
+/// Adds setters for the connection to an options struct with a field `connect` of [`ConnectOptions`].
 #[allow(unused_macros, reason = "the parts that protocols share, alone, have none")]
 macro_rules! connect_choices {
     ($options:ident with a key) => {

@@ -18,8 +18,8 @@ pub(crate) fn objections(results: &Json) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Returns the text that the content filter stopped an answer, with the categories if the service names
-/// them.
+/// Returns the error text for an answer that the content filter stopped, with the categories if the service
+/// names them.
 #[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
 pub(crate) fn stopped(results: Option<&Json>) -> String {
     let text = "the service's content filter stopped the answer";

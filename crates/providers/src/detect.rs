@@ -41,24 +41,24 @@ impl LocalServer {
 /// The profiles of servers on this machine.
 const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llamacpp"];
 
-/// The result of asking a server for its models.
+/// A server's answer to the request for its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerAnswer {
-    /// The names of its models, in its order.
+    /// The names of the server's models, in the server's order.
     Models(Vec<String>),
-    /// The server did not answer, or not completely, in time: it may be busy, for instance with loading a
-    /// model.
+    /// The server did not answer completely in time: it may be busy, for instance with loading a model.
     Late,
-    /// No server listens there, or it is another kind of server.
+    /// No server listens at the address, or it is another kind of server.
     Absent,
 }
 
-/// Asks all servers at once for their models, each for at most `patience`. The answers are in the order of
-/// the servers.
+/// Asks all servers at the same time for their models, with `patience` as the timeout of each request. The
+/// answers are in the order of the servers.
 ///
-/// A port without a server is refused at once, so only a slow server takes the full time. A caller that
-/// cannot wait long can use a short time and ask the servers with [`ServerAnswer::Late`] again.
+/// A port without a server refuses the connection at once, so only a slow server takes the full time. A
+/// caller that cannot wait long can use a short timeout and ask the servers with [`ServerAnswer::Late`]
+/// again.
 pub async fn ask_local_servers(
     servers: Vec<LocalServer>,
     patience: Duration,

@@ -28,12 +28,12 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbedderOptions {
-    /// The connection to the service. Its id is the first part of the embedder's id.
+    /// The connection to the service. The provider's id is the first part of the embedder's id.
     pub connect: ConnectOptions,
-    /// True if requests ask for vectors of the embedder's length, which some models can shorten. Default
+    /// True if requests set the number of dimensions, for models whose vectors can be shortened. Default
     /// false.
     pub ask_for_dimensions: bool,
-    /// The most texts of one request; more are sent in several requests. Default 100.
+    /// The maximum number of texts in one request; more texts are sent in several requests. Default 100.
     pub batch: usize,
 }
 
@@ -46,7 +46,7 @@ impl Default for EmbedderOptions {
 connect_choices!(EmbedderOptions with a key);
 
 impl EmbedderOptions {
-    /// Makes requests ask for the embedder's length, for a model whose vectors can be shortened.
+    /// Makes requests set the number of dimensions, for a model whose vectors can be shortened.
     pub fn asking_for_dimensions(mut self) -> Self {
         self.ask_for_dimensions = true;
         self
@@ -110,19 +110,20 @@ impl Remote {
 
     fn check(&self, vectors: &[Vec<f32>], texts: usize) -> Result<(), MemoryError> {
         if vectors.len() != texts {
-            return Err(self.failed(format!("{} vectors came for {texts} texts", vectors.len())));
+            return Err(self.failed(format!("the service sent {} vectors for {texts} texts", vectors.len())));
         }
         match vectors.iter().find(|vector| vector.len() != self.dimensions) {
             Some(odd) => {
                 let (came, expected) = (odd.len(), self.dimensions);
-                Err(self.failed(format!("a vector of {came} numbers came, {expected} were expected")))
+                Err(self
+                    .failed(format!("the service sent a vector of {came} dimensions instead of {expected}")))
             }
             None => Ok(()),
         }
     }
 
     fn none_came(&self, error: &serde_json::Error, answer: &Whole) -> MemoryError {
-        self.failed(format!("no list of vectors came: {error} ({})", answer.shown))
+        self.failed(format!("the service sent no list of vectors: {error} ({})", answer.shown))
     }
 
     fn failed(&self, problem: String) -> MemoryError {
@@ -142,7 +143,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Returns a text that services accept: they refuse an empty one.
+/// Returns a text that services accept: a space instead of an empty text, which they refuse.
 fn sent(text: &str) -> &str {
     if text.is_empty() { " " } else { text }
 }

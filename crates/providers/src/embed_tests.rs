@@ -118,18 +118,18 @@ async fn embedder_errors_do_not_contain_the_key() {
         embedding with openai-compatible:text-embedding-3-small:2 failed: the service is overloaded or failed (status 500): the key **** and **** are wrong
         embedding with openai-compatible:text-embedding-3-small:2 failed: the service refused the request (Other, status 0): the key **** and **** are wrong (status 200, application/json: {"error":{"message":"the key **** and **** are wrong","type":"t"}})
         embedding with openai-compatible:text-embedding-3-small:2 failed: the service is overloaded or failed (status 502): status 502, text/html: <html>the key **** and **** are wrong
-        embedding with openai-compatible:text-embedding-3-small:2 failed: 0 vectors came for 1 texts
-        embedding with openai-compatible:text-embedding-3-small:2 failed: a vector of 1 numbers came, 2 were expected
-        embedding with openai-compatible:text-embedding-3-small:2 failed: no list of vectors came: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
+        embedding with openai-compatible:text-embedding-3-small:2 failed: the service sent 0 vectors for 1 texts
+        embedding with openai-compatible:text-embedding-3-small:2 failed: the service sent a vector of 1 dimensions instead of 2
+        embedding with openai-compatible:text-embedding-3-small:2 failed: the service sent no list of vectors: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
         embedding with openai-compatible:text-embedding-3-small:2 failed: network: request or response body error: error reading a body from connection: unexpected EOF during chunk size line
         embedding with gemini:gemini-embedding-001:2 failed: not authorised: the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: rate limited by the service: the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: the service is overloaded or failed (status 500): the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: the service refused the request (Other, status 0): the key **** and **** are wrong (status 200, application/json: {"error":{"message":"the key **** and **** are wrong","type":"t"}})
         embedding with gemini:gemini-embedding-001:2 failed: the service is overloaded or failed (status 502): status 502, text/html: <html>the key **** and **** are wrong
-        embedding with gemini:gemini-embedding-001:2 failed: 0 vectors came for 1 texts
-        embedding with gemini:gemini-embedding-001:2 failed: a vector of 1 numbers came, 2 were expected
-        embedding with gemini:gemini-embedding-001:2 failed: no list of vectors came: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
+        embedding with gemini:gemini-embedding-001:2 failed: the service sent 0 vectors for 1 texts
+        embedding with gemini:gemini-embedding-001:2 failed: the service sent a vector of 1 dimensions instead of 2
+        embedding with gemini:gemini-embedding-001:2 failed: the service sent no list of vectors: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
         embedding with gemini:gemini-embedding-001:2 failed: network: request or response body error: error reading a body from connection: unexpected EOF during chunk size line
     "#]].assert_eq(&table);
     let shown =
@@ -147,7 +147,7 @@ async fn silence_is_a_timeout() {
         let http = HttpOptions::default().with_timeouts(timeouts);
         let embedder = openai(&server.url(), options().with_http(http)).unwrap();
         let error = embedder.embed(&texts(1)).await.unwrap_err().to_string();
-        assert!(error.ends_with("timed out: nothing came for 0.04 s"), "{error}");
+        assert!(error.ends_with("timed out: no data came for 0.04 s"), "{error}");
         server.until_gone(1).await;
     }
 }

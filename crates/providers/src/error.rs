@@ -56,7 +56,8 @@ pub enum SetupError {
         /// The feature of `archon-providers`, and of `archon`.
         feature: &'static str,
     },
-    /// A header, a key or a proxy cannot be used. The value is not shown.
+    /// A setting cannot be used, for instance a header, a key, a proxy or a region. Secret values are not
+    /// shown.
     #[error("{what}: {reason}")]
     Setting {
         /// The name of the setting.
@@ -67,7 +68,7 @@ pub enum SetupError {
     /// A catalogue of models cannot be read.
     #[error("catalogue: {reason}")]
     Catalogue {
-        /// The problem, with the number of its line.
+        /// The problem; for an invalid line, with its line number.
         reason: String,
     },
     /// A cassette cannot be written or read.

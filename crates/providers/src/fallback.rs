@@ -1,4 +1,4 @@
-//! Falls back to another model when one cannot answer, for callers without a loop.
+//! Falls back to another model when one model cannot answer, for callers without a loop.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::attempts::{Attempts, at_once};
 
 /// A provider with models to fall back to.
 ///
-/// The first provider gets the model that the request names, the others their own. The next one is asked
-/// unless the failure would be the same there: a cancelled call, a content filter, a conversation that is
-/// too long. The message names the provider that answered. Once a model has begun to answer, its failure
-/// goes to the caller.
+/// The first provider gets the model that the request names, each other provider its own model. After a
+/// failure the next provider is asked, except after a cancel, a content filter or a context overflow, where
+/// it would fail in the same way. A failure after the beginning of an answer goes to the caller. The message
+/// names the provider that answered.
 #[derive(Clone, Debug)]
 pub struct FallbackProvider {
     first: Arc<dyn Provider>,
@@ -22,7 +22,7 @@ pub struct FallbackProvider {
 }
 
 impl FallbackProvider {
-    /// Creates a provider that asks `first` and then the others in this order, each with its model.
+    /// Creates a provider that asks `first` and then `others` in order, each with its model.
     pub fn new(first: Arc<dyn Provider>, others: Vec<(Arc<dyn Provider>, String)>) -> Self {
         Self { first, others: others.into() }
     }
@@ -58,8 +58,8 @@ impl Provider for FallbackProvider {
         Box::pin(Attempts::new(at_once(first), self.id(), &request, cancel, next))
     }
 
-    /// Returns the abilities that all of them have; the context window is the smallest that is known, the
-    /// price is the first one's.
+    /// Returns the abilities that all providers have. The context window is the smallest known one, the
+    /// price is that of the first provider, and `retries` is true if any provider retries.
     fn capabilities(&self, model: &str) -> Capabilities {
         let mut all = self.first.capabilities(model);
         for (provider, model) in self.others.iter() {

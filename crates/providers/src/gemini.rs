@@ -25,7 +25,7 @@ use traits::Traits;
 /// The address of Google's own service.
 pub const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
-/// The form in which a key is sent: never in the address.
+/// The header in which a key is sent; the address never contains the key.
 pub(crate) const GEMINI_KEY: SentAs = SentAs::Header("x-goog-api-key");
 
 /// Options of [`Gemini`].
@@ -34,11 +34,11 @@ pub(crate) const GEMINI_KEY: SentAs = SentAs::Header("x-goog-api-key");
 pub struct GeminiOptions {
     /// The connection to the service; its key is sent as `x-goog-api-key`, never in the address.
     pub connect: ConnectOptions,
-    /// The safety settings that differ from the service's defaults.
+    /// The safety settings that replace the service's defaults.
     pub safety: Vec<SafetySetting>,
 }
 
-/// The threshold from which one category of harm is blocked.
+/// The threshold from which the service blocks content of one category of harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafetySetting {
     /// The category, for instance `HARM_CATEGORY_HARASSMENT`.
@@ -66,9 +66,10 @@ pub struct Gemini(Arc<Contents>);
 pub(crate) struct Contents {
     /// The service, with an address that ends before the model.
     pub(crate) service: Service,
-    /// The prefix of ids that the decoder makes up.
+    /// The prefix of ids that the decoder generates.
     pub(crate) id_prefix: &'static str,
-    /// True if the service accepts only ids of calls that it gave itself; older models then accept none.
+    /// True if the service accepts only tool-call ids that it generated itself; older models then accept no
+    /// ids.
     pub(crate) own_ids: bool,
     pub(crate) safety: Vec<SafetySetting>,
 }
@@ -94,7 +95,7 @@ pub(crate) fn models_path(base_url: &str) -> String {
     if is_version { "/models".to_owned() } else { "/v1beta/models".to_owned() }
 }
 
-/// Returns the last part of the path: the model, which may have the form of a resource, and the method.
+/// Returns the last part of the path: the model, which may be a resource name, and the method.
 pub(crate) fn model_path(model: &str, method: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let path = percent_encoded(model);

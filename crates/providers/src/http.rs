@@ -1,5 +1,5 @@
-//! The HTTP transport that all protocols share: pooled clients, time limits, and addresses and headers that
-//! are prepared once.
+//! The HTTP transport that all protocols share: pooled clients, timeouts, and prepared addresses and
+//! headers.
 
 pub(crate) mod body;
 mod client;
@@ -33,12 +33,12 @@ use crate::{answer_limits::AnswerLimits, error::SetupError};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// The time limits.
+    /// The timeouts.
     pub timeouts: Timeouts,
     /// The limits of one answer.
     pub limits: AnswerLimits,
-    /// Allows keys, tokens and headers to be sent over `http://` to other machines, where everybody on the
-    /// way can read them: for a private network. Without it they are sent over `http://` only to this
+    /// Allows keys, tokens and headers to be sent over `http://` to other machines, for a private network;
+    /// anyone on the network path can read them. Without it they are sent over `http://` only to this
     /// machine. Default false.
     pub allow_plain_http: bool,
     /// A proxy for all requests, for instance `http://user:password@proxy:3128`. Without one, the variables
@@ -52,7 +52,7 @@ pub struct HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets the time limits.
+    /// Sets the timeouts.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
@@ -83,18 +83,19 @@ impl HttpOptions {
     }
 }
 
-/// The time limits of a request. Beyond one of them it fails with a time-out, which may be retried.
+/// The timeouts of a request. A request that exceeds one fails with a timeout error, which may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// The longest time until a connection is made. Default 10 s.
+    /// The maximum time to make a connection. Default 10 s.
     pub connect: Duration,
-    /// The longest time until the first byte of the answer. Default 2 minutes, because a local server
-    /// processes the prompt first. Comments that keep a connection alive do not count, here and below.
+    /// The maximum time until the first byte of the answer. Default 2 minutes, because a local server
+    /// processes the prompt first. For this timeout and for [`idle`](Self::idle), comments that keep a
+    /// connection alive do not count.
     pub first_byte: Duration,
-    /// The longest time between two pieces of the answer. Default 60 s.
+    /// The maximum time between two chunks of the answer. Default 60 s.
     pub idle: Duration,
-    /// The longest time of the whole answer. Default 10 minutes.
+    /// The maximum time of the whole answer; `None` sets no limit. Default 10 minutes.
     pub total: Option<Duration>,
 }
 
@@ -136,7 +137,8 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Creates a transport to `base`. `path` is appended to the path of the base unless that ends with it.
+    /// Creates a transport to `base`. `path` is appended to the path of `base` unless that already ends with
+    /// it.
     pub(crate) fn new(base: &str, path: &str, options: HttpOptions) -> Result<Self, SetupError> {
         let mut url = base_url(base)?;
         let start = url.path().trim_end_matches('/');
@@ -162,12 +164,12 @@ impl Transport {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let transport = Self { url, headers, options, redactor };
         if !in_query.is_empty() {
-            transport.check_way("what its query says")?;
+            transport.check_way("a key in its query")?;
         }
         Ok(transport)
     }
 
-    /// Returns an error if a secret, described by `what`, must not be sent to this address.
+    /// Returns an error if a secret, described by `what`, must not be sent to this address unencrypted.
     pub(crate) fn check_way(&self, what: &str) -> Result<(), SetupError> {
         let open = self.url.scheme() == "http" && !is_this_machine(&self.url);
         if !open || self.options.allow_plain_http {
@@ -180,7 +182,7 @@ impl Transport {
         Err(SetupError::BaseUrl { url: self.shown_url(), reason })
     }
 
-    /// Adds the header that bodies are JSON.
+    /// Adds the header that declares the bodies as JSON.
     pub(crate) fn send_json(&mut self) {
         self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
@@ -191,16 +193,18 @@ impl Transport {
         // Keys are often read from files, with their line ends.
         let key = Secret::from(key.expose().trim());
         let bearer = Secret::new(format!("Bearer {}", key.expose()));
-        let bearer = sensitive(&bearer).ok_or_else(|| setting("the key", "holds what cannot be sent"))?;
+        let bearer = sensitive(&bearer)
+            .ok_or_else(|| setting("the key", "contains characters that cannot be sent in a header"))?;
         self.headers.insert(AUTHORIZATION, bearer);
         self.redactor.add(&key);
         Ok(())
     }
 
-    /// Adds a header to every request, with a value that is not secret.
+    /// Adds a header with a value that is not secret to every request.
     pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
-        let value = HeaderValue::from_str(value)
-            .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| {
+            setting(&format!("header {name:?}"), "has a value with characters that cannot be sent")
+        })?;
         self.headers.insert(HeaderName::from_static(name), value);
         Ok(())
     }
@@ -208,9 +212,10 @@ impl Transport {
     /// Adds a header to every request. The value is treated as a secret.
     pub(crate) fn set_header(&mut self, name: &str, value: &Secret) -> Result<(), SetupError> {
         let what = |name: &dyn fmt::Debug| format!("header {name:?}");
-        let name: HeaderName = name.parse().map_err(|_| setting(&what(&name), "is not a header's name"))?;
-        let sent =
-            sensitive(value).ok_or_else(|| setting(&what(&name), "has a value that cannot be sent"))?;
+        let name: HeaderName =
+            name.parse().map_err(|_| setting(&what(&name), "is not a valid header name"))?;
+        let sent = sensitive(value)
+            .ok_or_else(|| setting(&what(&name), "has a value with characters that cannot be sent"))?;
         self.check_way(&what(&name))?;
         self.headers.insert(name, sent);
         self.redactor.add(value);
@@ -269,8 +274,7 @@ impl Transport {
         request
     }
 
-    /// Sends a request once. It may have been changed since it was made here. Retries are decided where
-    /// attempts are recorded.
+    /// Sends a request once, without a retry: retries are decided where attempts are recorded.
     pub(crate) fn send(&self, request: Request) -> Result<Pending<reqwest::Result<Response>>, ProviderError> {
         #[cfg(test)]
         if let Some(response) = crate::wire_fixture::answer(&request) {
@@ -284,7 +288,7 @@ impl Transport {
         Ok(Box::pin(client.execute(request)))
     }
 
-    /// Returns the error of a failed exchange. The address is left out, since its query may be secret.
+    /// Returns the error for a failed exchange. The address is left out, since its query may be secret.
     pub(crate) fn failure(&self, error: reqwest::Error) -> ProviderError {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
         let is_refused = connect && is_this_machine(&self.url) && is_connection_refused(&error);
@@ -313,7 +317,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Returns the time of this clock, or of the system's.
+/// Returns the time of this clock; without a clock, the system's time.
 pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
     match clock {
         Some(clock) => clock.now(),
@@ -324,7 +328,7 @@ pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
     }
 }
 
-/// Returns a header's value that debug output does not show; `None` if it cannot be sent.
+/// Returns a header value that debug output does not show; `None` if the value cannot be sent.
 pub(crate) fn sensitive(value: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value.expose()).ok()?;
     value.set_sensitive(true);
@@ -336,7 +340,7 @@ fn setting(what: &str, reason: &str) -> SetupError {
 }
 
 /// Returns the name of a model as one segment of a path: everything is encoded except unreserved characters
-/// (RFC 3986, 2.3). Names contain colons, and those of profiles slashes.
+/// (RFC 3986, 2.3). Names may contain colons and slashes.
 #[cfg(any(feature = "azure", feature = "bedrock", feature = "gemini"))]
 pub(crate) fn percent_encoded(model: &str) -> String {
     let mut path = String::with_capacity(model.len() + 16);
@@ -365,12 +369,12 @@ fn base_url(base: &str) -> Result<Url, SetupError> {
         other => return Err(wrong(format!("the scheme is {other}; only http and https work"))),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("holds a user name or a password; send them as a header".to_owned()));
+        return Err(wrong("contains a user name or a password; send them in a header".to_owned()));
     }
     Ok(url)
 }
 
-/// Returns the values in the query of an address, both raw and decoded: some gateways take their key there.
+/// Returns the values in the query of an address, both raw and decoded: some gateways expect the key there.
 fn query_secrets(url: &Url) -> Vec<Secret> {
     let open = |name: &str| matches!(name, "api-version" | "alt");
     let raw = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
@@ -462,7 +466,7 @@ mod tests {
             ("localhost:8000/v1", "has no scheme; write http://localhost:8000/v1 or https://"),
             ("ftp://h/v1", "the scheme is ftp"),
             ("http://", "empty host"),
-            ("http://me:hunter2@h/v1", "holds a user name or a password"),
+            ("http://me:hunter2@h/v1", "contains a user name or a password"),
             ("me:hunter2@h/v1?key=hunter2", "has no scheme"),
         ] {
             let error = join(base).unwrap_err();

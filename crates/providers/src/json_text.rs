@@ -1,5 +1,5 @@
-//! Writes JSON text piece by piece: messages are encoded once and then copied, so a body is never built as
-//! one value.
+//! Writes JSON text in parts: messages are encoded once and then copied, so a body is never built as one
+//! value.
 
 use archon_types::Json;
 use serde::Serialize;

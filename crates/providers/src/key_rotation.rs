@@ -17,8 +17,8 @@ use crate::attempts::{Attempts, at_once};
 
 /// A provider for one service with several keys.
 ///
-/// When a key is refused, has no credit or meets a rate limit, the next one is used, also for later calls;
-/// after the last key comes the first. A call tries each key once. Clones share the current key.
+/// When a key is refused, has no credit or meets a rate limit, the next key is used, also for later calls;
+/// after the last key comes the first one. A call tries each key once. Clones share the current key.
 #[derive(Clone)]
 pub struct KeyRotationProvider {
     /// The same service with each key; never empty.
@@ -28,7 +28,7 @@ pub struct KeyRotationProvider {
 }
 
 impl KeyRotationProvider {
-    /// Creates a provider from the service with its first key, and with each further key.
+    /// Creates a provider from the service with its first key, and the same service with each further key.
     pub fn new(first: Arc<dyn Provider>, further: Vec<Arc<dyn Provider>>) -> Self {
         let keys = std::iter::once(first).chain(further).collect();
         Self { keys, current: Arc::default() }

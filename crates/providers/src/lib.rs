@@ -14,17 +14,17 @@
 //! | `AzureOpenAi` | both of OpenAI's protocols on Azure (feature `azure`) |
 //! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests (feature `bedrock`) |
 //! | `OpenAiEmbedder`, `GeminiEmbedder` | vectors for texts |
-//! | [`PROTOCOLS`] | the protocols that are known by name, even if not in this build |
-//! | [`PROFILES`] | the services and servers that are known by name |
+//! | [`PROTOCOLS`] | the protocols with their names, including those that are not in this build |
+//! | [`PROFILES`] | the known services and servers with their names |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | finds model servers on this machine |
 //! | [`model_info`] | the facts about a model: context window, prices, thinking and vision |
-//! | [`Catalogue`] | the same, with models and prices of one's own |
+//! | [`Catalogue`] | these facts, with a person's own models and prices added |
 //! | [`ScriptedProvider`] | a model that gives the answers of a test's script |
 //! | [`RecordingProvider`], [`ReplayProvider`] | records calls of a model in a file, and answers from that file |
 //!
-//! Providers never retry: the loop decides that, so that each attempt is recorded. A caller without a loop
-//! uses wrappers; a wrapper is a provider around a provider:
+//! Providers never retry: the loop decides about retries, so that each attempt is recorded. A caller without
+//! a loop uses wrappers; a wrapper is a provider around another provider:
 //!
 //! | wrapper | behaviour |
 //! |---|---|

@@ -31,7 +31,7 @@ pub use read_stream::read_chat_stream;
 pub struct OpenAiOptions {
     /// The connection to the service; its key is sent as a bearer token.
     pub connect: ConnectOptions,
-    /// The differences of the service from OpenAI's own.
+    /// The differences of the service from OpenAI's protocol.
     pub compat: Compat,
 }
 
@@ -43,7 +43,7 @@ impl OpenAiOptions {
         Self::default().with_id(profile.name).with_compat(profile.compat)
     }
 
-    /// Sets the differences of the service.
+    /// Sets the differences of the service from OpenAI's protocol.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self
@@ -105,7 +105,7 @@ impl Provider for OpenAiCompatible {
     }
 }
 
-/// Returns the body of a request, or the error that the service cannot handle it.
+/// Returns the body of a request, or the error if the service does not support the request.
 pub(crate) fn body(request: &Request, compat: &Compat) -> Result<SharedText, ProviderError> {
     match refusal(request, compat) {
         Some(error) => Err(error),
@@ -131,7 +131,7 @@ fn refusal(request: &Request, compat: &Compat) -> Option<ProviderError> {
     (asked && compat.response_format == ResponseFormatSupport::Unsupported).then(|| ProviderError::Api {
         status: 0,
         kind: ApiErrorKind::InvalidRequest,
-        message: "this service takes no JSON Schema for its answers".to_owned(),
+        message: "this service does not support structured output".to_owned(),
     })
 }
 

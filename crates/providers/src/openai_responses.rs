@@ -1,8 +1,8 @@
 //! OpenAI's Responses API, streamed: `POST {base}/responses`.
 //!
-//! The service is asked to store nothing. The model's reasoning comes back encrypted, is kept in the
-//! [`signature`](archon_types::Content::Thinking) of its thinking, and is sent with the next request to the
-//! provider of the same id, so that a model continues its thinking after a tool call. Therefore providers of
+//! The service is asked to store nothing. The model's reasoning comes back encrypted and is kept in the
+//! [`signature`](archon_types::Content::Thinking) of its thinking. The next request to the provider with the
+//! same id contains it, so that a model continues its thinking after a tool call. Therefore providers of
 //! different organisations or resources need different ids.
 
 mod decode;
@@ -28,13 +28,13 @@ pub(crate) use {decode::ResponsesDecoder, encode::body};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResponsesCompat {
-    /// The models that reason. Their requests ask for encrypted reasoning, have an effort, and have no
+    /// The models that reason. Their requests ask for encrypted reasoning, set an effort, and set no
     /// temperature.
     pub reasoning_models: ReasoningModels,
-    /// The summary of the reasoning that is requested from a model that is asked to think.
+    /// The summary of the reasoning that is requested if the thinking level is not off.
     pub reasoning_summary: ReasoningSummary,
-    /// A key that makes cache hits likelier: requests with the same beginning and the same key find each
-    /// other's cache. Use one key for each agent or user; `None` leaves it to the service.
+    /// A key that makes cache hits more likely: requests with the same beginning and the same key share the
+    /// prompt cache. Use one key for each agent or user; with `None` the service chooses.
     pub prompt_cache_key: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct ResponsesCompat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningModels {
-    /// All except those with the names of OpenAI's models that do not reason.
+    /// All models except those with the names of OpenAI's models that do not reason.
     #[default]
     ByName,
     /// All models.
@@ -51,8 +51,8 @@ pub enum ReasoningModels {
     None,
 }
 
-/// The summary of the reasoning that is requested. OpenAI gives summaries of some models only to verified
-/// organisations and refuses others; these must switch it off.
+/// The summary of the reasoning that is requested. For some models OpenAI gives summaries only to verified
+/// organisations and refuses the requests of others, which must set [`Off`](Self::Off).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningSummary {
@@ -73,14 +73,14 @@ pub enum ReasoningSummary {
 pub struct ResponsesOptions {
     /// The connection to the service; its key is sent as a bearer token.
     pub connect: ConnectOptions,
-    /// The differences of the service from OpenAI's own.
+    /// The differences of the service from OpenAI's Responses API.
     pub compat: ResponsesCompat,
 }
 
 connect_choices!(ResponsesOptions with a key);
 
 impl ResponsesOptions {
-    /// Sets the differences of the service.
+    /// Sets the differences of the service from OpenAI's Responses API.
     pub fn with_compat(mut self, compat: ResponsesCompat) -> Self {
         self.compat = compat;
         self

@@ -1,36 +1,38 @@
 //! Profiles of the services with chat completions: addresses, the variables of their keys, and their
 //! differences.
-//!
 //! The facts about DeepSeek, Mistral, Groq, xAI, OpenRouter, Moonshot, Z.ai and Cerebras come from stored
 //! copies of the services' documentation and from reports of refused requests, read in November 2026; no
+//! request was sent to a service to check them. A comment explains only what the name of a field does not
+//! show.
 //! request was sent to a service to check them. A comment explains what a field's name does not.
 
 /// The differences of a service from OpenAI's chat completions. The defaults suit most servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compat {
-    /// The name of the field that limits the answer.
+    /// The name of the field that limits the answer's tokens.
     pub max_tokens_field: MaxTokensField,
-    /// The role of the instructions.
+    /// The role of the message with the instructions.
     pub system_role: SystemRole,
     /// The parameter for the level of thinking.
     pub thinking: ThinkingParameter,
-    /// The models that get this parameter; the others refuse it, or always think.
+    /// The models that get this parameter; the other models refuse it, or always think.
     pub thinking_models: Models,
-    /// The field in which the service wants the model's reasoning back, in the same message.
+    /// The field of an assistant message in which the service requires the model's earlier reasoning.
     pub reasoning_in_history: ReasoningField,
-    /// The placeholder for the reasoning of a message without any, while the model thinks: some services
-    /// refuse a message without reasoning, for instance of another model. Default none.
+    /// The placeholder for missing reasoning in an assistant message while the model thinks: some services
+    /// refuse a message without reasoning, for instance another model's. Default none.
     pub missing_reasoning: Option<&'static str>,
-    /// The models that think even if they are not asked to.
+    /// The models that think even if the request does not ask for it.
     pub thinks_unasked: Models,
-    /// Accepts `stream_options.include_usage`; some servers refuse unknown fields.
+    /// True if the service accepts `stream_options.include_usage`; some servers refuse unknown fields.
     pub usage_in_stream: bool,
-    /// Accepts `seed`.
+    /// True if the service accepts `seed`.
     pub seed: bool,
-    /// Models that refuse a temperature, by the beginnings of their names.
+    /// Models that refuse a temperature, by the beginnings of their names; their requests contain none.
     pub without_temperature: &'static [&'static str],
-    /// Models that refuse `stop`, by the beginnings of their names. They get no stop sequences.
+    /// Models that refuse `stop`, by the beginnings of their names; their requests contain no stop
+    /// sequences.
     pub without_stop: &'static [&'static str],
     /// The tool choices that the service accepts.
     pub tool_choice: ToolChoiceSupport,
@@ -38,7 +40,7 @@ pub struct Compat {
     pub tool_call_ids: ToolCallIds,
     /// The way to request structured output.
     pub response_format: ResponseFormatSupport,
-    /// True if models write their thinking into the text, between tags.
+    /// True if models write their thinking into the text, between tags such as `<think>`.
     pub think_tags: bool,
 }
 
@@ -69,7 +71,7 @@ impl Default for Compat {
     }
 }
 
-/// The name of the field that limits the answer.
+/// The name of the field that limits the answer's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaxTokensField {
@@ -79,7 +81,7 @@ pub enum MaxTokensField {
     MaxCompletionTokens,
 }
 
-/// The role of the instructions.
+/// The role of the message with the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemRole {
@@ -89,12 +91,12 @@ pub enum SystemRole {
     Developer,
 }
 
-/// The parameter for the level of thinking. For the level `Off` nothing is sent, which is each service's own
-/// default.
+/// The parameter for the level of thinking. For the level `Off` nothing is sent, so each service's default
+/// applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingParameter {
-    /// There is no such parameter.
+    /// The service has no such parameter.
     Unsupported,
     /// `"reasoning_effort": "low"`, `"medium"` or `"high"`.
     Effort,
@@ -119,7 +121,7 @@ pub enum Models {
 }
 
 impl Models {
-    /// Returns true if the set has this model.
+    /// Returns true if the set contains this model.
     pub fn includes(&self, model: &str) -> bool {
         let begins = |starts: &[&str]| starts.iter().any(|start| model.starts_with(start));
         match self {
@@ -130,28 +132,27 @@ impl Models {
     }
 }
 
-/// The field of an assistant message in which its reasoning is sent back.
+/// The field of an assistant message in which earlier reasoning is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningField {
-    /// It is not sent back.
+    /// Earlier reasoning is not sent.
     None,
     /// `reasoning_content`.
     ReasoningContent,
     /// `reasoning`.
     Reasoning,
-    /// `reasoning_details` as they came, or `reasoning` if none came.
+    /// `reasoning_details` as they were received, or `reasoning` if none were received.
     ReasoningDetails,
 }
 
-/// The tool choices that a service accepts. A choice that it does not accept is left out, so the model
-/// decides.
+/// The tool choices that a service accepts. Another choice is left out of the request, so the model decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoiceSupport {
     /// All choices.
     Any,
-    /// Only words: a named tool becomes `required`.
+    /// Only words: for a named tool, `required` is sent.
     Words,
     /// `none` and `auto`.
     AutoOrNone,
@@ -165,7 +166,7 @@ pub enum ToolChoiceSupport {
 pub enum ToolCallIds {
     /// The ids of any service.
     Any,
-    /// Nine letters or digits. An id of another service is replaced, equal ids by equal ones.
+    /// Nine letters or digits. Another id is replaced; equal ids get equal replacements.
     NineLetters,
 }
 
@@ -175,9 +176,9 @@ pub enum ToolCallIds {
 pub enum ResponseFormatSupport {
     /// As `json_schema`.
     JsonSchema,
-    /// As `json_object`, with the schema in the instructions: the service enforces JSON, but not the schema.
+    /// As `json_object`, with the schema in the instructions: the service enforces JSON but not the schema.
     JsonObject,
-    /// Only with the schema in the instructions; nothing enforces it.
+    /// Only with the schema in the instructions; the service enforces nothing.
     Instructions,
     /// Structured output is not supported: such a request fails before it is sent.
     Unsupported,
@@ -189,11 +190,11 @@ pub enum ResponseFormatSupport {
 pub struct Profile {
     /// The name before a model: `openai` in `openai:gpt-5-mini`.
     pub name: &'static str,
-    /// The address, unless a model string names another.
+    /// The address, unless a model string contains another.
     pub base_url: &'static str,
     /// The environment variable of the key; `None` for a server that needs no key.
     pub key_variable: Option<&'static str>,
-    /// The differences of the service.
+    /// The differences of the service from OpenAI's chat completions.
     pub compat: Compat,
 }
 
@@ -312,7 +313,7 @@ const ZAI: Compat = Compat {
     ..Compat::DEFAULT
 };
 
-/// All profiles. A new service is one more line.
+/// All profiles. A new service needs one more line here.
 pub const PROFILES: &[Profile] = &[
     service("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", OPENAI),
     server("ollama", "http://127.0.0.1:11434/v1", OLLAMA),

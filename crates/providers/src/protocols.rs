@@ -1,5 +1,5 @@
-//! The protocols that a model string can name, and the functions that create their providers. A new one is
-//! one line in [`PROTOCOLS`] and one function below it.
+//! The protocols that a model string can name, and the functions that create their providers. A new protocol
+//! needs one line in [`PROTOCOLS`] and one function below it.
 
 use std::{fmt, sync::Arc};
 
@@ -12,19 +12,19 @@ use crate::{connect::ConnectOptions, error::SetupError, profile::Profile};
 pub struct Protocol {
     /// The name: `anthropic` in `anthropic:claude-sonnet-4-5`.
     pub name: &'static str,
-    /// Another name of the protocol: the id of its provider in records.
+    /// Another name of the protocol, which is its provider's id in records.
     pub alias: Option<&'static str>,
-    /// The cargo feature of this crate that builds it.
+    /// The cargo feature of this crate for the protocol.
     pub feature: &'static str,
-    /// The environment variables of its key; the first one that is set is used. Those of `openai-compatible`
-    /// are in the profiles.
+    /// The environment variables for the key; the first one that is set is used. The variables of the other
+    /// services with chat completions are in the profiles.
     pub key_variables: &'static [&'static str],
     connect: Option<Connect>,
 }
 
 type Connect = fn(Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError>;
 
-/// The function, if its feature is on.
+/// The function that creates the provider; `None` if the feature is off.
 macro_rules! built {
     ($feature:literal, $connect:ident) => {{
         #[cfg(feature = $feature)]
@@ -119,14 +119,14 @@ impl Wanted<'_> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
     }
 
-    /// Returns the key of the options, or else that of the first variable that is set.
+    /// Returns the key of the options; without one, the key in the first variable that is set.
     fn key(&self, variables: &[&str]) -> Option<Secret> {
         let set = || variables.iter().find_map(|name| self.variable(name)).map(Secret::from);
         self.options.api_key.clone().or_else(set)
     }
 
-    /// Returns the key of a service that needs one at its own address. At another address, for instance
-    /// behind a gateway, it may be missing.
+    /// Returns the key for a service that needs one at its own address. At another address, for instance of
+    /// a gateway, the key may be missing.
     fn needed_key(
         &self,
         name: &'static str,
@@ -140,7 +140,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Returns the options with that key.
+    /// Returns the options with the key that the service needs.
     fn with_needed_key(
         self,
         name: &'static str,
@@ -151,7 +151,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Returns a variable that a protocol requires.
+/// Returns the value of a variable that a protocol requires.
 #[allow(dead_code, reason = "not every protocol needs one")]
 fn needed(
     wanted: &Wanted<'_>,
@@ -210,7 +210,7 @@ fn gemini(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
 }
 
 /// Creates a provider for Vertex AI. Project and location come from the variables of Google's own tools; the
-/// token is used until the process ends.
+/// token is read once and used until the process ends.
 #[cfg(feature = "vertex")]
 fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::vertex::{Vertex, VertexOptions, VertexPlace};
@@ -229,7 +229,7 @@ fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     Ok(Arc::new(Vertex::new(&place, source, options)?))
 }
 
-/// Creates a provider for Azure. The model is the name of the deployment.
+/// Creates a provider for Azure. The model string names the deployment.
 #[cfg(feature = "azure")]
 fn azure(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::azure::{AzureAuth, AzureOpenAi, AzureOptions};

@@ -10,11 +10,11 @@ use tokio::sync::Mutex;
 
 use crate::attempts::{Attempt, Attempts};
 
-/// A bucket of tokens, one for each call. Clones share it, so that several providers can keep the limit of
-/// one account together.
+/// A token bucket; each call takes one token. Clones share the bucket, so that several providers can keep
+/// the rate limit of one account together.
 ///
-/// With an empty bucket, calls wait in the order in which they came. A call that is cancelled or dropped
-/// while it waits takes no token.
+/// When the bucket is empty, calls wait in their order of arrival. A call that is cancelled or dropped while
+/// it waits takes no token.
 #[derive(Clone)]
 pub struct RateLimiter(Arc<Bucket>);
 
@@ -25,14 +25,14 @@ struct Bucket {
 }
 
 impl RateLimiter {
-    /// Creates a limiter for at most `calls` at once, and no more than that in each `period` after that. 0
-    /// calls count as 1.
+    /// Creates a limiter for at most `calls` calls at once, and on average at most `calls` calls in each
+    /// `period`. 0 calls count as 1.
     pub fn new(calls: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
         let tokens = Mutex::new(TokenBucket::new(calls, period, clock.now()));
         Self(Arc::new(Bucket { clock, tokens }))
     }
 
-    /// Creates a limiter for `calls` per minute.
+    /// Creates a limiter for `calls` calls per minute.
     pub fn per_minute(calls: u32, clock: Arc<dyn Clock>) -> Self {
         Self::new(calls, Duration::from_secs(60), clock)
     }
@@ -57,7 +57,7 @@ pub struct RateLimitProvider {
 }
 
 impl RateLimitProvider {
-    /// Wraps `inner` so that its calls keep the limit.
+    /// Wraps `inner` so that its calls wait for `limiter`.
     pub fn new(inner: Arc<dyn Provider>, limiter: RateLimiter) -> Self {
         Self { inner, limiter }
     }

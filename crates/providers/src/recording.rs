@@ -23,8 +23,8 @@ use crate::{
 ///
 /// Texts that look like a key are replaced by `****` before they are written, and so are the
 /// [secrets](Provider::secrets) of the provider and those that were passed to [`hide`](Self::hide). A call
-/// is written when it ends; one that is cancelled or dropped is not written. A call that cannot be written
-/// fails with an error, so that it is not lost silently.
+/// is written when it ends; a call that is cancelled or dropped is not written. If the file cannot be
+/// written, the call fails with an error, so that no call is lost silently.
 #[derive(Clone)]
 pub struct RecordingProvider {
     inner: Arc<dyn Provider>,
@@ -48,13 +48,13 @@ impl RecordingProvider {
         Ok(Self { inner, path, file: Arc::new(Mutex::new(file)), scrubber: Scrubber::default() })
     }
 
-    /// Replaces this secret wherever it appears.
+    /// Replaces this secret by `****` wherever it occurs.
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self
     }
 
-    /// Records the calls of another provider in the same cassette.
+    /// Creates a provider that records the calls of `inner` in the same cassette.
     pub fn also_record(&self, inner: Arc<dyn Provider>) -> Self {
         Self { inner, ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! A provider that answers from a cassette that a [`RecordingProvider`](crate::RecordingProvider) wrote.
+//! A provider that replays a cassette, which a [`RecordingProvider`](crate::RecordingProvider) wrote.
 
 use std::{
     fmt, fs,
@@ -20,13 +20,13 @@ use crate::{
 
 /// A model that gives the recorded answers of a cassette.
 ///
-/// Each call of the cassette is replayed once, to the first equal request: concurrent calls find theirs in
-/// any order. A request that was not recorded fails with a [`ProviderError::Other`] that shows the
+/// Each call of the cassette is replayed once, for the first equal request, so concurrent calls may come in
+/// any order. A request that was not recorded fails with a [`ProviderError::Other`]; the error shows the
 /// difference from the next call of the cassette, or that no call is left. Clones share the cassette.
 ///
 /// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each call;
-/// for a model whose abilities are not the default, also `"can":{…}`. Requests are compared as they were
-/// written, with secrets replaced by `****`.
+/// for a model with abilities other than the default, also `"can":{…}`. Requests are compared in their
+/// recorded form, with secrets replaced by `****`.
 #[derive(Clone)]
 pub struct ReplayProvider {
     id: String,
@@ -42,7 +42,7 @@ impl ReplayProvider {
     /// Opens the cassette in this file. The provider's id is `replay`.
     ///
     /// # Errors
-    /// [`SetupError::Cassette`] if the file cannot be read or is no cassette of a known version.
+    /// [`SetupError::Cassette`] if the file cannot be read or is not a cassette of a known version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SetupError> {
         let path = path.into();
         let text = fs::read_to_string(&path).map_err(|e| SetupError::cassette(&path, e.to_string()))?;
@@ -64,19 +64,19 @@ impl ReplayProvider {
         })
     }
 
-    /// Sets the id, for instance to the recorded provider's.
+    /// Sets the id of the provider, for instance to that of the recorded provider.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// Sets the abilities of the models, in place of the recorded ones.
+    /// Sets the abilities of all models, in place of the recorded ones.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// Replaces this secret in requests, as it was replaced when they were recorded.
+    /// Replaces this secret by `****` in requests, as the recording did.
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self
@@ -92,8 +92,8 @@ impl ReplayProvider {
         &self.path
     }
 
-    /// Returns the number of calls that were not replayed yet; a test that expects all of them checks that
-    /// it is 0.
+    /// Returns the number of calls that were not replayed yet. A test that expects all calls checks that the
+    /// number is 0.
     pub fn unused_calls(&self) -> usize {
         self.lock().iter().flatten().count()
     }

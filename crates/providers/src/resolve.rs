@@ -1,9 +1,9 @@
 //! Turns a model string into a provider.
 //!
-//! `openai:gpt-5-mini` is a model of a known service, `ollama:qwen3` of a server on this machine,
-//! `vllm@http://gpu:8000/v1:qwen3` of a known kind of server at another address, and
-//! `openai-compatible@http://host/v1:model` of any service with chat completions. Any other name is that of
-//! a protocol: `anthropic:claude-sonnet-4-5`.
+//! `openai:gpt-5-mini` names a model of a known service, `ollama:qwen3` a model of a server on this machine,
+//! `vllm@http://gpu:8000/v1:qwen3` a model of a known kind of server at another address, and
+//! `openai-compatible@http://host/v1:model` a model of any service with chat completions. Any other name
+//! before the colon is a protocol: `anthropic:claude-sonnet-4-5`.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::{
 pub struct ModelRef {
     /// The protocol.
     pub protocol: &'static Protocol,
-    /// The profile, for a known service with chat completions.
+    /// The profile; `None` unless the service is a known one with chat completions.
     pub profile: Option<&'static Profile>,
-    /// The address, if the string has one.
+    /// The address; `None` if the string has none.
     pub base_url: Option<String>,
     /// The model's name at the service.
     pub model: String,
@@ -56,7 +56,7 @@ impl std::str::FromStr for ModelRef {
         let (base_url, model) = if text[end..].starts_with('@') {
             if let Some(place) = password_end(rest) {
                 let model = format!("{name}@{}", &rest[place..]);
-                let reason = "holds a user name or a password; send them as a header (an @ of the model stands behind a /)";
+                let reason = "contains a user name or a password; send them in a header (an @ in the name of a model must come after a /)";
                 return Err(SetupError::Model { model, reason: reason.to_owned() });
             }
             let (url, model) = split_url(rest);
@@ -65,25 +65,25 @@ impl std::str::FromStr for ModelRef {
             (None, rest)
         };
         if base_url.is_none() && name == OPENAI_COMPATIBLE.name {
-            return Err(wrong("write the address too: openai-compatible@http://host/v1:MODEL"));
+            return Err(wrong("write the address as well: openai-compatible@http://host/v1:MODEL"));
         }
         if model.is_empty() {
-            return Err(wrong("names no model; it stands behind the last colon"));
+            return Err(wrong("names no model; write the model after the last colon"));
         }
         Ok(Self { protocol, profile, base_url, model: model.to_owned() })
     }
 }
 
-/// Returns the position of the host in an address with a user name or a password: these end in an `@` before
-/// the path. A later `@` belongs to a path or to a model.
+/// Returns the position of the host in an address with a user name or a password, which end in an `@` before
+/// the path. A later `@` belongs to the path or to the model.
 fn password_end(text: &str) -> Option<usize> {
     let start = text.find("://").map_or(0, |at| at + 3);
     let end = text[start..].find('/').map_or(text.len(), |at| start + at);
     text[start..end].rfind('@').map(|at| start + at + 1)
 }
 
-/// Splits `http://host:8000/v1:model:tag` into address and model: scheme, host, an optional port, a path
-/// without colons, then a colon and the model.
+/// Splits `http://host:8000/v1:model:tag` into address and model. The address is a scheme, a host, an
+/// optional port and a path without colons; a colon and the model follow.
 fn split_url(text: &str) -> (&str, &str) {
     let start = text.find("://").map_or(0, |at| at + 3);
     let host_end = match text[start..].strip_prefix('[') {
@@ -105,11 +105,11 @@ fn split_url(text: &str) -> (&str, &str) {
 
 /// Returns the provider and the model of a model string.
 ///
-/// `variable` reads an environment variable. `options` has everything that is not in the string; a key in it
-/// wins over the variable.
+/// `variable` returns the value of an environment variable. `options` has everything that is not in the
+/// model string; a key in the options takes precedence over the variable.
 ///
 /// # Errors
-/// [`SetupError`] with the problem of the string, the missing variable, or the missing cargo feature.
+/// [`SetupError`] if the string is invalid, or if a variable or a cargo feature is missing.
 pub fn resolve(
     model: &str,
     variable: impl Fn(&str) -> Option<String>,
@@ -141,7 +141,7 @@ fn unknown(name: &str) -> SetupError {
     SetupError::UnknownProfile { name: name.to_owned(), nearest: names }
 }
 
-/// Returns every name that can come before a model.
+/// Returns every name that can come before the model in a model string.
 fn known_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.name).chain(PROTOCOLS.iter().map(|protocol| protocol.name))
 }

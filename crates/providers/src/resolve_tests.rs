@@ -46,14 +46,17 @@ fn resolve_errors_name_the_problem_of_a_model_string() {
         ("vllm@http://gpu:8000/v1", "names no model"),
         ("vllm@http://gpu:8000", "names no model"),
         ("vllm@http://[::1", "names no model"),
-        ("openai-compatible:m", "write the address too"),
+        ("openai-compatible:m", "write the address as well"),
         (
             "openai-compatible@localhost:8000/v1:m",
             "has no scheme; write http://localhost:8000/v1 or https://",
         ),
         ("openai:gpt-5", "openai needs a key: set OPENAI_API_KEY"),
-        ("vllm@http://me:hunter2@gpu/v1:qwen", "model \"vllm@gpu/v1:qwen\": holds a user name or a password"),
-        ("vllm@http://hunter2@gpu:8000/v1:qwen", "holds a user name or a password"),
+        (
+            "vllm@http://me:hunter2@gpu/v1:qwen",
+            "model \"vllm@gpu/v1:qwen\": contains a user name or a password",
+        ),
+        ("vllm@http://hunter2@gpu:8000/v1:qwen", "contains a user name or a password"),
     ] {
         let said = resolve(text, nothing_set, options()).unwrap_err().to_string();
         assert!(said.contains(error) && !said.contains("hunter2"), "{text}: {said}");

@@ -18,7 +18,7 @@ const CAPACITY: usize = 256;
 
 /// A provider that caches answers in memory.
 ///
-/// Two requests are equal if the model is sent the same: times and ids of messages do not count. Only
+/// Two requests are equal if both send the same to the model; times and ids of messages are ignored. Only
 /// complete answers are cached. A cached answer reports no tokens, because none were paid for. When the
 /// cache is full, the least recently used answer is dropped. Clones share the cache.
 #[derive(Clone)]
@@ -31,24 +31,24 @@ pub struct CachingProvider {
 #[derive(Default)]
 struct Kept {
     answers: HashMap<String, Answer>,
-    /// The number of requests so far, from which the last use of each answer is known.
+    /// The number of requests so far; it dates the last use of each answer.
     turn: u64,
 }
 
 struct Answer {
-    /// The whole request, which is compared too, since the hash is short.
+    /// The whole request, which is compared as well, since the hash is short.
     request: Request,
     events: Heard,
     wanted: u64,
 }
 
 impl CachingProvider {
-    /// Creates a cache for 256 answers of `inner`.
+    /// Creates a cache for at most 256 answers of `inner`.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner, capacity: CAPACITY, kept: Arc::default() }
     }
 
-    /// Sets the greatest number of cached answers.
+    /// Sets the maximum number of cached answers.
     pub fn with_capacity(mut self, answers: usize) -> Self {
         self.capacity = answers;
         self
@@ -64,7 +64,7 @@ impl CachingProvider {
         self.len() == 0
     }
 
-    /// Removes every answer.
+    /// Removes all cached answers.
     pub fn clear(&self) {
         self.lock().answers.clear();
     }
@@ -120,7 +120,7 @@ impl Provider for CachingProvider {
     }
 }
 
-/// Returns true if a model is sent the same by both.
+/// Returns true if both requests send the same to the model.
 fn is_same(a: &Request, b: &Request) -> bool {
     let same_message = |a: &Message, b: &Message| match (a, b) {
         (Message::ToolResult(a), Message::ToolResult(b)) => {

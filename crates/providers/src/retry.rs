@@ -9,16 +9,17 @@ use archon_types::{
 
 use crate::attempts::{Attempts, at_once};
 
-/// The number of time-outs after which a request is sent again: a caller that waited that long twice should
-/// not wait longer.
+/// The maximum number of retries after a timeout: a caller that waited for two timeouts should not wait
+/// longer.
 const MOST_TIMEOUTS: u32 = 1;
 
 /// A provider that retries.
 ///
-/// Rate limits, overload, broken connections and one time-out are retried as a [`RetryConfig`] says, unless
-/// the model has begun to answer. A wait that the service asks for wins over the configured delay. Inside a
-/// run the loop retries and records each attempt; it sees from the [capabilities](Capabilities::retries)
-/// that the provider does it already, and so does a second wrapper of this kind.
+/// The provider retries rate limits, overload, broken connections and one timeout with the delays of a
+/// [`RetryConfig`], unless the model has begun to answer. A wait that the service asks for takes precedence
+/// over the configured delay. Inside a run the loop retries and records each attempt; the
+/// [capabilities](Capabilities::retries) of this provider tell the loop, and another wrapper of this kind,
+/// not to retry as well.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -39,20 +40,20 @@ pub struct RetryProvider {
 }
 
 impl RetryProvider {
-    /// Creates a provider that retries as [`RetryConfig::default`] says, and waits on this clock. Without
+    /// Creates a provider that retries with [`RetryConfig::default`] and waits on this clock. Without
     /// [`with_jitter`](Self::with_jitter) delays are exact.
     pub fn new(inner: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
         Self { inner, clock, config: RetryConfig::default(), jitter: Arc::new(|| 0.0) }
     }
 
-    /// Sets the delays.
+    /// Sets the number of retries and their delays.
     pub fn with_config(mut self, config: RetryConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Spreads the delays, so that clients that failed together do not retry together. `draw` returns a
-    /// random number from -1.0 to 1.0 for each delay.
+    /// Adds a random part to the delays, so that clients that failed together do not retry together. `draw`
+    /// returns a random number from -1.0 to 1.0 for each delay.
     pub fn with_jitter(mut self, draw: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.jitter = Arc::new(draw);
         self

@@ -1,5 +1,5 @@
-//! Reduces JSON Schemas for services that support only a part of JSON Schema. Other keywords are written
-//! into the description, where the model reads them.
+//! Reduces JSON Schemas for services that support only a part of JSON Schema. Unsupported keywords are
+//! written into the description, where the model reads them.
 
 use archon_types::Json;
 use serde_json::{Map, json};
@@ -7,22 +7,22 @@ use serde_json::{Map, json};
 /// The treatment of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is kept as it is.
+    /// The keyword is kept unchanged.
     Keep,
-    /// It is removed, since neither the service nor the model needs it.
+    /// The keyword is removed, since neither the service nor the model needs it.
     Drop,
-    /// It is written into the description for the model.
+    /// The keyword is written into the description for the model.
     Tell,
-    /// Its value is a schema, which is reduced.
+    /// The keyword's value is a schema, which is reduced.
     Schema,
-    /// Its value is a list of schemas, which are kept under this keyword.
+    /// The keyword's value is a list of schemas; the reduced schemas are kept under this keyword.
     List(&'static str),
-    /// Its value has schemas by name.
+    /// The keyword's value is an object of schemas by name, which are reduced.
     Named,
 }
 
-/// Returns the schema with only the keywords that `fate` keeps. `finish` can change every object schema; it
-/// gets the schema before and after the reduction.
+/// Returns the schema with only the keywords that `fate` keeps. The callback `finish` can change every
+/// object schema; its arguments are the schema before and after the reduction.
 pub(crate) fn reduce(
     schema: &Json,
     fate: fn(&str, &Json) -> Fate,

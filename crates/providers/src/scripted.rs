@@ -67,30 +67,30 @@ impl Step {
         Self::of(Kind::Error(error))
     }
 
-    /// Creates a stream of exactly these events; nothing is added, not even the end.
+    /// Creates a step with exactly these events; nothing is added, not even the end of the answer.
     pub fn events(events: Vec<Result<ModelEvent, ProviderError>>) -> Self {
         Self::of(Kind::Events(events))
     }
 
-    /// Creates an answer that a closure makes from the request; the step that it returns also gives the
-    /// tokens to report.
+    /// Creates an answer that a closure computes from the request. The reported tokens are those of the step
+    /// that the closure returns.
     pub fn reply(reply: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self::of(Kind::Reply(Arc::new(reply)))
     }
 
-    /// Delays the answer, on the provider's clock.
+    /// Sets a delay before the answer, on the provider's clock.
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Sets the tokens that the answer reports.
+    /// Sets the token usage that the answer reports.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Sets the reason of the end.
+    /// Sets the stop reason.
     pub fn with_stop_reason(mut self, reason: StopReason) -> Self {
         self.stop_reason = Some(reason);
         self
@@ -101,25 +101,25 @@ impl Step {
     }
 }
 
-/// One call in the [`ScriptedProvider::history`].
+/// One call of a [`ScriptedProvider`], in its [`history`](ScriptedProvider::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// The text of the last message, cut to 200 characters and `...`.
+    /// The text of the last message, cut to 200 characters and `...` if it is longer.
     pub prompt: String,
-    /// The number of the call, from 0.
+    /// The index of the call, from 0.
     pub call_number: usize,
 }
 
-/// A provider that answers the first request with the first step, and so on. Clones share script and
+/// A provider that answers the first request with the first step, and so on. Clones share the script and the
 /// history.
 ///
-/// A new provider begins with the first step, also in a process that resumes a run. A program that resumes
-/// runs makes its answers from the conversation, with [`Step::reply`].
+/// A new provider begins with the first step, also in a process that resumes a run. For a program that
+/// resumes runs, [`Step::reply`] computes answers from the conversation.
 ///
-/// A step reports no tokens unless it sets them. In a run with a price, a call without tokens counts as the
-/// amount that was reserved for it, as with any service that reports none; a test of costs sets the tokens
-/// of each step:
+/// A step reports no tokens unless [`Step::with_usage`] sets them. In a run with a price, a call without
+/// reported tokens costs the amount that was reserved for it, as with any service that reports none; a test
+/// of costs sets the tokens of each step:
 ///
 /// ```
 /// use archon_providers::{ScriptedProvider, Step};
@@ -138,7 +138,7 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// Creates a model with this script. After its end it fails with `script exhausted`.
+    /// Creates a model with this script. A request after the last step fails with `script exhausted`.
     pub fn new(script: impl IntoIterator<Item = Step>) -> Self {
         Self {
             script: script.into_iter().collect(),
@@ -149,18 +149,18 @@ impl ScriptedProvider {
         }
     }
 
-    /// Creates a model that answers with these texts, for instance of [`response_chain`].
+    /// Creates a model that answers with these texts, for instance those of [`response_chain`].
     pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::new(texts.into_iter().map(Step::text))
     }
 
-    /// Makes the model answer with this text after the end of the script.
+    /// Sets the text that answers all requests after the end of the script.
     pub fn when_exhausted(mut self, text: impl Into<String>) -> Self {
         self.when_exhausted = Some(Step::text(text));
         self
     }
 
-    /// Sets the clock, which delays need and which gives the times of messages.
+    /// Sets the clock, which steps with a delay need and which gives the times of messages.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -172,7 +172,7 @@ impl ScriptedProvider {
         self
     }
 
-    /// Returns the number of calls.
+    /// Returns the number of calls so far.
     pub fn call_count(&self) -> usize {
         self.lock().len()
     }
@@ -182,7 +182,7 @@ impl ScriptedProvider {
         self.lock().clone()
     }
 
-    /// Forgets all calls and starts the script again.
+    /// Clears the history and starts the script again.
     pub fn reset(&self) {
         self.lock().clear();
     }
@@ -261,7 +261,7 @@ struct Playing {
     delay: Option<BoxFuture<'static, ()>>,
     cancelled: BoxFuture<'static, ()>,
     events: Events,
-    /// The message so far, for a call that is cancelled.
+    /// The message so far, which is returned if the call is cancelled.
     said: AssistantMessage,
 }
 
@@ -308,7 +308,7 @@ impl Stream for Playing {
     }
 }
 
-/// Returns the events of a step: text word by word, calls in three parts, the message at the end.
+/// Returns the events of a step: text word by word, tool calls in three parts, the message at the end.
 fn events(step: Step, begun: &AssistantMessage) -> Events {
     let content = match step.kind {
         Kind::Content(content) => content,
@@ -360,7 +360,8 @@ fn prompt(request: &Request) -> String {
 }
 
 /// Formats steps as the output of an agent in text mode: `{thought, action, action_input}`, and `{thought,
-/// action: "final", answer}` for the last. The input may be called `args`; plain strings are not changed.
+/// action: "final", answer}` for a step with the action `final`. The input may be named `args`; plain
+/// strings are not changed.
 pub fn response_chain<S: Into<Json>>(steps: impl IntoIterator<Item = S>) -> Vec<String> {
     steps.into_iter().map(|step| spell(&step.into())).collect()
 }

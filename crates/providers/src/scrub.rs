@@ -1,15 +1,15 @@
-//! Removes secrets from text that is written to a file: known ones, and text that looks like one.
+//! Removes secrets from text that is written to a file: known secrets, and text that looks like a key.
 
 use archon_types::{Json, Redactor, Secret};
 
 /// The replacement of a secret.
 const HIDDEN: &str = "****";
 
-/// The least length of a known secret; removing shorter ones would blank out ordinary words.
+/// The minimum length of a known secret in bytes; removing shorter ones would remove ordinary words.
 const SHORTEST: usize = 4;
 
-/// Beginnings of keys, and the least number of letters, digits, `_`, `-` and `.` after them. The last part
-/// names the services.
+/// Beginnings of keys, the minimum number of letters, digits, `_`, `-` and `.` after them, and the services
+/// that use them.
 const KEYS: &[(&str, usize, &str)] = &[
     ("sk-", 16, "OpenAI, Anthropic, OpenRouter, DeepSeek, Moonshot"),
     ("xai-", 16, "xAI"),
@@ -38,7 +38,7 @@ const KEYS: &[(&str, usize, &str)] = &[
 #[derive(Clone, Default)]
 pub(crate) struct Scrubber {
     secrets: Vec<Secret>,
-    /// The redactors of providers, which know their secrets.
+    /// The redactors of providers; they contain the providers' secrets.
     redactors: Vec<Redactor>,
 }
 
@@ -57,13 +57,13 @@ impl Scrubber {
         }
     }
 
-    /// Adds redactors, whose secrets are removed too.
+    /// Adds redactors, whose secrets are removed as well.
     pub(crate) fn and(mut self, redactors: Vec<Redactor>) -> Self {
         self.redactors.extend(redactors);
         self
     }
 
-    /// Returns the text without secrets; `None` if it has none.
+    /// Returns the text without secrets; `None` if the text contains none.
     pub(crate) fn scrubbed(&self, text: &str) -> Option<String> {
         let mut clean: Option<String> = None;
         for redactor in &self.redactors {
@@ -87,7 +87,7 @@ impl Scrubber {
         clean
     }
 
-    /// Removes secrets from every text in a value, except the keys of objects.
+    /// Removes secrets from every string in a JSON value, except the keys of objects.
     pub(crate) fn clean(&self, value: &mut Json) {
         match value {
             Json::String(text) => {
@@ -102,7 +102,7 @@ impl Scrubber {
     }
 }
 
-/// Returns the text with each key that begins with `start` replaced; `None` if there is none.
+/// Returns the text with each key that begins with `start` replaced; `None` if the text contains none.
 fn without(text: &str, start: &str, least: usize) -> Option<String> {
     let (mut clean, mut copied, mut from) = (String::new(), 0, 0);
     while let Some(at) = text[from..].find(start).map(|at| from + at) {

@@ -1,9 +1,9 @@
-//! Encodes in one text the data that services want back with a model's thinking, and the protocol that it
-//! belongs to.
+//! Encodes in one text the data that services require back with a model's thinking, and the protocol of the
+//! data.
 //!
 //! A conversation may move from one service to another, and no service accepts the signatures of another. So
-//! the text in `Content::Thinking::signature` begins with the name of the protocol and a colon, except
-//! signatures of Anthropic's models, which every service that runs them accepts: these are kept unchanged.
+//! the text in `Content::Thinking::signature` begins with the name of the protocol and a colon. Signatures
+//! of Anthropic's models are kept unchanged, because every service that runs these models accepts them.
 //! (They are base64, which has no colon.)
 
 /// A signature in a message.
@@ -13,13 +13,13 @@ pub(crate) enum Signature<'a> {
     Anthropic(&'a str),
     /// Encrypted thinking of Anthropic's models; the block has no text.
     Redacted(&'a str),
-    /// A thought signature of Gemini, for the call after the block.
+    /// A thought signature of Gemini, for the tool call after the block.
     Gemini(&'a str),
-    /// A thought signature of Gemini, for the text before it.
+    /// A thought signature of Gemini, for the text before the block.
     GeminiText(&'a str),
-    /// The phase that a Responses model gave to the text before it: a commentary or the answer.
+    /// The phase that a Responses model gave to the text before the block: a commentary or the answer.
     Phase(&'a str),
-    /// The pieces of thinking of a chat-completions message, as a JSON list.
+    /// The reasoning details of a chat-completions message, as a JSON list.
     Details(&'a str),
     /// A signature of another protocol.
     Foreign(&'a str),
@@ -52,7 +52,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// Formats the signature as in a message.
+/// Formats the signature for a message.
 impl std::fmt::Display for Signature<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,18 +1,18 @@
-//! Tells if a service that strictly enforces a JSON Schema accepts a schema.
+//! Checks if a service that strictly enforces JSON Schemas accepts a schema.
 //!
 //! The rules are OpenAI's: <https://platform.openai.com/docs/guides/structured-outputs#supported-schemas>.
-//! With strictness, the service refuses other schemas with status 400; without it, the model is told the
-//! schema and mostly follows it.
+//! With strict enforcement, the service refuses other schemas with status 400. Without it, the model reads
+//! the schema and mostly follows it.
 
 use archon_types::Json;
 use serde_json::Map;
 
-/// The string formats that are known.
+/// The string formats that the service knows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 /// Returns true if the schema can be enforced strictly: it is an object, all its objects are closed and
-/// require all their properties, and it has only known keywords.
+/// require all their properties, and it contains only known keywords.
 pub(crate) fn is_strict(schema: &Json) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none() && holds(schema)
 }

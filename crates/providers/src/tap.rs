@@ -10,7 +10,7 @@ use futures_core::Stream;
 
 use crate::attempts::Events;
 
-/// The events of one call as they came; the last is `Done` or an error.
+/// The events of one call in the order of arrival; the last one is `Done` or an error.
 pub(crate) type Heard = Vec<Result<ModelEvent, ProviderError>>;
 
 type Ended = Box<dyn FnOnce(Heard) -> Result<(), ProviderError> + Send>;
@@ -24,7 +24,7 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// Creates a tap that calls `ended` with all events before it passes on the last one; an error of
-    /// `ended` replaces that event. Nothing is kept of a stream that is dropped before its end.
+    /// `ended` replaces the last event. If the stream is dropped before its end, `ended` is not called.
     pub(crate) fn new(
         inner: Events,
         ended: impl FnOnce(Heard) -> Result<(), ProviderError> + Send + 'static,

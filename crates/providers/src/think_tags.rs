@@ -1,14 +1,14 @@
 //! Splits thinking between `<think>` or `<thinking>` tags from the text of a model while it streams.
 //!
-//! The result does not depend on where the stream was cut. Tags may be in upper or lower case. A tag right
-//! after a backtick or a quotation mark is text: an answer about the tags keeps them. White space next to
-//! the tags is dropped.
+//! The result does not depend on the boundaries of the deltas. Tags may be in upper or lower case. A tag
+//! right after a backtick or a quotation mark is text, so that an answer about the tags keeps them. White
+//! space next to the tags is dropped.
 
 /// The opening tags; either closing tag ends the thinking.
 const OPEN: [&str; 2] = ["<think>", "<thinking>"];
 const CLOSE: [&str; 2] = ["</think>", "</thinking>"];
 
-/// A piece of a model's output.
+/// A part of a model's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
@@ -17,20 +17,20 @@ pub(crate) enum Piece {
     ThinkingEnd,
 }
 
-/// Splits a stream of text: [`push`](Self::push) adds text, [`finish`](Self::finish) ends it.
+/// Splits a stream of text: [`push`](Self::push) adds text, [`finish`](Self::finish) ends the stream.
 #[derive(Debug, Default)]
 pub(crate) struct ThinkSplitter {
-    /// Text that is undecided: the beginning of a tag, or white space before a closing tag.
+    /// Text that is not classified yet: the beginning of a tag, or white space before a closing tag.
     held: String,
     inside: bool,
     /// True if the next white space is next to a tag.
     at_tag: bool,
-    /// True if the last character of text was a quote, which makes a tag text.
+    /// True if the last character of the text was a quote; a tag after it is text.
     quoted: bool,
 }
 
 impl ThinkSplitter {
-    /// Adds text and emits everything that is decided.
+    /// Adds text and emits everything that can be classified.
     pub(crate) fn push(&mut self, text: String, mut emit: impl FnMut(Piece)) {
         // Almost every delta ends here, and is emitted without a copy.
         if self.held.is_empty() && !self.inside && !self.at_tag && !text.contains('<') {
@@ -44,7 +44,7 @@ impl ThinkSplitter {
         while self.advance(&mut emit) {}
     }
 
-    /// Ends the stream: undecided text becomes what it looks like.
+    /// Ends the stream: unclassified text is emitted as thinking inside of a block, and as text outside.
     pub(crate) fn finish(&mut self, mut emit: impl FnMut(Piece)) {
         let held = std::mem::take(&mut self.held);
         if self.inside {
@@ -56,7 +56,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Decides about the beginning of the held text. Returns false if it needs more text.
+    /// Classifies the beginning of the held text. Returns false if more text is needed.
     fn advance(&mut self, emit: &mut impl FnMut(Piece)) -> bool {
         if self.at_tag {
             let start = self.held.len() - self.held.trim_start().len();
@@ -102,7 +102,7 @@ impl ThinkSplitter {
         self.quoted = false;
     }
 
-    /// Emits the first `end` bytes. White space at the end of thinking is held, since a tag may follow.
+    /// Emits the first `end` bytes. White space at the end of thinking is held back, since a tag may follow.
     fn let_go(&mut self, end: usize, emit: &mut impl FnMut(Piece)) {
         let (end, piece): (_, fn(String) -> Piece) = if self.inside {
             (self.held[..end].trim_end().len(), Piece::Thinking)
@@ -139,7 +139,7 @@ fn emit_part(text: &str, piece: fn(String) -> Piece, emit: &mut impl FnMut(Piece
 }
 
 enum Tag {
-    /// A whole tag of this length.
+    /// A complete tag of this length in bytes.
     Yes(usize),
     /// More text is needed.
     Maybe,

@@ -17,11 +17,12 @@ use crate::{
     think_tags::{Piece, ThinkSplitter},
 };
 
-/// A provider that separates thinking between `<think>` or `<thinking>` tags from the text of another.
+/// A provider that separates thinking between `<think>` or `<thinking>` tags from the text of another
+/// provider.
 ///
 /// [`OpenAiCompatible`](crate::OpenAiCompatible) does this itself if the service's [`Compat`](crate::Compat)
-/// says so; this wrapper does it for other providers. Thinking that the provider reports itself wins:
-/// thinking between tags is then dropped.
+/// sets `think_tags`; this wrapper does it for other providers. If the provider reports thinking itself,
+/// thinking between tags is dropped.
 #[derive(Clone, Debug)]
 pub struct ThinkingTagsProvider {
     inner: Arc<dyn Provider>,
@@ -58,7 +59,7 @@ struct Split {
     splitter: ThinkSplitter,
     /// True if the provider reported thinking itself.
     is_native: bool,
-    /// True if more text may follow.
+    /// True if the last text block may continue.
     is_open: bool,
     out: VecDeque<Result<ModelEvent, ProviderError>>,
 }
@@ -103,7 +104,7 @@ fn delta(piece: Piece, is_native: bool) -> Option<Result<ModelEvent, ProviderErr
     }
 }
 
-/// Returns the blocks of a message, split as the deltas were.
+/// Returns the blocks of a message, split in the same way as the deltas.
 fn split(blocks: Vec<Content>) -> Vec<Content> {
     let mut splitter = ThinkSplitter::default();
     let (mut all, mut is_native) = (Vec::new(), false);

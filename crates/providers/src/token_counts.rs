@@ -1,12 +1,12 @@
-//! Converts token counts of OpenAI's protocols, in which the prompt's tokens include those of the cache.
+//! Converts the token counts of OpenAI's protocols, in which prompt tokens include cached tokens.
 
 use archon_types::Usage;
 
-/// Returns the usage with every token counted once, from one whose `input` is the whole prompt.
+/// Returns the usage with every token counted once; `usage.input` counts the whole prompt.
 ///
-/// Some gateways count in other ways, which their own numbers show: the tokens of the cache are not in the
-/// prompt's if the total includes them once more, and written tokens are among those read if both together
-/// exceed the prompt.
+/// Some gateways count in other ways, which their own numbers show. If the total includes the cached tokens
+/// a second time, the prompt tokens do not include them. If the tokens read from and written to the cache
+/// together exceed the prompt, the written tokens are among those read.
 pub(crate) fn with_cache_inside(mut usage: Usage) -> Usage {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     let all = usage.input.saturating_add(usage.output);

@@ -1,4 +1,4 @@
-//! Access tokens that expire: each request gets one that is valid when it is sent.
+//! Access tokens that expire: each request gets a token that is valid when the request is sent.
 
 use std::sync::Arc;
 
@@ -7,11 +7,12 @@ use reqwest::{Request, header::AUTHORIZATION};
 
 use crate::http::{Transport, sensitive};
 
-/// Returns an access token, without the word `Bearer`. It is called before every request, so it should cache
-/// a token while it is valid and then fetch another; its error becomes the error of the request.
+/// A callback that returns an access token, without the word `Bearer`. The provider calls it before every
+/// request, so the callback should cache a token while it is valid. Its error becomes the error of the
+/// request.
 pub type TokenSource = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret, ProviderError>> + Send + Sync>;
 
-/// Adds a freshly requested token to the request.
+/// Adds a token from the token source to the request.
 pub(crate) async fn with_token(
     mut request: Request,
     token: TokenSource,
@@ -20,8 +21,9 @@ pub(crate) async fn with_token(
     let token = Secret::from(token().await?.expose().trim());
     transport.redactor.add_expiring(&token);
     let bearer = sensitive(&Secret::new(format!("Bearer {}", token.expose())));
-    let bearer =
-        bearer.ok_or_else(|| ProviderError::Auth("the access token holds what cannot be sent".into()))?;
+    let bearer = bearer.ok_or_else(|| {
+        ProviderError::Auth("the access token contains characters that cannot be sent in a header".into())
+    })?;
     request.headers_mut().insert(AUTHORIZATION, bearer);
     Ok(request)
 }

@@ -1,5 +1,5 @@
-//! Converts tool names for services: they accept `[A-Za-z0-9_-]{1,64}`, our names may have dots, and a
-//! model's names may have anything.
+//! Converts tool names for services, which accept `[A-Za-z0-9_-]{1,64}`. Tool names of this project may have
+//! dots, and a model's names may have any characters.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use archon_types::ToolSpec;
 
 const LONGEST: usize = 64;
 
-/// Returns a name that services accept: a dot becomes two underscores, any other refused character one, and
-/// a long name is cut.
+/// Returns a name that services accept: a dot becomes two underscores, any other refused character becomes
+/// one underscore, and a long name is cut.
 pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
@@ -29,8 +29,8 @@ pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     Cow::Owned(wire)
 }
 
-/// Returns the wire names of a request's tools, in order and all different: a name that is taken gets a
-/// number.
+/// Returns the wire names of a request's tools, in order and all different: a name that another tool has
+/// gets a number.
 pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<Cow<'_, str>> = tools.iter().map(|tool| to_wire(&tool.name)).collect();
     for place in 0..names.len() {
@@ -48,7 +48,7 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     names
 }
 
-/// Returns a name like `wanted` that no tool of a request has, for an additional tool.
+/// Returns a name for an additional tool: `wanted`, with a number if a tool of the request has that name.
 pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
     let taken = wire_names(tools);
     let free = |name: &str| !taken.iter().any(|taken| taken == name);
@@ -65,7 +65,7 @@ fn numbered(name: &str, n: usize) -> String {
     format!("{}{suffix}", &name[..keep])
 }
 
-/// Returns the tool's own name for a name from the wire; a name that no tool has is not changed.
+/// Returns the tool's own name for a wire name; a name that no tool has is returned unchanged.
 pub(crate) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
     if !tools.iter().any(|tool| tool.name == wire)
         && let Some(place) = wire_names(tools).iter().position(|name| name == wire)

@@ -25,12 +25,12 @@ pub struct VertexPlace {
 }
 
 impl VertexPlace {
-    /// Creates the place of a project and a location.
+    /// Creates the place from a project and a location.
     pub fn new(project: impl Into<String>, location: impl Into<String>) -> Self {
         Self { project: project.into(), location: location.into() }
     }
 
-    /// Returns the address of the service for the location.
+    /// Returns the address of the service in the location.
     fn base_url(&self) -> String {
         match self.location.as_str() {
             "global" => "https://aiplatform.googleapis.com".to_owned(),
@@ -47,7 +47,7 @@ impl VertexPlace {
         };
         for (what, text) in [("the project", &self.project), ("the location", &self.location)] {
             if !is_name(text) {
-                let reason = format!("{text:?} is not a name");
+                let reason = format!("{text:?} is not a valid name");
                 return Err(SetupError::Setting { what: what.to_owned(), reason });
             }
         }
@@ -60,18 +60,18 @@ impl VertexPlace {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VertexOptions {
-    /// The connection to the service. Requests carry access tokens, so its key is not used.
+    /// The connection to the service. Requests contain access tokens, so the key is not used.
     pub connect: ConnectOptions,
-    /// The address before `/v1`; by default that of the location.
+    /// The address without `/v1`. Default: the service's address in the location.
     pub base_url: Option<String>,
-    /// The safety settings that differ from the service's defaults.
+    /// The safety settings that replace the service's defaults.
     pub safety: Vec<SafetySetting>,
 }
 
 connect_choices!(VertexOptions);
 
 impl VertexOptions {
-    /// Sets the address, which ends before `/v1`.
+    /// Sets the address, without `/v1`.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self

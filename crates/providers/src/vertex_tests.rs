@@ -55,7 +55,7 @@ fn each_request_asks_for_a_token_and_goes_to_the_region() {
         assert!(format!("{provider:?}").contains(host), "{provider:?}");
     }
     let wrong = Vertex::new(&VertexPlace::new("a/b", "global"), tokens(), VertexOptions::default());
-    assert_eq!(wrong.unwrap_err().to_string(), "the project: \"a/b\" is not a name");
+    assert_eq!(wrong.unwrap_err().to_string(), "the project: \"a/b\" is not a valid name");
 }
 
 // spec: P-23, P-25, A-58

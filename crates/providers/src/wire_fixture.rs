@@ -1,9 +1,9 @@
-//! Replays the body of a response to a provider, whole and cut into pieces in every way that matters, and
-//! checks that the result is always the same.
+//! Replays the body of a response to a provider, whole and split at every relevant position, and checks that
+//! the result is always the same.
 //!
 //! No socket is used: the transport calls [`answer`] before it sends anything, so tens of thousands of
-//! replays are cheap. All code above the socket is the real code. Tests of the behaviour of sockets use the
-//! mock server of the test kit.
+//! replays are cheap. All code above the socket is the real code. Tests of sockets use the mock server of
+//! the test kit.
 
 // This is a part of tests, so it may panic.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
@@ -68,12 +68,12 @@ impl Fixture {
         self
     }
 
-    /// Returns the first `length` bytes, after which the body ends properly.
+    /// Returns the fixture with its first `length` bytes, after which the body ends properly.
     pub(crate) fn cut(&self, length: usize) -> Self {
         Self { body: self.body[..length].to_vec(), ..self.clone() }
     }
 
-    /// Returns the first `length` bytes, after which the connection breaks.
+    /// Returns the fixture with its first `length` bytes, after which the connection breaks.
     pub(crate) fn broken(&self, length: usize) -> Self {
         Self { breaks_off: true, ..self.cut(length) }
     }
@@ -114,13 +114,13 @@ impl Sent {
     }
 }
 
-/// The result of a response: what a provider streamed.
+/// The result of a response: the events that the provider streamed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heard {
-    /// The text of all deltas; `thinking` likewise.
+    /// The text of all deltas.
     pub(crate) text: String,
     pub(crate) thinking: String,
-    /// Id, name and argument text of each call, and whether it was closed.
+    /// The id, the name and the argument text of each call, and true if the call was closed.
     pub(crate) calls: Vec<(String, String, String, bool)>,
     pub(crate) end: Result<AssistantMessage, ProviderError>,
 }
@@ -134,7 +134,7 @@ impl Heard {
         }
     }
 
-    /// Panics unless the deltas add up to the message.
+    /// Panics unless the deltas together equal the message.
     #[track_caller]
     pub(crate) fn assert_deltas_add_up(&self) {
         let Ok(message) = &self.end else { return };
@@ -164,7 +164,7 @@ impl Heard {
     }
 }
 
-/// Returns a message in one line: reason of the end, model, tokens, blocks.
+/// Returns a message in one line: stop reason, model, tokens, blocks.
 pub(crate) fn line(message: &AssistantMessage) -> String {
     let reason = match message.stop_reason {
         StopReason::Stop => "stop",
@@ -203,8 +203,8 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
     line
 }
 
-/// Serves the fixture whole, byte by byte, in pieces of a few sizes and **cut in two at every byte**, and
-/// panics unless message, deltas and error are always the same. Returns them.
+/// Replays the fixture whole, byte by byte, in chunks of a few sizes, and **split in two at every byte**.
+/// Panics unless message, deltas and error are always the same; returns them.
 #[track_caller]
 pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
     runtime().block_on(async {
@@ -218,7 +218,8 @@ pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request,
     })
 }
 
-/// As [`replay`], but not cut in two at every byte: for a variant of a fixture that was replayed already.
+/// Does the same as [`replay`] without a split at every byte, for a variant of a fixture that was replayed
+/// already.
 #[track_caller]
 pub(crate) fn replay_in_pieces<P: Provider>(
     provider: &P,
@@ -247,7 +248,7 @@ async fn listen_to_pieces<P: Provider>(
     whole
 }
 
-/// Serves the fixture whole, once.
+/// Replays the fixture whole, once.
 pub(crate) fn once<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
     let heard = runtime().block_on(listen(provider, request, fixture, [], Pace::AtOnce));
     note(provider, fixture, &heard);
@@ -264,8 +265,8 @@ pub(crate) fn sent<P: Provider>(provider: &P, request: &archon_types::Request) -
     CANNED.with_borrow(|canned| canned.sent.clone()).expect("a request")
 }
 
-/// Serves every prefix of the fixture, with a proper end and without, and returns each result with the
-/// number of bytes that were served.
+/// Replays every prefix of the fixture, with a proper end and with a broken connection. Returns each result
+/// with the number of bytes that were sent.
 pub(crate) fn cut_anywhere<P: Provider>(
     provider: &P,
     request: &archon_types::Request,
@@ -282,7 +283,7 @@ pub(crate) fn cut_anywhere<P: Provider>(
     all
 }
 
-/// Returns the response to a request that is about to be sent, if this thread replays one.
+/// Returns the response to a request that is about to be sent; `None` if this thread replays no fixture.
 pub(crate) fn answer(request: &reqwest::Request) -> Option<reqwest::Response> {
     CANNED.with_borrow_mut(|canned| {
         let (fixture, pieces, pace) = canned.next.take()?;
@@ -297,12 +298,12 @@ pub(crate) fn answer(request: &reqwest::Request) -> Option<reqwest::Response> {
     })
 }
 
-/// The timing of pieces.
+/// The timing of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// All at once.
+    /// All chunks at once.
     AtOnce,
-    /// With a wait before each.
+    /// A wait before each chunk.
     Halting,
 }
 
@@ -313,7 +314,7 @@ struct Canned {
 }
 
 thread_local! {
-    /// The answer to the next request of this thread.
+    /// The fixture for the next request of this thread.
     static CANNED: RefCell<Canned> = RefCell::default();
 }
 
@@ -370,7 +371,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
 }
 
-/// A body in pieces.
+/// A body in chunks.
 struct Pieces {
     pieces: VecDeque<Bytes>,
     breaks_off: bool,

@@ -1,8 +1,8 @@
 //! Parses the answers of models without tool calling: actions, or a final answer.
 //!
-//! Models are sloppy about the format, so the parser accepts any case, one line or many, fenced code, almost
-//! valid JSON, several spellings of the keys, and the call formats of other systems. It never invents a name
-//! or an argument, and refuses calls that were cut off.
+//! Models are careless about the format, so the parser accepts any case, one line or many, fenced code,
+//! almost valid JSON, several spellings of the keys, and the call formats of other systems. The parser
+//! never invents a name or an argument, and refuses calls that were cut off.
 
 use archon_types::{
     Json, StopReason,
@@ -15,20 +15,20 @@ use crate::written_call::WrittenCall;
 /// The parsed content of an answer in text mode.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// Tools to run, in this order; at least one.
+    /// Tool calls to run, in this order; at least one.
     Calls(Vec<WrittenCall>),
     /// The final answer.
     Final(String),
 }
 
-/// The reason why an answer could not be parsed.
+/// Reason why an answer could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseFailure {
-    /// There is neither an action nor a final answer.
+    /// The answer has neither an action nor a final answer.
     #[error("no \"Action:\" and no \"Final Answer:\" was found")]
     Nothing,
-    /// There is neither, and the answer was cut off.
+    /// The answer has neither an action nor a final answer, and was cut off by its token limit.
     #[error(
         "the answer was cut off by its token limit before an \"Action:\" or a \"Final Answer:\"; be brief"
     )]
@@ -36,25 +36,26 @@ pub enum ParseFailure {
     /// `Action:` is not followed by a JSON object.
     #[error("\"Action:\" is not followed by a JSON object")]
     NoObject,
-    /// The object has no end.
+    /// The JSON object of the action has no end.
     #[error("the action has no end: it may have been cut off, so it was not run; write it again, whole")]
     Torn,
-    /// The object is not JSON, even when read leniently.
+    /// The object of the action is not JSON, even when parsed leniently.
     #[error("the action is not valid JSON")]
     BadJson,
-    /// The object names no tool.
+    /// The object of the action names no tool.
     #[error("the action has no \"tool\"")]
     NoTool,
 }
 
-/// Parses one answer, which ended for the reason `stop`. If it has both an action and a final answer, the
-/// earlier one counts.
+/// Parses one answer, which ended for the reason `stop`. If the answer has both an action and a final
+/// answer, the earlier one counts.
 ///
 /// Calls after an observation that the model wrote itself are refused, because they build on an invented
-/// result. An unreadable call after readable ones is refused too, if it names its tool.
+/// result. If a call after valid ones cannot be parsed, it is refused too, provided that its tool name
+/// can be read.
 ///
 /// # Errors
-/// [`ParseFailure`] says what is missing, in words for the model.
+/// [`ParseFailure`], whose text tells the model what is missing.
 pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailure> {
     let is_cut = matches!(stop, StopReason::Length | StopReason::StopSequence);
     let open_end = if is_cut { OpenEnd::Refuse } else { OpenEnd::Close };
@@ -69,7 +70,7 @@ pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailur
     }
 }
 
-/// A marker that begins a call or a section.
+/// A marker at the start of a call or a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marker {
     Action,
@@ -99,11 +100,11 @@ struct Reader<'a> {
     calls: Vec<WrittenCall>,
     /// True if the model wrote an observation itself.
     invented: bool,
-    /// Markers without an object, which may be words of prose.
+    /// Number of markers without an object, which may be words of a sentence.
     prose: usize,
 }
 
-/// A parsed object: a call, or a final answer in a call's place.
+/// A parsed object: a call, or a final answer in place of a call.
 enum Meant {
     Call(WrittenCall),
     Final(String),
@@ -114,7 +115,7 @@ const INVENTED: &str =
 const UNREADABLE: &str = "it could not be read as one whole JSON object, and nothing behind it was run";
 
 impl Reader<'_> {
-    /// Reads to the final answer or to the end.
+    /// Parses up to the final answer, or to the end of the text.
     fn read(&mut self) -> Result<Option<String>, ParseFailure> {
         let mut at = 0;
         let mut is_marked = false;
@@ -126,7 +127,8 @@ impl Reader<'_> {
                 }
                 // A final answer after calls was written before their results.
                 Marker::FinalAnswer => return Ok(None),
-                // The model meant the words before as a call, so what follows builds on an invented result.
+                // The model meant the words before as a call, so the text after them builds on an
+                // invented result.
                 Marker::Observation if self.calls.is_empty() && self.prose > 0 => {
                     return Err(ParseFailure::NoObject);
                 }
@@ -138,13 +140,13 @@ impl Reader<'_> {
                     Ok((end, None)) => end,
                     Ok((_, Some(answer))) if self.calls.is_empty() => return Ok(Some(answer)),
                     Ok((_, Some(_))) => return Ok(None),
-                    // The word may be one of a sentence, before the action itself.
+                    // The word may be a part of a sentence before the action itself.
                     Err(ParseFailure::NoObject) if self.is_prose(marker, behind) => {
                         self.prose += 1;
                         behind
                     }
                     Err(failure) if self.calls.is_empty() => return Err(failure),
-                    // The end of the call is unknown, so the text after it may be a part of it.
+                    // The end of the call is unknown, so the text after it may be a part of the call.
                     Err(_) => {
                         self.unreadable(behind);
                         return Ok(None);
@@ -155,8 +157,8 @@ impl Reader<'_> {
         if is_marked { Ok(None) } else { self.unmarked() }
     }
 
-    /// Returns whether the marker before `from`, which no object follows, can be a part of a sentence. `Action:
-    /// name` with `Action Input:` cannot.
+    /// Returns whether the marker before `from`, which no object follows, can be a part of a sentence.
+    /// `Action: name` with `Action Input:` cannot.
     fn is_prose(&self, marker: Marker, from: usize) -> bool {
         let section = &self.lower[from..self.section_end(from)];
         marker == Marker::Action && !section.contains("action input:") && self.prose < MOST_PROSE
@@ -174,7 +176,7 @@ impl Reader<'_> {
         found.min_by_key(|(at, ..)| *at).map(|(_, marker, behind)| (marker, behind))
     }
 
-    /// Reads the calls or the answer after a marker, and returns where they end.
+    /// Parses the calls or the answer after a marker, and returns the end of the parsed text.
     fn marked(&mut self, marker: Marker, from: usize) -> Result<(usize, Option<String>), ParseFailure> {
         if let Some(end) = self.named(marker, from)? {
             return Ok((end, None));
@@ -184,7 +186,7 @@ impl Reader<'_> {
             Meant::Final(answer) => return Ok((end, Some(answer))),
             Meant::Call(call) => self.push(call),
         }
-        // More calls directly after it, in a list or one below the other.
+        // More calls directly after the first one, in a list or one below the other.
         while let Some(next) = self.next_object(end) {
             let Ok(found) = object_at(&self.text[next..], self.open_end) else { break };
             let Ok(Meant::Call(call)) = meaning(found.fields, Marks::None) else { break };
@@ -194,8 +196,8 @@ impl Reader<'_> {
         Ok((end, None))
     }
 
-    /// Reads a call whose name comes before its arguments: `Action: name` with `Action Input: {…}`, or one of
-    /// the tags.
+    /// Parses a call whose name comes before its arguments: `Action: name` with `Action Input: {…}`, or
+    /// one of the tags.
     fn named(&mut self, marker: Marker, from: usize) -> Result<Option<usize>, ParseFailure> {
         let behind = &self.text[from..];
         let trimmed = behind.trim_start_matches([' ', '`', '"', '*']);
@@ -224,8 +226,8 @@ impl Reader<'_> {
         Ok(Some(at + end))
     }
 
-    /// Returns the first object in a section that is a call or an answer. Prose with brackets may come before
-    /// it.
+    /// Returns the first object in a section that is a call or an answer. Text with brackets may come
+    /// before the object.
     fn first_object(&self, from: usize, to: usize) -> Result<(Meant, usize), ParseFailure> {
         let mut none = ParseFailure::NoObject;
         let mut at = from;
@@ -249,7 +251,7 @@ impl Reader<'_> {
         Err(none)
     }
 
-    /// Reads an answer without markers, since some models send the object alone.
+    /// Parses an answer without markers, because some models send the object alone.
     fn unmarked(&mut self) -> Result<Option<String>, ParseFailure> {
         let mut at = 0;
         for _ in 0..MOST_TRIES {
@@ -264,7 +266,7 @@ impl Reader<'_> {
                     next + found.end
                 }
                 Err(NoObject::Prose) => next + 1,
-                // Text inside the torn object may look like a call, but is a part of it.
+                // Text inside the incomplete object may look like a call, but is a part of that object.
                 Err(NoObject::Torn) if self.calls.is_empty() => return Err(ParseFailure::Torn),
                 Err(_) => break,
             };
@@ -275,17 +277,17 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Returns where the next object begins, if only separators come before it.
+    /// Returns the start of the next object, if only separators come before it.
     fn next_object(&self, from: usize) -> Option<usize> {
         let rest = &self.text[from..];
         let next = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
         next.starts_with('{').then_some(self.text.len() - next.len())
     }
 
-    /// Returns the end of the section that the marker before `from` begins.
+    /// Returns the end of the section that the marker before `from` starts.
     fn section_end(&self, from: usize) -> usize {
         let lower = &self.lower[from..];
-        // A thought or an observation may go on in the same line, and objects in it are no calls.
+        // A thought or an observation may continue in the same line, and objects in it are no calls.
         let is_word =
             |at: usize| self.lower[..from + at].chars().next_back().is_some_and(char::is_alphanumeric);
         let in_line = ["thought:", "observation:"]
@@ -306,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a refused call for an action that could not be read, if it names its tool.
+    /// Adds a refused call for an action that could not be parsed, if its tool name can be read.
     fn unreadable(&mut self, from: usize) {
         let section = &self.text[from..self.section_end(from)];
         let name = ["\"tool\"", "'tool'", "\"name\"", "\"tool_name\""].iter().find_map(|key| {
@@ -325,14 +327,14 @@ impl Reader<'_> {
     }
 }
 
-/// Most objects that are tried, and most calls that are taken, in one answer. Each try may read the whole
-/// rest.
+/// Maximum number of objects that are tried, and of calls that are accepted, in one answer. Each attempt
+/// may read the whole rest of the text.
 const MOST_TRIES: usize = 100;
 const MOST_CALLS: usize = 128;
-/// Most markers without an object that are passed over, for the same reason.
+/// Maximum number of markers without an object that are skipped, for the same reason.
 const MOST_PROSE: usize = 10;
 
-/// Marker before an object, which says that it is a call.
+/// Marker before an object, which identifies the object as a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marks {
     Marked,

@@ -29,7 +29,7 @@ use crate::{
     resume::{seen_files, started},
 };
 
-/// An agent that lets a model and its tools take turns, with every step in a journal.
+/// An agent in which a model and its tools take turns, with every step in a journal.
 #[derive(Clone)]
 pub struct ReactAgent {
     pub(crate) driver: Driver,
@@ -40,7 +40,7 @@ pub struct ReactAgent {
 }
 
 impl ReactAgent {
-    /// Makes an agent without tools; see [`with_toolbox`](Self::with_toolbox).
+    /// Creates an agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
         let mut driver = Driver::new(provider, Arc::new(NoTools::default()));
         driver.journal = Some(journal.clone());
@@ -48,12 +48,13 @@ impl ReactAgent {
         Self { driver, journal, options, context_parts: ContextParts::default(), filters: Vec::new() }
     }
 
-    /// Returns the settings.
+    /// Returns the settings of the agent.
     pub fn options(&self) -> &ReactAgentOptions {
         &self.options
     }
 
-    /// Starts the run that `context` names with prompts, and drives it to its outcome.
+    /// Starts the run that `context` names with prompts, and drives the run until it ends or is
+    /// suspended.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
@@ -69,11 +70,12 @@ impl ReactAgent {
         self.begin(Opening::new(prompts), origin, context).await
     }
 
-    /// Starts the run that `context` names and drives it to its outcome.
+    /// Starts the run that `context` names, and drives the run until it ends or is suspended.
     ///
     /// # Errors
-    /// The prompt is empty, the conversation has nothing to answer, a limit forbids the run, or the journal
-    /// failed.
+    /// The prompt is empty, the conversation has nothing to answer, a restored conversation is
+    /// incomplete, a limit forbids the run, a price, the schema or a fallback model does not fit the
+    /// settings, or the journal failed.
     pub async fn begin(
         &self,
         opening: Opening,
@@ -83,7 +85,8 @@ impl ReactAgent {
         self.begin_branch(opening, origin, None, context).await
     }
 
-    /// Starts a run like [`begin`](Self::begin), as a branch of the `parallel` loop if that is given.
+    /// Starts a run like [`begin`](Self::begin). If `parallel` is given, the run is a branch of that
+    /// parallel loop.
     pub(crate) async fn begin_branch(
         &self,
         opening: Opening,
@@ -116,7 +119,7 @@ impl ReactAgent {
         let (log, records) = self.open_log(bodies, context).await?;
         let parts = self.context_parts.clone();
         if let RecordBody::RunStarted(kept) = &records[0].body {
-            // Without secrets, as a later fold of the log sees it.
+            // Without secrets, as in a later fold of the log.
             started.clone_from(kept);
         }
         let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
@@ -126,7 +129,7 @@ impl ReactAgent {
         drive(&driver, machine, log).await
     }
 
-    /// Creates the log of a new run with its first records; on failure see [`OnStorageFailure`].
+    /// Creates the log of a new run with its first records. After a failure see [`OnStorageFailure`].
     async fn open_log(
         &self,
         mut bodies: Vec<RecordBody>,
@@ -140,7 +143,7 @@ impl ReactAgent {
             }
             kept => return kept,
         };
-        // If some records reached the journal although it failed, the run could be resumed and everything
+        // If some records reached the journal although it failed, the run could be resumed, and all work
         // would be done twice.
         let harmless = usize::from(bodies.first().is_some_and(needs_its_prompt));
         match self.journal(context).read(&context.run).await {
@@ -169,28 +172,28 @@ impl ReactAgent {
 
     /// Resumes the run that `context` names from the end of its log, after a crash or a cancel.
     ///
-    /// The run keeps the model, the descriptions of tools and the limits that it was started with. If the
-    /// agent has a memory, a run that has ended returns its outcome after the memory has kept its
-    /// conversation.
+    /// The run keeps the model, the descriptions of tools and the limits with which it was started. If
+    /// the agent has a memory and the run has ended, the memory stores the conversation and the outcome
+    /// is returned.
     ///
     /// # Errors
-    /// The run is unknown, in use, or has ended and there is no memory; processes that it started cannot be
-    /// ended; or the journal failed.
+    /// The run is unknown, in use, or has ended and the agent has no memory; processes that the run
+    /// started cannot be ended; or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// Resumes a run like [`resume`](Self::resume), with larger limits from now on, so that a run at its
-    /// limit goes on.
+    /// Resumes a run like [`resume`](Self::resume) after raising the limits, so that a run that ended at
+    /// a limit continues.
     ///
     /// # Errors
-    /// See [`resume`](Self::resume); also, the run is at a limit that `more` does not raise enough.
+    /// See [`resume`](Self::resume); or the run has reached a limit that `more` does not raise enough.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, LoopError> {
         self.resume_run(None, more, context).await
     }
 
-    /// Resumes a run like [`resume`](Self::resume). `opening` is used if the run was cut off before its first
-    /// input was recorded.
+    /// Resumes a run like [`resume`](Self::resume). `opening` is used if the run was cut off before its
+    /// first input was recorded.
     pub(crate) async fn resume_run(
         &self,
         opening: Option<Opening>,
@@ -205,7 +208,7 @@ impl ReactAgent {
         }
         let EarlierRuns { history, runs: earlier, .. } =
             fold_before(&**journal, &context.run, &open.records).await?;
-        // A run that had ended begins once more, which hooks may refuse.
+        // A run that had ended starts again, which hooks may refuse.
         let begins_again = has_ended(&context.run, &open.records)?.then(|| history.clone());
         self.recall(&history.seen, context);
         self.recall(&seen_files(&open.records), context);
@@ -222,7 +225,7 @@ impl ReactAgent {
             Next::AwaitPrompt => Some(opening.ok_or_else(|| unasked(&context.run))?),
             _ => None,
         };
-        // The resumed run keeps the tenant that it was started for.
+        // The resumed run keeps the tenant for which it was started.
         let context = &open.context(&self.own(context));
         let driver = self.driver(context);
         if let (Some(history), Some(outcome)) = (begins_again, machine.ended())
@@ -251,8 +254,8 @@ impl ReactAgent {
         drive(&driver, machine, log).await
     }
 
-    /// Handles a run that has ended and is not resumed. If its process died before the memory had kept the
-    /// conversation, the memory keeps it now.
+    /// Handles a run that has ended and is not resumed. If its process died before the memory had stored
+    /// the conversation, the memory stores the conversation now.
     async fn keep_ended(
         &self,
         machine: &ReactMachine,
@@ -279,8 +282,8 @@ impl ReactAgent {
     fn own(&self, context: &Context) -> Context {
         let mut own = cancelled_alone(context);
         own.can_ask |= self.driver.approver.is_some();
-        // Done before anything is recorded: a call that a crash cut off may read a key before any model is
-        // asked.
+        // Done before anything is recorded, because a call that a crash cut off may read a key before any
+        // model is asked.
         self.secrets().for_each(|secrets| own.redactor.include(&secrets));
         own
     }
@@ -300,8 +303,8 @@ impl ReactAgent {
         driver
     }
 
-    /// Returns the records of the first input, or the record that a filter rejected it. `window` holds the
-    /// messages that the model sees before that input.
+    /// Returns the records of the first input, or the record that a filter rejected the input. `window`
+    /// has the messages that the model sees before that input.
     async fn opened(
         &self,
         opening: Option<Opening>,
@@ -372,7 +375,7 @@ impl Agent for ReactAgent {
     }
 
     fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
-        // In text mode an answer is more than its JSON, so the form has to be told in the task.
+        // In text mode an answer is more than its JSON, so the task must state the schema.
         let mode = self.config()?.tool_mode;
         (mode == ToolMode::Native).then(|| {
             let mut agent = self.clone().without_output_schema();

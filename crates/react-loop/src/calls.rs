@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 /// A tool call of the current turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallState {
-    /// The call's id in the run.
+    /// Id of the call in the run.
     pub id: CallId,
     /// The call as the model wrote it.
     pub call: Arc<ToolCall>,
-    /// The stage of the call.
+    /// Stage of the call.
     pub stage: CallStage,
-    /// A person's consent to the call, if one was asked.
+    /// A person's consent to the call; `None` if no person was asked or has agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
-    /// True if the call's child run had a log when it was lost, and no person agreed to begin it again.
+    /// True if the call's child run had a log, and no person allowed the child run to start again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
-    /// The lease of the child run, and its spending.
+    /// The part of the budget granted to the child run, and the spending of the child run.
     #[serde(default, skip_serializing_if = "GrantedLease::is_none")]
     pub(crate) loan: GrantedLease,
-    /// Position of the call among those of its turn that a person answered, from 1; 0 if nobody was asked. Calls run in
-    /// this order.
+    /// Position of the call among the calls of its turn that a person answered, from 1; 0 if no person
+    /// was asked. Calls run in this order.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub answer_place: u32,
 }
@@ -38,18 +38,18 @@ fn is_zero(count: &u32) -> bool {
 /// A person's consent to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// [`ApprovalRequest::binding`] of the question: binds the consent to the tool and the arguments at that
-    /// time.
+    /// [`ApprovalRequest::binding`] of the question. It binds the consent to the tool and the arguments
+    /// at the time of the question.
     pub binding: String,
-    /// Arguments that the person put in place of the model's. The consent holds for these, with the tool of
-    /// the question.
+    /// Arguments that the person put in place of the model's. The consent holds for these arguments, with
+    /// the tool of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Json>,
     /// The arguments in the question, if the person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Json>,
-    /// [`ApprovalRequest::action_summary`] of the question, if it holds for the call as it runs: the person
-    /// did not change the arguments.
+    /// [`ApprovalRequest::action_summary`] of the question. `None` if the person changed the arguments,
+    /// because the summary then does not describe the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
@@ -59,7 +59,7 @@ pub struct Consent {
 #[serde(tag = "stage", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallStage {
-    /// Not started, or cut off in a way that may be repeated.
+    /// The call has not started, or was cut off and may be repeated.
     Requested {
         /// Number of starts that a crash cut off.
         attempts: u32,
@@ -68,38 +68,38 @@ pub enum CallStage {
     Started {
         /// Number of the start, from 0.
         attempt: u32,
-        /// The effect of a second execution.
+        /// Effect of a second execution of the call.
         effect: Effect,
     },
     /// The call failed and waits for a retry.
     Waiting {
-        /// Starts so far.
+        /// Number of starts so far.
         attempts: u32,
         /// Time of the retry.
         due: Timestamp,
-        /// The failed result, which is final if there is no retry after all.
+        /// Result of the failed start. It becomes the result of the call if no retry follows.
         result: Arc<ToolResult>,
     },
-    /// A person is asked about the call, or about something that its child run wants to do.
+    /// A person is asked about the call, or about a call of its child run.
     Asked {
-        /// Starts so far.
+        /// Number of starts so far.
         attempts: u32,
-        /// The open questions. More than one only if they come from a child run.
+        /// The open questions. There is more than one only if they come from a child run.
         requests: Vec<ApprovalRequest>,
         /// True if a question expired and was asked once more.
         #[serde(default)]
         escalated: bool,
     },
-    /// The call will not run; its result has to be recorded.
+    /// The call will not run; its result must still be recorded.
     Settled {
         /// The result.
         result: Arc<ToolResult>,
         /// True if a person gave the result, false if the call was refused.
         replied: bool,
     },
-    /// In doubt: the process died while the call ran, and it may have taken effect.
+    /// The call is in doubt: the process died while the call ran, and the call may have taken effect.
     InDoubt {
-        /// Starts so far.
+        /// Number of starts so far.
         #[serde(default)]
         attempts: u32,
     },
@@ -125,7 +125,7 @@ impl CallState {
         }
     }
 
-    /// Returns the result and its time.
+    /// Returns the result and its time; `None` if the call has no result yet.
     pub fn result(&self) -> Option<(&ToolResult, Timestamp)> {
         match &self.stage {
             CallStage::Finished { result, at } => Some((result, *at)),
@@ -142,7 +142,7 @@ impl CallState {
         }
     }
 
-    /// Notes that the call failed and is retried at `due`.
+    /// Records that the call failed and is retried at `due`.
     pub(crate) fn wait(&mut self, result: Arc<ToolResult>, due: Timestamp) {
         if let CallStage::Started { attempt, .. } = self.stage {
             self.stage = CallStage::Waiting { attempts: attempt + 1, due, result };
@@ -155,14 +155,14 @@ impl CallState {
         }
     }
 
-    /// Takes the result; a second one for the same call is ignored.
+    /// Stores the result. A second result for the same call is ignored.
     pub(crate) fn finish(&mut self, result: Arc<ToolResult>, at: Timestamp) {
         if self.result().is_none() {
             self.stage = CallStage::Finished { result, at };
         }
     }
 
-    /// Notes that the process which ran the call has died.
+    /// Records that the process which ran the call has died.
     pub(crate) fn lose(&mut self) {
         if let CallStage::Started { attempt, effect } = self.stage {
             self.stage = match effect.may_repeat() {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use archon_types::{CircuitBreaker, Json, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
 use serde::{Deserialize, Serialize};
 
-/// The failures of a run's tools, by name. A tool whose last call worked is not in it.
+/// The failures of a run's tools, by tool name. A tool whose last call succeeded has no entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Circuits(BTreeMap<String, Circuit>);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Circuit {
-    /// Failures in a row.
+    /// Number of failures in a row.
     failures: u32,
-    /// The tool is blocked until this time; after it, one call tests if the tool works again.
+    /// The tool is blocked until this time. After it, one call tests whether the tool works again.
     open_until: Option<Timestamp>,
 }
 
@@ -24,20 +24,20 @@ struct Circuit {
 pub enum Breaker {
     /// The tool may be called.
     Closed {
-        /// Failures in a row.
+        /// Number of failures in a row.
         failures: u32,
     },
     /// The tool is blocked.
     Open {
-        /// The end of the blocking.
+        /// Time at which the block ends.
         until: Timestamp,
     },
-    /// The next call tests if the tool works again.
+    /// The next call tests whether the tool works again.
     HalfOpen,
 }
 
 impl Circuits {
-    /// Returns the states of the breakers of tools that failed last.
+    /// Returns the states of the breakers of the tools whose last call failed.
     pub(crate) fn states(&self, now: Timestamp) -> BTreeMap<String, Breaker> {
         let state = |circuit: &Circuit| match circuit.open_until {
             Some(until) if now < until => Breaker::Open { until },
@@ -114,7 +114,7 @@ fn verdict(result: &ToolResult) -> Verdict {
     }
 }
 
-/// Error types that are not the tool's fault: bad arguments, a refusal, or the death of this process.
+/// Error types that the tool did not cause: invalid arguments, a refusal, or the death of this process.
 const NOT_THE_TOOL: &[&str] =
     &["validation_error", "invalid_parameters", "permission_denied", "not_found", "cancelled", "in_doubt"];
 

@@ -1,4 +1,4 @@
-//! Asks the approver of this process; without an answer the run suspends.
+//! Asks the approver of this process. Without an answer, the run is suspended.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
@@ -11,7 +11,8 @@ use archon_types::{
 use crate::{CallState, Driver, ReactMachine, drive::ReactExecutor, driver::Run};
 
 impl ReactExecutor<'_> {
-    /// Puts all open questions to the approver and appends its answers. Without an answer the run suspends.
+    /// Gives all open questions to the approver and appends its answers. Without an answer, the run is
+    /// suspended.
     pub(crate) async fn decide(&self, run: &mut Run) -> Recorded {
         let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
             run.machine.questions().map(|(call, request)| (call, request.clone())).unzip();
@@ -37,13 +38,13 @@ impl ReactExecutor<'_> {
         if !answered {
             run.record(vec![run.machine.suspension()]).await?;
         }
-        // The time that people took does not count for the run.
+        // The time for which people were asked does not count for the run.
         run.watch.renew(run.machine.deadline());
         Ok(())
     }
 }
 
-/// Returns the approver's decisions; `None` if a question expires or the run is cancelled before.
+/// Returns the approver's decisions; `None` if a question expires or the run is cancelled first.
 async fn ask_approver(
     approver: &dyn DynApprover,
     requests: &[ApprovalRequest],
@@ -64,7 +65,8 @@ async fn ask_approver(
     .await
 }
 
-/// Leaves an answer for the child run that asks; returns false if it cannot be left.
+/// Puts an answer into the inbox of the child run that asked. Returns false if the inbox does not take
+/// the answer.
 async fn forward_answer(driver: &Driver, asked: &ApprovalRequest, answer: Answer, context: &Context) -> bool {
     let Some(journal) = &driver.journal else { return false };
     let forwarded = answer_below(&**journal, asked, answer, context).await;
@@ -74,8 +76,8 @@ async fn forward_answer(driver: &Driver, asked: &ApprovalRequest, answer: Answer
     forwarded.is_ok()
 }
 
-/// Completes a question with the agent's name, a binding if the toolbox has set none, and the time at which
-/// it expires.
+/// Completes a question with the agent's name, a binding if the toolbox has set none, and the time at
+/// which the question expires.
 pub(crate) fn complete(
     mut request: ApprovalRequest,
     spec: Option<&ToolSpec>,
@@ -96,22 +98,22 @@ pub(crate) fn complete(
     Box::new(request)
 }
 
-/// Returns the binding of a person's consent to a call, if the tool is still the same.
+/// Returns the binding of a person's consent to a call, if the tool is unchanged.
 pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     let consent = call.consent.as_ref()?;
     let Some(edited) = &consent.edited else { return Some(consent.binding.as_str().into()) };
-    // The binding shows if the question was about this tool.
+    // The binding shows whether the question was about this tool.
     let mut asked = consent.asked.iter().chain([&call.call.arguments]);
     asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
-/// Returns the spec of a tool by its name.
+/// Returns the spec of the tool with this name.
 pub(crate) fn spec_in<'a>(specs: &'a [ToolSpec], name: &str) -> Option<&'a ToolSpec> {
     specs.iter().find(|spec| spec.name == name)
 }
 
-/// Returns a context with the session's "always allow" rules for the tools of a batch; `None` if there are no
-/// such rules.
+/// Returns a context with the session's "always allow" rules for the tools of a batch; `None` if there
+/// are no such rules.
 pub(crate) fn trusting(machine: &ReactMachine, context: &Context) -> Option<Context> {
     if machine.trusted().is_empty() {
         return None;

@@ -38,8 +38,8 @@ pub(crate) async fn is_log_lost(
     }
 }
 
-/// Returns the refusal of a call whose tool the model was not told about, although the toolbox has it. A run
-/// only calls the tools of its first record, even after a resume with other tools.
+/// Returns the refusal of a call whose tool the model was not offered, although the toolbox has the tool.
+/// A run only calls the tools of its first record, even after a resume with other tools.
 pub(crate) fn hidden(
     driver: &Driver,
     machine: &ReactMachine,
@@ -53,7 +53,7 @@ pub(crate) fn hidden(
     }
     let all = driver.toolbox.specs();
     if all.iter().all(|tool| is_told(&tool.name)) {
-        // There is no such tool, and the toolbox says so.
+        // The toolbox has no such tool, and refuses the call itself.
         return None;
     }
     let name: String = call.name.chars().take(NAME_SHOWN).collect();
@@ -75,12 +75,12 @@ fn available(tools: &[ToolSpec]) -> String {
     }
 }
 
-/// Most characters that are shown of a name that the model made up.
+/// Maximum number of characters that are shown of a name that the model invented.
 const NAME_SHOWN: usize = 100;
-/// Most names that are listed.
+/// Maximum number of names that are listed.
 const NAMES_LISTED: usize = 50;
 
-/// Appends the record that ends a call, and before it the spending of its child run.
+/// Appends the record that ends a call, and before it the record of the child run's spending.
 pub(crate) async fn close(driver: &Driver, run: &mut Run, body: RecordBody) -> Recorded {
     let settled = match &body {
         RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
@@ -121,7 +121,7 @@ pub(crate) async fn spending_of(journal: &dyn Journal, run: &RunId) -> Option<Sp
     }
 }
 
-/// Returns the spending that a call's result reports, for agents that keep no log here.
+/// Returns the spending that a call's result reports, for agents whose log is not in this journal.
 fn reported(result: &ToolResult) -> Spending {
     let figure = |key| result.metadata.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
     Spending::new(figure(metadata::TOKEN_USAGE), figure(COST))

@@ -1,8 +1,8 @@
-//! Makes deltas of an answer while it streams.
+//! Makes deltas of an answer while the answer streams.
 
 use archon_types::{CommandId, Context, Delta, DeltaKind, Event, ModelEvent, ToolCallId};
 
-/// Turns the events of a model into deltas with their offset in the answer.
+/// Converts the events of a model to deltas with their offset in the answer.
 pub(crate) struct Deltas<'a> {
     context: &'a Context,
     command: CommandId,
@@ -17,7 +17,7 @@ impl<'a> Deltas<'a> {
         Self { context, command, attempt, text: 0, thinking: 0, calls: Vec::new() }
     }
 
-    /// Returns true if anything was emitted.
+    /// Returns true if any delta was emitted.
     pub(crate) fn any(&self) -> bool {
         self.text > 0 || self.thinking > 0 || !self.calls.is_empty()
     }

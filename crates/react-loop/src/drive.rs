@@ -1,4 +1,4 @@
-//! The executor of [`ReactMachine`]: does the tasks of a loop, and records their results.
+//! The executor of [`ReactMachine`]: runs the tasks of a loop, and records their results.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Driver {
-    /// Drives a machine that has applied all records of `log`, until its run has ended or is suspended, and
-    /// returns the outcome.
+    /// Drives a machine that has applied all records of `log`, until the run has ended or is suspended,
+    /// and returns the outcome.
     ///
     /// # Errors
     /// The journal failed. A step that cannot be recorded is not executed.
@@ -50,30 +50,30 @@ impl Driver {
     }
 }
 
-/// Does the tasks of one run.
+/// The executor of one run.
 pub(crate) struct ReactExecutor<'a> {
     pub(crate) driver: &'a Driver,
-    /// The context of the run.
+    /// Context of the run.
     pub(crate) context: Arc<Context>,
     turns: Turns<'a>,
     /// The latest request for which the project's instructions were read.
     read_for: Option<CommandId>,
     /// The calls under way, for hooks.
     pub(crate) calls: Calls,
-    /// The errors of calls of the batch that are tried again.
+    /// The errors of the batch's calls that are tried again.
     pub(crate) failed: BTreeMap<CallId, String>,
-    /// A notice about the window, shown with the next call that starts.
+    /// A notice about the window, which is shown with the next call that starts.
     pub(crate) notice: Option<String>,
 }
 
 impl Executor<ReactMachine> for ReactExecutor<'_> {
     type Done = (CallId, Executed);
 
-    /// Nothing is in flight between two steps.
+    /// No grace period, because nothing is in flight between two steps.
     const GRACE: Option<Duration> = None;
     const LISTENS: bool = true;
 
-    /// Does not read the inbox: a message can wait until it matters.
+    /// Does not read the inbox, because a message can wait until it can change the next step.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.watch.renew(run.machine.deadline());
         Ok(())
@@ -110,7 +110,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         Ok(())
     }
 
-    /// Records the end of a call, or what it waits for.
+    /// Records the result of a call, or the questions for which the call waits.
     async fn done(&mut self, (id, executed): Self::Done, run: &mut Run) -> Recorded {
         let result = match executed {
             Executed::Suspended(question) => return self.waits_below(id, *question, run).await,
@@ -123,8 +123,8 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         self.record_result(id, result, run).await
     }
 
-    /// Appends a record that the machine derived from its log. If the record gives up a call whose tool ran, its
-    /// `after_tool` hook runs now.
+    /// Appends a record that the machine derived from its log. If the record ends a call whose tool ran,
+    /// the call's `after_tool` hook runs now.
     async fn append(&mut self, body: RecordBody, run: &mut Run) -> Recorded {
         let is_limit = matches!(body, RecordBody::LimitReached(_));
         if let RecordBody::Compacted(compaction) = &body {
@@ -144,7 +144,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         Ok(())
     }
 
-    /// An answer to a question that is not open changes nothing.
+    /// Returns the record of an inbox message. An answer to a question that is not open changes nothing.
     fn meaning(&mut self, entry: InboxEntry, machine: &ReactMachine) -> InboxEffect {
         InboxEffect::Record(match entry.request {
             InboxRequest::Steer { message } => {
@@ -165,12 +165,12 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         })
     }
 
-    /// Ends the run: closes the log, offers the conversation to the memory and runs the hooks.
+    /// Ends the run: closes the log, gives the conversation to the memory and runs the hooks.
     async fn rested(&mut self, run: &mut Run) {
         if run.machine.ended().is_none() {
             return;
         }
-        // The next run of the session may begin while the memory still stores this conversation.
+        // The next run of the session may start while the memory still stores this conversation.
         run.close();
         self.driver.remember(&run.machine, &self.context, None).await;
         if let Some(outcome) = run.machine.ended() {
@@ -180,8 +180,8 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
 }
 
 impl ReactExecutor<'_> {
-    /// Sends a request to the model. Before the first attempt it reads the project's instructions, and asks
-    /// the hooks if the turn may begin.
+    /// Sends a request to the model. Before the first attempt, reads the project's instructions, and asks
+    /// the hooks whether the turn may start.
     async fn ask_model(
         &mut self,
         (command, attempt, turn): (CommandId, u32, u32),
@@ -189,7 +189,7 @@ impl ReactExecutor<'_> {
     ) -> Recorded {
         if attempt == 0 {
             if self.driver.instructions.is_some() && self.read_for.replace(command) != Some(command) {
-                // The machine may now ask for something else: longer instructions leave less room in the
+                // The machine may now return another command: longer instructions leave less room in the
                 // window.
                 return match self.read_instructions(run).await {
                     Some(read) => run.record(vec![read]).await,
@@ -225,7 +225,7 @@ impl ReactExecutor<'_> {
         run.record(vec![RecordBody::GoalChecked(verdict)]).await
     }
 
-    /// Reads the project's instructions and returns a record of them if they changed.
+    /// Reads the project's instructions, and returns their record if they have changed.
     async fn read_instructions(&self, run: &mut Run) -> Option<RecordBody> {
         match run.watch.wait_for(self.driver.instructions.as_ref()?.read()).await? {
             Ok(text) => {
@@ -240,8 +240,8 @@ impl ReactExecutor<'_> {
     }
 }
 
-/// Makes a future on the heap. Child runs are polled within the calls of their parents, so what is awaited here
-/// takes stack at each level; the closure keeps the future out of the caller's frame.
+/// Returns a future on the heap. Child runs are polled within the calls of their parents, so each awaited
+/// future takes stack at each level. The closure keeps the future out of the caller's frame.
 fn boxed<'a, F: Future + Send + 'a>(make: impl FnOnce() -> F) -> BoxFuture<'a, F::Output> {
     Box::pin(make())
 }

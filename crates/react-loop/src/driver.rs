@@ -1,4 +1,4 @@
-//! The driver: the model, the tools and the program's own code that a run works with.
+//! The driver: the model, the tools and the program's own code with which a run works.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use archon_types::{
 
 use crate::{Fallback, History, ReactMachine, fallback};
 
-/// A loop that is being driven.
+/// The driver of a loop's run.
 pub(crate) type Run = RunDriver<ReactMachine, (CallId, Executed)>;
 
 /// Executes the commands of a machine with a provider and a toolbox.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Driver {
-    /// The agent's name, for people who are asked about its calls.
+    /// Name of the agent, for people who are asked about its calls.
     pub agent_name: String,
-    /// The provider of the model.
+    /// Provider of the model.
     pub provider: Arc<dyn Provider>,
     /// Providers of the same service with further keys, in the order in which they are tried.
     pub keys: Vec<Arc<dyn Provider>>,
-    /// Fallback models, for when this one cannot answer.
+    /// Fallback models, for the case that this model cannot answer.
     pub fallbacks: Vec<Fallback>,
-    /// The tools.
+    /// Tools of the agent.
     pub toolbox: Arc<dyn Toolbox>,
-    /// The program's own code that runs at fixed points, if it has any.
+    /// Hooks, the program's own code that runs at fixed points of a run, if there are any.
     pub hooks: Option<Arc<dyn DynHooks>>,
-    /// The source of the project's instructions; read before each request.
+    /// Source of the project's instructions, which are read before each request.
     pub instructions: Option<Arc<dyn Instructions>>,
-    /// The memory: keeps messages that leave the window, and the conversation when the run ends.
+    /// The memory: stores messages that leave the window, and the conversation when the run ends.
     pub memory: Option<Arc<dyn RunMemory>>,
-    /// The journal of child runs; without it no agents are called.
+    /// Journal of child runs. Without a journal, no agents are called.
     pub journal: Option<Arc<dyn Journal>>,
-    /// The approver, which is asked about calls that need a person's consent. Without one the answer is no,
-    /// unless a run above can ask.
+    /// The approver, which is asked about calls that need an approval. Without an approver, such calls
+    /// are refused, unless a run above can ask a person.
     pub approver: Option<Arc<dyn DynApprover>>,
 }
 
 impl Driver {
-    /// Makes a driver without hooks, memory, journal and approver.
+    /// Creates a driver without hooks, memory, journal and approver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
         Self {
             agent_name: String::new(),
@@ -57,7 +57,8 @@ impl Driver {
         }
     }
 
-    /// Asks the hooks if a run that continues `history` may begin; `earlier` is the number of runs before it.
+    /// Asks the hooks whether a run that continues `history` may start. `earlier` is the number of runs
+    /// before it.
     pub(crate) async fn may_begin(&self, history: &History, earlier: usize) -> bool {
         match &self.hooks {
             Some(hooks) => {
@@ -67,7 +68,7 @@ impl Driver {
         }
     }
 
-    /// Asks the hooks if a call that passed every guard may start.
+    /// Asks the hooks whether a call that passed every guard may start.
     pub(crate) async fn may_run(&self, call: &ToolCall) -> bool {
         match &self.hooks {
             Some(hooks) => hooks.before_tool(call).await,
@@ -75,7 +76,7 @@ impl Driver {
         }
     }
 
-    /// Returns redactors that know the keys of every service that may be asked.
+    /// Returns redactors for the keys of every service that may be asked.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = Redactor> {
         let own = std::iter::once(&self.provider).chain(&self.keys);
         let others =
@@ -83,8 +84,8 @@ impl Driver {
         own.chain(others).flat_map(|provider| provider.secrets())
     }
 
-    /// Returns the provider for the machine's next request; `None` if the run was begun with a model or key
-    /// that this process does not have.
+    /// Returns the provider for the machine's next request; `None` if the run was started with a model or
+    /// key that this process does not have.
     pub(crate) fn provider_of(&self, machine: &ReactMachine) -> Option<&Arc<dyn Provider>> {
         let own = (&self.provider, &self.keys[..]);
         fallback::provider(machine.config(), machine.target(), own, &self.fallbacks)

@@ -1,20 +1,23 @@
 //! Loads the conversation before a run: folds the earlier runs of its session.
 //!
-//! If each prompt folded all logs of its session, a session of n runs would read n² logs; if each run stored
-//! the whole conversation, it would write n². So only a few runs store in their log the conversation that
-//! they begin with ([`SessionSnapshot`]), and a fold starts at the latest of them:
+//! If each prompt folded all logs of its session, a session of n runs would read n² logs; if each run
+//! stored the whole conversation, it would write n². So only a few runs store in their log the
+//! conversation with which they start ([`SessionSnapshot`]), and a fold starts at the latest of these
+//! snapshots:
 //!
-//! - A run carries the conversation only if none of the [`EVERY`] runs before it does.
-//! - It carries what is new since the previous run that carried, its base. If the part of the base is not
-//!   larger than what is new, it carries that part too, and builds on the base of the base. So each part is
-//!   larger than all above it, and their number grows as the logarithm of the conversation.
-//! - A part with a changed message, for instance after a compaction, is carried again with what is above it.
-//! - A session carries at most [`MOST`] times the size of its conversation. A part that would be more is
-//!   delayed until the conversation is long enough; meanwhile a fold reads more logs. This limits the growth of
-//!   logs with a full window.
+//! - A run stores a snapshot only if none of the [`EVERY`] runs before it does.
+//! - A snapshot has the messages that are new since the previous run with a snapshot, its base. If the
+//!   base's part is not larger than the new part, the snapshot includes that part too, and builds on the
+//!   base of the base. So each part is larger than all parts above it, and the number of parts grows as
+//!   the logarithm of the conversation.
+//! - A part with a changed message, for instance after a compaction, is stored again with the parts above
+//!   it.
+//! - The snapshots of a session have at most [`MOST`] times the size of its conversation. A snapshot that
+//!   would exceed this is delayed until the conversation is long enough; in the meantime a fold reads
+//!   more logs. This limits the growth of logs with a full window.
 //!
-//! The carried data is derived from earlier logs, and [`replay`](crate::replay) compares both. If it is
-//! missing or what it builds on cannot be read, the earlier logs are folded.
+//! Snapshots are derived from earlier logs, and [`replay`](crate::replay) compares both. If a snapshot or
+//! a part on which it builds cannot be read, the earlier logs are folded.
 
 use std::{
     collections::HashSet,
@@ -34,45 +37,45 @@ use crate::{
     window::Entry,
 };
 
-/// Number of logs that are folded before a run carries the conversation.
+/// Number of logs that are folded before a run stores a snapshot.
 const EVERY: usize = 16;
-/// The most that the logs of a session may carry, as a multiple of the size of its conversation.
+/// Maximum size of the snapshots of a session, as a multiple of the size of its conversation.
 const MOST: u64 = 3;
-/// Most runs of one conversation; more mean that runs continue each other in a circle.
+/// Maximum number of runs of one conversation. More mean that the runs continue each other in a circle.
 const LONGEST: usize = 100_000;
 
-/// The result of the runs before a run.
+/// The conversation that the runs before a run left.
 #[derive(Clone, Debug, Default)]
 pub struct EarlierRuns {
-    /// The conversation.
+    /// The conversation before the run.
     pub history: History,
-    /// The number of earlier runs.
+    /// Number of earlier runs.
     pub runs: usize,
-    /// The number of these runs that were folded from their records.
+    /// Number of earlier runs that were folded from their records.
     pub(crate) folded: usize,
-    /// The parts that were carried to the oldest folded run, from the oldest part on.
+    /// The parts of the snapshot of the oldest folded run, oldest part first.
     parts: Vec<Part>,
     /// The messages of all parts.
     carried: Vec<Entry>,
-    /// Notes of calls about files, including those that later calls replace.
+    /// Results of calls that read or wrote files, including results that later calls replace.
     seen: Vec<SnapshotResult>,
     bytes_said: u64,
     bytes_carried: u64,
 }
 
-/// The part of the conversation that one run carries.
+/// The part of the conversation that one run's snapshot has.
 #[derive(Clone, Debug)]
 struct Part {
     run: RunId,
-    /// The number of messages from the first of the conversation to the end of this part.
+    /// Number of messages from the start of the conversation to the end of this part.
     messages: usize,
-    /// The same for notes about files.
+    /// Number of results about files from the start of the conversation to the end of this part.
     seen: usize,
     bytes: u64,
 }
 
-/// Folds the earlier runs that a run continues. Reads the logs back to a run that carries the conversation,
-/// and the logs that this run builds on.
+/// Folds the earlier runs that a run continues. Reads the logs back to a run with a snapshot, and the
+/// logs on which this snapshot builds.
 ///
 /// # Errors
 /// A run of the chain cannot be read.
@@ -80,7 +83,7 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<Earlie
     walk(journal, origin, true).await
 }
 
-/// Folds the earlier runs like [`fold_chain`], but from the logs of all runs, without carried parts.
+/// Folds the earlier runs like [`fold_chain`], but from the logs of all runs, without snapshots.
 ///
 /// # Errors
 /// See [`fold_chain`].
@@ -88,11 +91,11 @@ pub async fn fold_whole_chain(journal: &dyn Journal, origin: &Origin) -> Result<
     walk(journal, origin, false).await
 }
 
-/// Returns the conversation before a run with the log `records`: as the log carries it, or else with
-/// [`fold_chain`].
+/// Returns the conversation before a run with the log `records`: from the snapshot in that log, or else
+/// with [`fold_chain`].
 ///
 /// # Errors
-/// See [`fold_chain`]; also, the log is not of a run in a conversation.
+/// See [`fold_chain`]; or the log does not belong to a run of a conversation.
 pub async fn fold_before(
     journal: &dyn Journal,
     run: &RunId,
@@ -107,7 +110,7 @@ pub async fn fold_before(
 /// Returns the conversation after a run, to show it.
 ///
 /// # Errors
-/// The run, or one that it continues, cannot be read.
+/// The run, or a run that it continues, cannot be read.
 pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
     let records = journal.read(run).await?;
     let history = fold_before(journal, run, &records).await?.history;
@@ -152,7 +155,8 @@ fn in_a_circle(run: &RunId) -> LoopError {
     LoopError::Journal(JournalError::Corrupt { run: run.clone(), record: 0, problem })
 }
 
-/// Returns the conversation that was carried to a run, if there is one and all that it builds on can be read.
+/// Returns the conversation in a run's snapshot; `None` if there is no snapshot, or if a part on which it
+/// builds cannot be read.
 async fn carried_to(journal: &dyn Journal, run: &RunId, records: &[Arc<Record>]) -> Option<EarlierRuns> {
     let carried = carried_in(records)?;
     EarlierRuns::carried(journal, run, carried)
@@ -169,9 +173,11 @@ fn carried_in(records: &[Arc<Record>]) -> Option<&SessionSnapshot> {
 }
 
 impl EarlierRuns {
-    /// Loads `session_snapshot` from the log of `run`, with all parts that it builds on.
+    /// Loads the conversation of the snapshot `carried` in the log of `run`, with all parts on which it
+    /// builds.
+    ///
     /// # Errors
-    /// A run that it builds on cannot be read, or carries nothing.
+    /// A run on which the snapshot builds cannot be read, or has no snapshot.
     pub(crate) async fn carried(
         journal: &dyn Journal,
         run: &RunId,
@@ -238,8 +244,8 @@ impl EarlierRuns {
         Ok(())
     }
 
-    /// Returns the data that the next run should carry, if that is due. Returns `None` if `redactor` finds a
-    /// secret in it that was not known as one before, so that it is not stored again.
+    /// Returns the snapshot that the next run should store; `None` if no snapshot is due, or if
+    /// `redactor` finds a secret in it that was unknown before, so that the secret is not stored again.
     pub(crate) fn due(&self, redactor: &Redactor) -> Option<SessionSnapshot> {
         if self.folded < EVERY {
             return None;
@@ -265,12 +271,12 @@ impl EarlierRuns {
         (!has_secret(&carried, redactor)).then_some(carried)
     }
 
-    /// Returns the record of the whole conversation.
+    /// Returns the snapshot record of the whole conversation.
     pub(crate) fn record(&self) -> RecordBody {
         RecordBody::SessionSnapshot(Box::new(self.to_carry(&[])))
     }
 
-    /// Returns the data to carry above these parts.
+    /// Returns the snapshot that builds on these parts.
     fn to_carry(&self, parts: &[Part]) -> SessionSnapshot {
         let mut carried = SessionSnapshot::default();
         (carried.messages, carried.seen) = self.above(parts);
@@ -283,7 +289,7 @@ impl EarlierRuns {
         carried
     }
 
-    /// Returns the messages and notes that are not in these parts.
+    /// Returns the messages and results that are not in these parts.
     fn above(&self, parts: &[Part]) -> (Vec<SnapshotMessage>, Vec<SnapshotResult>) {
         let (messages, seen) = parts.last().map_or((0, 0), |part| (part.messages, part.seen));
         let messages = self.history.entries[messages..].iter().map(SnapshotMessage::from).collect();
@@ -291,7 +297,7 @@ impl EarlierRuns {
     }
 }
 
-/// Returns the latest note of each tool about each file.
+/// Returns the latest result of each tool about each file.
 fn latest(seen: &[SnapshotResult]) -> Vec<SnapshotResult> {
     let mut known = HashSet::new();
     let is_latest = |told: &&SnapshotResult| {

@@ -13,118 +13,116 @@ pub enum LoopError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// There is nothing to work on.
+    /// The run has no prompt, or only empty ones.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// The log does not begin as the log of a run does.
-    #[error("run {run} has a log that does not begin as a run's log does")]
+    /// The log does not start with the first record of a run.
+    #[error("the log of run {run} does not start with a `run_started` record")]
     NotARun {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// The process died before the prompt was in the log.
-    #[error("run {run} was cut off before its prompt was kept")]
+    /// The process died, or hooks refused the run, before the prompt was recorded.
+    #[error("run {run} stopped before its prompt was recorded")]
     NothingAsked {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
     /// The run has fewer turns than the fork needs.
-    #[error("run {run} has {turns} turns: it cannot be forked after turn {asked}")]
+    #[error("run {run} has {turns} turns, so it cannot be forked after turn {asked}")]
     NoSuchTurn {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The turn after which the fork was to begin.
+        /// The turn after which the fork was to start.
         asked: u32,
-        /// The number of turns of the run.
+        /// Number of turns of the run.
         turns: u32,
     },
-    /// The conversation ends with an answer, so there is nothing to continue.
-    #[error("the conversation ends with the model's answer")]
+    /// The conversation is empty or ends with an answer, so the run has nothing to answer.
+    #[error("the conversation is empty or ends with the model's answer, so there is nothing to answer")]
     NothingToAnswer,
     /// A restored conversation has a tool call without its result, or a result without its call.
-    #[error(
-        "the messages cannot be restored: a tool call is without its result, or a result without its call"
-    )]
+    #[error("the messages cannot be restored: a tool call has no result, or a result has no call")]
     Unpaired,
-    /// The cost is limited and the price of the model is unknown.
-    #[error("the run may cost at most {}, and the price of {model} is unknown", format_money(*max_cost_micros))]
+    /// The cost is limited, and the price of a model is unknown.
+    #[error("the cost of the run is limited to {}, but the price of {model} is unknown", format_money(*max_cost_micros))]
     UnknownPrice {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// The limit, in millionths of a currency unit.
+        /// The cost limit, in millionths of a currency unit.
         max_cost_micros: u64,
     },
-    /// A fallback model has no native tool calling, which the run uses.
-    #[error("the fallback {model} of {provider} cannot call tools")]
+    /// A fallback model does not support native tool calling, which the run uses.
+    #[error("the fallback model {model} of {provider} does not support native tool calling")]
     FallbackWithoutTools {
-        /// The provider's id.
+        /// Id of the provider.
         provider: String,
-        /// The model.
+        /// Name of the model.
         model: String,
     },
-    /// A run with this id exists, and another call or none started it.
-    #[error("run {run} exists already, and was not started by this call of run {caller}")]
+    /// A run with this id exists, and this call did not start it.
+    #[error("run {run} already exists, but this call of run {caller} did not start it")]
     NotOfThisCall {
-        /// The run.
+        /// Id of the existing run.
         run: RunId,
-        /// The run that calls.
+        /// Id of the run that makes the call.
         caller: RunId,
     },
-    /// The schema for answers cannot be used.
-    #[error("the schema for answers is not valid: {problem}")]
+    /// The JSON Schema of the answer is invalid.
+    #[error("the JSON Schema of the answer is invalid: {problem}")]
     InvalidSchema {
-        /// The problem of the schema.
+        /// The problem with the schema.
         problem: String,
     },
     /// Agents that call agents are nested too deeply.
-    #[error("a run at depth {depth} is not started: the limit is {max}")]
+    #[error("a run at depth {depth} cannot start: the maximum depth is {max}")]
     TooDeep {
-        /// The depth of the run that was to start.
+        /// Depth of the run that was to start.
         depth: u32,
         /// [`ExecutionLimits::max_depth`].
         max: u32,
     },
-    /// A parallel loop was given no branch.
+    /// A parallel loop has no branch.
     #[error("a parallel loop needs at least one branch")]
     NoBranch,
-    /// The strategy cannot choose among so many branches.
+    /// The strategy cannot choose a branch.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// The run is of a kind that does not allow this.
-    #[error("run {run} is of kind {kind}")]
+    /// The kind of the run does not allow the operation.
+    #[error("run {run} is of kind {kind}, which does not allow this operation")]
     OtherKind {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Its kind.
+        /// Kind of the run.
         kind: RunKind,
     },
-    /// The run is no parallel loop, or has another number of branches.
-    #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
+    /// The parallel loop has another number of branches than the resume.
+    #[error("run {run} has {found} branches, so it cannot be resumed with {given}")]
     OtherBranches {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The number of branches in its log; 0 if it is no parallel loop.
+        /// Number of branches in the run's log; 0 if the log has no branches.
         found: usize,
-        /// The number of branches that were given.
+        /// Number of branches in the resume.
         given: usize,
     },
-    /// Processes that the run started before it was cut off cannot be ended.
-    #[error("run {run} cannot go on while its process group {group} is at work, and that cannot be ended")]
+    /// Processes of the run that outlived a crash cannot be ended.
+    #[error("run {run} cannot continue: its process group {group} is still running and cannot be ended")]
     ProcessesLeft {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The id of the process group.
+        /// Id of the process group.
         group: u32,
     },
-    /// Code that the run was given panicked, for instance a hook. The records until then are kept.
-    #[error("run {run} was cut off by a panic: {message}; it can be resumed")]
+    /// Code of the program panicked, for instance a hook. The records up to the panic are kept.
+    #[error("a panic interrupted run {run}: {message}; the run can be resumed")]
     Panicked {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The text of the panic.
+        /// Text of the panic.
         message: String,
     },
-    /// The run has ended, or is at a limit that the resume does not raise enough.
+    /// The run has ended, or has reached a limit that the resume does not raise enough.
     #[error(transparent)]
     Refused(#[from] RunRefused),
 }
@@ -143,25 +141,25 @@ impl LoopError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Journal(e) => e.advice(),
-            Self::EmptyPrompt => "say what is to be done",
-            Self::NotARun { .. } => "`archon runs list` shows the runs there are",
-            Self::NothingAsked { .. } => "start it again",
+            Self::EmptyPrompt => "write a prompt",
+            Self::NotARun { .. } => "`archon runs list` lists the runs",
+            Self::NothingAsked { .. } => "start a new run with the prompt",
             Self::NoSuchTurn { .. } => "choose an earlier turn, or none to keep them all",
-            Self::NothingToAnswer => "say something to go on",
-            Self::Unpaired => "put every tool call's result right behind it",
-            Self::UnknownPrice { .. } => "give the model's price, or set no limit on money",
-            Self::FallbackWithoutTools { .. } => "leave it out, or use text mode",
-            Self::NotOfThisCall { .. } => "look at the run that is there, and remove it if it is of no use",
-            Self::InvalidSchema { .. } => "give a schema of JSON Schema's draft 2020-12",
-            Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
-            Self::NoBranch => "give it the agents that are to work side by side",
+            Self::NothingToAnswer => "continue with a new prompt",
+            Self::Unpaired => "put the result of every tool call directly after the message with the call",
+            Self::UnknownPrice { .. } => "set the model's price, or no cost limit",
+            Self::FallbackWithoutTools { .. } => "remove the fallback, or use text mode",
+            Self::NotOfThisCall { .. } => "inspect the existing run, and delete it if it is not needed",
+            Self::InvalidSchema { .. } => "use a schema that is valid by JSON Schema draft 2020-12",
+            Self::TooDeep { .. } => "nest fewer agents, or raise `max_depth`",
+            Self::NoBranch => "add at least one agent to the parallel loop",
             Self::Evaluation(e) => e.advice(),
             Self::OtherKind { .. } => {
                 "resume it with the agent of its kind; steer the runs that it called; begin a new session for another task"
             }
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
-            Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
-            Self::Panicked { .. } => "fix what panicked, then resume the run",
+            Self::ProcessesLeft { .. } => "end the process group yourself, then resume the run",
+            Self::Panicked { .. } => "correct the code that panicked, then resume the run",
             Self::Refused(RunRefused::AtLimit { .. }) => {
                 "resume it with a higher limit, or continue its session with a new prompt"
             }

@@ -1,4 +1,4 @@
-//! Evaluation strategies that choose a branch by numbers; `judge.rs` asks a model.
+//! Evaluation strategies that choose a branch by numbers. The strategy in `judge.rs` asks a model.
 
 use std::cmp::Reverse;
 
@@ -40,20 +40,20 @@ macro_rules! by_numbers {
 }
 
 by_numbers!(
-    /// Takes the only branch and refuses more than one, for code that is written for several branches and
-    /// given one.
+    /// Chooses the only branch and refuses more than one, for code that is written for several branches
+    /// but has one.
     Transparent, "transparent", |_| 0, most 1
 );
 by_numbers!(
-    /// Takes the first branch that has an answer.
+    /// Chooses the first branch that has an answer.
     PickFirst, "pick_first", |_| 0
 );
 by_numbers!(
-    /// Takes the branch that used the fewest tokens; of equal ones the first.
+    /// Chooses the branch that used the fewest tokens; among equal branches, the first.
     TokenEfficient, "token_efficient", |branches| smallest(branches, tokens)
 );
 by_numbers!(
-    /// Takes the branch that used the most tokens; of equal ones the first.
+    /// Chooses the branch that used the most tokens; among equal branches, the first.
     Elaborate, "elaborate", |branches| smallest(branches, |branch| Reverse(tokens(branch)))
 );
 
@@ -62,6 +62,6 @@ fn tokens(branch: &BranchResult) -> u64 {
 }
 
 fn smallest<K: Ord>(branches: &[BranchResult], key: impl Fn(&BranchResult) -> K) -> usize {
-    // Among equal keys `min_by_key` takes the first.
+    // Among equal keys, `min_by_key` takes the first.
     (0..branches.len()).min_by_key(|at| key(&branches[*at])).unwrap_or(0)
 }

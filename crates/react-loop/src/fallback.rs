@@ -1,7 +1,7 @@
 //! Fallbacks after failures that retries do not solve: the next key, less thinking, then the next model.
 //!
-//! The kind of the failure decides which of these may help ([`REMEDIES`]); each is a function of its own. The
-//! choice stays for the rest of the run.
+//! The kind of the failure determines which of these may help ([`REMEDIES`]); each is a function of its
+//! own. The choice remains for the rest of the run.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::retry;
 
-/// A fallback model, which is asked when the models before it cannot answer.
+/// A fallback model, which is asked if the models before it cannot answer.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Fallback {
@@ -21,32 +21,32 @@ pub struct Fallback {
     pub provider: Arc<dyn Provider>,
     /// Providers of the same service with further keys, in the order in which they are tried.
     pub keys: Vec<Arc<dyn Provider>>,
-    /// The model, as the provider names it.
+    /// The model, by the provider's name for it.
     pub model: String,
-    /// The price of its tokens, if the provider's catalogue does not know it or is wrong; a cost limit needs
-    /// it.
+    /// Price of the model's tokens, if the provider's price is unknown or wrong. A cost limit needs the
+    /// price.
     pub price: Option<ModelPrice>,
 }
 
 impl Fallback {
-    /// Makes a fallback with one key and no price.
+    /// Creates a fallback with one key and no price.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self { provider, keys: Vec::new(), model: model.into(), price: None }
     }
 
-    /// Sets further keys: providers of the same service, each with its own key.
+    /// Sets further keys, as providers of the same service, each with its own key.
     pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
         self.keys = keys;
         self
     }
 
-    /// Sets the price.
+    /// Sets the price of the model's tokens.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.price = Some(price);
         self
     }
 
-    /// Returns the fallback as the log stores it.
+    /// Returns the fallback in the form that the log stores.
     pub(crate) fn recorded(&self, retry: &RetryConfig) -> FallbackModel {
         let mut model = FallbackModel::new(self.provider.id(), self.model.clone());
         model.key_count = count(&self.keys);
@@ -59,7 +59,7 @@ impl Fallback {
         model
     }
 
-    /// Returns the price: the given one, or else the provider's.
+    /// Returns the price of the fallback: the one that was set, or else the provider's.
     pub(crate) fn price(&self) -> Option<ModelPrice> {
         self.price.or_else(|| self.provider.capabilities(&self.model).price)
     }
@@ -84,7 +84,7 @@ pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {
     u32::try_from(further.len()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// Returns the failure policy with these keys and fallbacks, as the log stores it.
+/// Returns the failure policy with these keys and fallbacks, in the form that the log stores.
 pub(crate) fn policy(
     keys: &[Arc<dyn Provider>],
     fallbacks: &[Fallback],
@@ -96,7 +96,7 @@ pub(crate) fn policy(
     policy
 }
 
-/// A way to go on after a failure.
+/// A reaction to a failure that may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
     Key,
@@ -104,8 +104,9 @@ enum Remedy {
     Model,
 }
 
-/// The remedies for each kind of failure, in this order, for when retries do not help. A failure that is not
-/// listed is final: a cancel, a filter, or a conversation that the window cannot make short enough.
+/// The remedies for each kind of failure, in this order, for failures that retries do not solve. A
+/// failure that is not listed is final: a cancel, a filter, or a conversation that compaction cannot make
+/// short enough.
 const REMEDIES: &[(ModelErrorCode, &[Remedy])] = &[
     (ModelErrorCode::RateLimited, &[Remedy::Key, Remedy::Model]),
     (ModelErrorCode::Auth, &[Remedy::Key, Remedy::Model]),
@@ -137,18 +138,18 @@ fn remedies(failure: &ModelFailure) -> &'static [Remedy] {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chain {
     target: ModelTarget,
-    /// Retryable failures of the current request with this target.
+    /// Number of retryable failures of the current request with this target.
     tries: u32,
-    /// The number of them that were timeouts.
+    /// Number of these failures that were timeouts.
     timeouts: u32,
-    /// The number of them that came after a part of the answer.
+    /// Number of these failures that came after a part of the answer.
     #[serde(default)]
     broken: u32,
-    /// The fallback step that follows, until it is recorded.
+    /// The fallback step that follows, until the step is recorded.
     due: Option<Due>,
 }
 
-/// A fallback step and the failure that led to it.
+/// A fallback step and the failure that led to the step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
     pub(crate) step: FallbackStep,
@@ -161,9 +162,9 @@ pub(crate) struct Due {
 pub(crate) enum Next {
     /// Send the same request again at this time.
     Retry(Timestamp),
-    /// Take the step of [`Chain::due`].
+    /// Take the fallback step of [`Chain::due`].
     Step,
-    /// Give up.
+    /// Give up: the failure is final.
     Fail,
 }
 
@@ -176,12 +177,12 @@ impl Chain {
         self.due.as_ref()
     }
 
-    /// Resets the counts of failures for a new request.
+    /// Resets the failure counts and the due fallback step, for a new request.
     pub(crate) fn reset_counts(&mut self) {
         (self.tries, self.timeouts, self.broken, self.due) = (0, 0, 0, None);
     }
 
-    /// Counts a failure and returns what follows.
+    /// Counts a failure and returns the reaction.
     pub(crate) fn failed(
         &mut self,
         failure: &ModelFailure,
@@ -200,7 +201,7 @@ impl Chain {
             true => None,
             false => retry::next_attempt_at(retry, failure, self.tries, at, deadline),
         };
-        // If the service asks for a longer wait than allowed, the fallback is used, if there is one.
+        // If the service asks for a longer wait than allowed, a fallback is used, if there is one.
         match again.filter(|due| step.is_none() || failure.retry_after_ms.is_none() || !too_long(due)) {
             Some(due) => {
                 self.tries += u32::from(failure.retryable);
@@ -216,7 +217,7 @@ impl Chain {
         }
     }
 
-    /// Applies a recorded step.
+    /// Applies a recorded fallback step.
     pub(crate) fn stepped(&mut self, step: &FallbackStep) {
         if self.due.as_ref().is_none_or(|due| due.step != *step) {
             return;
@@ -267,8 +268,8 @@ pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&Fallb
     config.failure_policy.as_ref()?.fallbacks.get(place as usize)
 }
 
-/// Returns the provider of a target: one of the run's own (first or further keys), or one of the `fallbacks`
-/// of this process. `None` if this process does not have it.
+/// Returns the provider of a target: one of the run's own (first or further keys), or one of the
+/// `fallbacks` of this process. `None` if this process does not have the provider.
 pub(crate) fn provider<'a>(
     config: &RunConfig,
     target: ModelTarget,
@@ -288,7 +289,7 @@ pub(crate) fn provider<'a>(
     }
 }
 
-/// Returns the model of a target, as its provider names it.
+/// Returns the model of a target, by the provider's name for it.
 pub(crate) fn model(config: &RunConfig, target: ModelTarget) -> &str {
     fallback(config, target).map_or(&config.model, |fallback| &fallback.model)
 }
@@ -310,7 +311,7 @@ pub(crate) fn is_priced(config: &RunConfig, target: ModelTarget) -> bool {
     config.price.is_some() && fallbacks.iter().take(target.model as usize).all(|model| model.price.is_some())
 }
 
-/// Number of timeouts of one request that are retried.
+/// Maximum number of retries of one request after timeouts.
 const MOST_TIMEOUTS: u32 = 1;
 
 #[cfg(test)]

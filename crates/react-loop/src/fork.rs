@@ -1,8 +1,8 @@
-//! Fork: begins a new run from an earlier point of a run.
+//! Fork: starts a new run from an earlier point of a run.
 //!
 //! A fork is a run of the same session that continues the first part of another run, cut at the end of a
-//! turn. It keeps the model, the tools, the limits and the spending so far. Calls without a result and a
-//! person's consents are not carried over. Effects of tools stay: files are not restored.
+//! turn. The fork keeps the model, the tools, the limits and the spending so far. Calls without a result
+//! and a person's consents are not copied. Effects of tools remain: files are not restored.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use archon_types::{
 
 use crate::{History, LoopError, Machine, RunLog, fold_before, fold_with};
 
-/// Begins the run that `context` names from the state of `run` after `turns` of its turns; by default from
-/// its end. After 0 turns only the prompt is kept.
+/// Starts the run that `context` names from the state of `run` after `turns` of its turns. Default: from
+/// the end of `run`. After 0 turns, only the prompt is kept.
 ///
-/// Only the first record of the new run is written: resume it, or continue it with a prompt. A run with a
-/// damaged log can be forked at a turn before the damage if `turns` is given; calls whose records are lost
-/// may have had effects.
+/// Only the first record of the new run is written: resume the new run, or continue it with a prompt. A
+/// run with a damaged log can be forked at a turn before the damage if `turns` is given; calls whose
+/// records are lost may have had effects.
 ///
 /// # Errors
-/// The run has fewer turns or they are damaged, the run or one that it continues cannot be read, or the new
-/// run cannot be created.
+/// The run has fewer turns or they are damaged, the run or a run that it continues cannot be read, or the
+/// new run cannot be created.
 pub async fn fork(
     journal: &dyn Journal,
     run: &RunId,
@@ -58,10 +58,11 @@ pub async fn fork(
     Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
 }
 
-/// Returns the number of turns before the damage of a log, or of all turns: the most that [`fork`] can keep.
+/// Returns the number of turns before the damage of a log, or of all turns, which is the maximum for
+/// [`fork`].
 ///
 /// # Errors
-/// Nothing of the run can be read.
+/// No record of the run can be read.
 pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, LoopError> {
     let Salvaged { records, damage, .. } = journal.salvage(run).await?;
     if let (true, Some(damage)) = (records.is_empty(), damage) {
@@ -71,7 +72,7 @@ pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, Loop
     Ok(fold_with(run, &records, history, Default::default())?.turns())
 }
 
-/// Returns the number of records until `turns` turns are over, and the number of these turns.
+/// Returns the number of records up to the end of `turns` turns, and the number of these turns.
 fn cut(
     run: &RunId,
     log: &[Arc<Record>],
@@ -111,5 +112,5 @@ pub(crate) fn branch_id(parent: &LoopId, run: &RunId) -> LoopId {
     LoopId::new(format!("{parent}.branch.{tail}"))
 }
 
-/// Last characters of a run's id that are used to tell branches apart. Ids begin with the time.
+/// Number of last characters of a run's id that distinguish branches. Ids start with the time.
 const TAIL: usize = 8;

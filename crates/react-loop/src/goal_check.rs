@@ -1,4 +1,4 @@
-//! Asks the model if an answer meets the expected output.
+//! Asks the model whether an answer meets the expected output.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use archon_types::{Context, Encoded, GoalVerdict, Message, Provider, Request, To
 
 use crate::{GoalDue, ReactMachine, single_call::ask};
 
-/// Asks once, without tools and without the conversation. On any failure there is no verdict, and the answer
-/// is accepted.
+/// Asks the model once, without tools and without the conversation. After any failure there is no
+/// verdict, and the answer is accepted.
 pub(crate) async fn check(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
@@ -17,7 +17,9 @@ pub(crate) async fn check(
     context: &Context,
 ) -> GoalVerdict {
     let none = |why: String| GoalVerdict { reason: why, ..GoalVerdict::default() };
-    let Some(provider) = provider else { return none("the model is not set up here".to_owned()) };
+    let Some(provider) = provider else {
+        return none("the model is not configured in this process".to_owned());
+    };
     match ask(&**provider, request(machine, due, context), |_| (), watch, context).await {
         Ok(answer) if answer.stop_reason.is_complete() => {
             let (met, reason) = GoalVerdict::read(&answer.text());

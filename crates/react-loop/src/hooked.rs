@@ -1,4 +1,4 @@
-//! Calls the program's hooks around the work of the driver; without hooks it costs nothing.
+//! Calls the program's hooks around the work of the driver. Without hooks, this costs nothing.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{CallStage, CallState, ReactMachine};
 
-/// Calls the hooks of turns in order, also when a turn fails or is cut off.
+/// Calls the hooks of turns in order, also if a turn fails or is cut off.
 pub(crate) struct Turns<'a> {
     hooks: Option<&'a Arc<dyn DynHooks>>,
     open: bool,
@@ -22,15 +22,15 @@ impl<'a> Turns<'a> {
         Self { hooks, open: machine.is_in_turn(), failure: None }
     }
 
-    /// Asks the hooks if the next turn may begin.
+    /// Asks the hooks whether the next turn may start.
     pub(crate) async fn may_begin(&mut self, machine: &ReactMachine, turn: u32) -> bool {
         let Some(hooks) = self.hooks else { return true };
         self.open = hooks.before_turn(machine.messages(), turn).await;
         self.open
     }
 
-    /// Ends the turn if it is over: first tells watchers, then the hooks, so that watchers hear of it after
-    /// the hooks of its calls and before those of the turn.
+    /// Ends the turn if it is over: first emits the event, then calls the hooks. So watchers receive the
+    /// event after the hooks of the turn's calls and before the hooks of the turn.
     pub(crate) async fn call_hooks(&mut self, machine: &ReactMachine, context: &Context) {
         let Some(hooks) = self.hooks.filter(|_| self.open && !machine.is_in_turn()) else { return };
         self.open = false;
@@ -64,8 +64,8 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// Returns the call that `body` ends in place of a retry, and its last result. Unlike other refused calls,
-/// its tool ran.
+/// Returns the call that `body` ends instead of a retry, and its last result. Unlike in other refused
+/// calls, the tool ran.
 pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(Arc<ToolCall>, ToolResult)> {
     let RecordBody::ToolCallRefused { call, result } = body else { return None };
     let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
@@ -82,7 +82,7 @@ pub(crate) fn skipped(tool: &str) -> ToolResult {
 /// The calls of a batch by their ids, for later hooks.
 pub(crate) type Calls = HashMap<CallId, ToolCall>;
 
-/// Returns the context for a batch, in which hooks may hold back partial results from watchers.
+/// Returns the context for a batch, in which hooks may hide partial results from watchers.
 pub(crate) fn context(
     hooks: Option<&Arc<dyn DynHooks>>,
     ready: &[ReadyCall],
@@ -99,7 +99,7 @@ pub(crate) fn context(
 struct HookedSink {
     inner: Arc<dyn Sink>,
     hooks: Arc<dyn DynHooks>,
-    /// The run of these calls. Events of its child runs come through here, too.
+    /// The run of these calls. Events of its child runs pass through this sink, too.
     run: RunId,
     calls: Calls,
 }

@@ -1,9 +1,9 @@
-//! A judge: a model that reads the conversation, the question and the work of each branch, and names the best
-//! branch.
+//! A judge: a model that reads the conversation, the question and the work of each branch, and names the
+//! best branch.
 //!
-//! Material that does not fit into the judge's window is shortened step by step (`judge/material.rs`). A
-//! failure of the judge must not cost the work of the branches: then the first branch is taken, with a
-//! warning.
+//! Material that does not fit the judge's window is shortened step by step (`judge/material.rs`). A
+//! failure of the judge must not lose the work of the branches, so the first branch is then chosen, with
+//! a warning.
 
 mod material;
 
@@ -37,7 +37,7 @@ pub struct LlmJudge {
 }
 
 impl ReactAgent {
-    /// Makes a judge with this agent's model, instructions, window, limits, price, further keys and
+    /// Returns a judge with this agent's model, system prompt, window, limits, price, further keys and
     /// fallbacks.
     pub fn judge(&self) -> LlmJudge {
         LlmJudge::new(self.driver.provider.clone(), self.options.clone())
@@ -48,9 +48,9 @@ impl ReactAgent {
 }
 
 impl LlmJudge {
-    /// Makes a judge. It uses these of `options`: the model, the system prompt (there is a default), the
-    /// window (which limits how much it reads), the retries, the request options, the longest duration, the
-    /// price, and the cost limit, which needs a price.
+    /// Creates a judge. Of `options`, the judge uses the model, the system prompt (there is a default),
+    /// the window (which limits how much the judge reads), the retries, the request options, the time
+    /// limit, the price, and the cost limit, which needs a price.
     pub fn new(provider: Arc<dyn Provider>, options: ReactAgentOptions) -> Self {
         Self {
             provider,
@@ -67,7 +67,7 @@ impl LlmJudge {
         self
     }
 
-    /// Sets fallback models, which are asked in this order when the judge's own model cannot answer.
+    /// Sets fallback models, which are asked in this order if the judge's own model cannot answer.
     pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
         self.fallbacks = fallbacks;
         self
@@ -140,7 +140,7 @@ impl LlmJudge {
         loop {
             let target = chain.target();
             let own = (&self.provider, &self.keys[..]);
-            // The configuration was made from these providers, so all of them are here.
+            // The configuration was made from these providers, so all of them are available.
             let provider =
                 fallback::provider(&config, target, own, &self.fallbacks).unwrap_or(&self.provider);
             bill.reserve(self.may_cost(&question, &config, target), self.options.limits.max_cost_micros)?;
@@ -174,7 +174,7 @@ impl LlmJudge {
         }
     }
 
-    /// Estimates the cost of one try: the whole prompt and the longest allowed answer.
+    /// Estimates the cost of one attempt: the whole prompt and the maximum length of the answer.
     fn may_cost(&self, question: &str, config: &RunConfig, target: ModelTarget) -> u64 {
         let Some(price) = fallback::price(config, target) else { return 0 };
         let tokenizer = self.options.context.as_ref().map_or(Tokenizer::Estimate, |config| config.tokenizer);
@@ -252,21 +252,21 @@ impl EvaluationStrategy for LlmJudge {
 archon_types::debug_fields!(LlmJudge: options);
 
 fn no_price(model: &str) -> EvaluationError {
-    EvaluationError::Other(format!("the judge has a limit on money and nobody knows what `{model}` costs"))
+    EvaluationError::Other(format!("the cost of the judge is limited, but the price of `{model}` is unknown"))
 }
 
-/// The cost of the judge's tries.
+/// The cost of the judge's attempts.
 #[derive(Debug, Default)]
 struct Bill {
     money: Money,
-    /// In millionths of a currency unit; `None` once a model without a price was asked.
+    /// Cost in millionths of a currency unit; `None` once a model without a price was asked.
     cost: Option<u64>,
 }
 
 impl Bill {
     fn reserve(&mut self, estimate: u64, most: Option<u64>) -> Result<(), ProviderError> {
         if most.is_some_and(|most| self.money.spent.saturating_add(estimate) > most) {
-            return Err(ProviderError::Other("asking it may cost more than its limit on money".into()));
+            return Err(ProviderError::Other("the request may cost more than the judge's cost limit".into()));
         }
         self.money.reserve(estimate);
         Ok(())
@@ -287,7 +287,7 @@ impl Bill {
     }
 }
 
-/// Returns the error of a cancel, since a provider may report it as any error.
+/// Returns the error of a cancel, because a provider may report a cancel as another error.
 fn cancelled(_: ProviderError) -> ProviderError {
     ProviderError::Cancelled
 }
@@ -314,7 +314,7 @@ fn material_of(evaluation: &Evaluation<'_>) -> Material {
     }
 }
 
-/// Returns the number after the last `BEST`, or the number if the text is nothing else.
+/// Returns the number after the last `BEST`, or the number if the text is only a number.
 fn parse(text: &str, branches: usize) -> Option<usize> {
     let text = text.trim();
     let rest = match text.to_ascii_lowercase().rfind("best") {

@@ -1,10 +1,12 @@
 //! The ReAct loop: a run in which a model and its tools take turns until the task has an answer.
 //!
-//! Use it without the facade to choose each part of an agent yourself: provider, journal, tools, clock and ids.
+//! Use this crate without the facade to choose each part of an agent yourself: provider, journal, tools,
+//! clock and ids.
 //!
-//! [`ReactMachine`] is the pure part: it folds records and says what to do next, without time, randomness or
-//! I/O. [`Driver`] does that: it asks the provider, runs the tools, and records what happened before it acts
-//! on it. [`ReactAgent`] joins both behind the `Agent` trait; it starts, continues and resumes runs.
+//! [`ReactMachine`] is the pure part: it folds records and derives the next step, without time,
+//! randomness or I/O. [`Driver`] executes the steps: it asks the provider, runs the tools, and records
+//! each result before it acts on the result. [`ReactAgent`] joins both behind the `Agent` trait; it
+//! starts, continues and resumes runs.
 //!
 //! | topic | file |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Limits of a run: counts turns, tokens, time and cost, and says when one is reached.
+//! Limits of a run: counts turns, tokens, time and cost, and reports when a limit is reached.
 
 use archon_run::Ledger;
 use archon_types::{
@@ -14,21 +14,21 @@ pub(crate) struct Meter {
     pub(crate) usage: Usage,
     /// Number of answers in a row that could not be parsed.
     pub(crate) parse_failures: u32,
-    /// Spending of the same budget before the run began.
+    /// Spending of the same budget before the run started.
     #[serde(default)]
     carried: SnapshotSpending,
     pub(crate) money: Money,
     #[serde(default)]
     pub(crate) uncounted: Uncounted,
-    /// Requests that were open when the process died. At most `max_turns` of them are allowed, so that a
-    /// process which dies in each request does not ask for ever.
+    /// Number of requests that were open when the process died. At most `max_turns` of them are allowed,
+    /// so that a process which dies in each request does not ask forever.
     #[serde(default)]
     calls_lost: u32,
-    /// The leases and spending of child runs.
+    /// The leases and the spending of child runs.
     #[serde(default)]
     pub(crate) ledger: Ledger,
     started_at: Timestamp,
-    /// Time that does not count, because no process worked on the run; in ms.
+    /// Time in ms that does not count, because no process worked on the run.
     idle_ms: u64,
     last_seen: Timestamp,
 }
@@ -48,7 +48,7 @@ impl Meter {
         }
     }
 
-    /// Returns the spending of this run, at most: open calls count with the amount reserved for them.
+    /// Returns the maximum spending of this run: open calls count with the amount reserved for them.
     pub(crate) fn spending(&self) -> Spending {
         let tokens = sum([self.tokens(), self.uncounted.set_aside(), 0]);
         let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
@@ -57,12 +57,13 @@ impl Meter {
         all
     }
 
-    /// Returns the tokens of the run's own calls: those that services reported, and estimates for the others.
+    /// Returns the tokens of the run's own calls: those that services reported, and estimates for the
+    /// others.
     fn tokens(&self) -> u64 {
         self.usage.total().saturating_add(self.uncounted.tokens)
     }
 
-    /// Reserves the `cost` of a call, and the tokens of its request (about `request`) and answer.
+    /// Reserves the `cost` of a call, and the tokens of its request (about `request`) and its answer.
     pub(crate) fn begin_call(&mut self, cost: u64, request: u64, max_output: Option<u32>) {
         self.money.reserve(cost);
         self.uncounted.begin_call(request, max_output);
@@ -74,13 +75,13 @@ impl Meter {
         self.uncounted.forfeit();
     }
 
-    /// Notes a call whose process died.
+    /// Counts a call whose process died.
     pub(crate) fn count_lost_call(&mut self) {
         self.forfeit();
         self.calls_lost += 1;
     }
 
-    /// Notes a failed call.
+    /// Counts a failed call.
     pub(crate) fn failed(&mut self, failure: &ModelFailure) {
         self.money.failed(failure);
         match may_have_worked(failure) {
@@ -89,8 +90,8 @@ impl Meter {
         }
     }
 
-    /// Notes the end of an auxiliary question. If it was answered and the service reported no tokens, the
-    /// reserved amount counts.
+    /// Counts the end of an auxiliary request, such as a summary. If the request was answered and the
+    /// service reported no tokens, the reserved amount counts.
     pub(crate) fn end_auxiliary_call(
         &mut self,
         usage: &Usage,
@@ -125,14 +126,14 @@ impl Meter {
         self.last_seen = self.last_seen.max(at);
     }
 
-    /// Notes that a process resumed the run at `at`. The time since the last record does not count.
+    /// Counts the time since the last record as idle: a process resumed the run at `at`.
     pub(crate) fn resume(&mut self, at: Timestamp) {
         self.idle_ms += u64::try_from(at.since(self.last_seen).as_millis()).unwrap_or(u64::MAX);
         self.see(at);
     }
 
-    /// Returns the deadline: the end of the time, less the time that is kept for a final summary if one is
-    /// wanted.
+    /// Returns the deadline: the end of the run's time, less the time reserved for a final summary if one
+    /// is wanted.
     pub(crate) fn deadline(&self, limits: &ExecutionLimits) -> Timestamp {
         let reserve = match limits.on_limit {
             OnLimit::ForceSummary => (limits.max_duration_ms / LAST_WORDS_PART).min(LAST_WORDS_MS),
@@ -141,7 +142,7 @@ impl Meter {
         Timestamp::from_millis(self.end(limits).as_millis().saturating_sub(reserve))
     }
 
-    /// Returns the end of the whole time.
+    /// Returns the end of the run's whole time.
     pub(crate) fn end(&self, limits: &ExecutionLimits) -> Timestamp {
         let all = limits.max_duration_ms.saturating_add(self.idle_ms);
         Timestamp::from_millis(self.started_at.as_millis().saturating_add(all))
@@ -152,7 +153,7 @@ impl Meter {
         self.last_seen
     }
 
-    /// Notes the answer of a turn.
+    /// Counts the answer of a turn.
     pub(crate) fn answered(&mut self, answer: &AssistantMessage, price: Option<&ModelPrice>) {
         self.turns += 1;
         self.usage += answer.usage;
@@ -163,7 +164,7 @@ impl Meter {
         }
     }
 
-    /// Returns the limit that forbids a retry in the same turn, if one is reached.
+    /// Returns the limit that forbids a retry in the same turn; `None` if no limit is reached.
     pub(crate) fn reached_again(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
         if self.calls_lost > limits.max_turns {
             Some(LimitReached::Turns { max: limits.max_turns })
@@ -181,7 +182,7 @@ impl Meter {
             .then_some(LimitReached::Cost { max_cost_micros: max })
     }
 
-    /// Returns the limit that forbids another turn, if one is reached.
+    /// Returns the limit that forbids another turn; `None` if no limit is reached.
     pub(crate) fn reached(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
         let spent = self.spent();
         if spent.turns >= limits.max_turns {
@@ -204,25 +205,25 @@ fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     to.as_millis().saturating_sub(from.as_millis())
 }
 
-/// The fraction of a run's time that is kept for the final summary (one in ten), and its maximum in ms.
+/// The part of a run's time that is reserved for the final summary (one tenth), and its maximum in ms.
 const LAST_WORDS_PART: u64 = 10;
 const LAST_WORDS_MS: u64 = 30_000;
 
 /// Time in ms by which a child run ends before its caller.
 const TO_HEAR_MS: u64 = 1_000;
 
-/// Cost so far and the amount reserved for the open call, in millionths of a unit.
+/// Cost so far and the amount reserved for the open call, in millionths of a currency unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Money {
     pub(crate) spent: u64,
     reserved: u64,
-    /// Tokens of the latest request and answer. Without a count, the next request is assumed to be at least
-    /// as long.
+    /// Number of tokens of the latest request and answer. If no count is available, the next request is
+    /// assumed to be at least as long.
     last_tokens: u64,
 }
 
 impl Money {
-    /// Estimates the cost of a call whose request has about `tokens` tokens.
+    /// Returns the estimated cost of a call whose request has about `tokens` tokens.
     pub(crate) fn estimate(&self, price: &ModelPrice, tokens: u64, max_output: Option<u32>) -> u64 {
         let output = max_output.map_or(ASSUMED_OUTPUT, u64::from);
         price.at_most(tokens.max(self.last_tokens), output)
@@ -262,19 +263,19 @@ impl Money {
     }
 }
 
-/// Returns true if the service may have done work: it began to answer, or the call was neither refused nor
-/// kept from reaching it.
+/// Returns true if the service may have done work: it started to answer, or the failure does not show
+/// that the call was refused or never reached the service.
 fn may_have_worked(failure: &ModelFailure) -> bool {
     use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited, Unreachable};
     let no_work = [RateLimited, Overloaded, Auth, Api, ContextOverflow, Unreachable];
     failure.had_output || !no_work.contains(&failure.code)
 }
 
-/// Estimated tokens of calls without a report: from services that report none, and of lost calls.
+/// Estimated tokens of calls without a report: of services that report none, and of lost calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Uncounted {
     pub(crate) tokens: u64,
-    /// Tokens reserved for the open call, for its request and its answer.
+    /// Tokens reserved for the open call: for its request and for its answer.
     request: u64,
     answer: u64,
 }
@@ -288,7 +289,7 @@ impl Uncounted {
         self.request.saturating_add(self.answer)
     }
 
-    /// Drops the reservation: the service reported the tokens, or did nothing.
+    /// Drops the reservation: the service reported the tokens, or did no work.
     fn counted(&mut self) {
         (self.request, self.answer) = (0, 0);
     }
@@ -305,7 +306,7 @@ impl Uncounted {
     }
 }
 
-/// Assumed most tokens of an answer whose request has no limit.
+/// Assumed maximum number of tokens of an answer whose request has no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 
 #[cfg(test)]

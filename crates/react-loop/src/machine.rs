@@ -1,9 +1,9 @@
-//! The state machine of a run: derives the next command from the records so far, and from nothing else.
+//! The state machine of a run: derives the next command from the records alone.
 //!
 //! Time, randomness and I/O come in with the records only. [`ReactMachine::apply`] takes a record,
-//! [`ReactMachine::next`] returns the next command. A record for a command that is not open changes nothing.
-//! Whatever the records say, the machine ends within its limits, and no request holds a tool call without its
-//! result.
+//! [`ReactMachine::next`] returns the next command. A record for a command that is not open changes
+//! nothing. Whatever the records are, the machine ends within its limits, and no request contains a tool
+//! call without its result.
 
 mod answers;
 mod approvals;
@@ -44,34 +44,34 @@ pub use goal::GoalDue;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReactTask {
-    /// Append `ModelAsked` and send [`ReactMachine::request`] to the model.
+    /// Append `ModelCallStarted` and send [`ReactMachine::request`] to the model.
     AskModel {
-        /// The command id, which the answer must carry.
+        /// The command id, which the record of the answer must have.
         command: CommandId,
-        /// The number of the attempt, from 0.
+        /// Number of the attempt, from 0.
         attempt: u32,
-        /// The turn, from 0.
+        /// Number of the turn, from 0.
         turn: u32,
     },
     /// Ask the model to summarize old turns, then append `Summarized`.
     Summarize(SummaryDue),
-    /// Ask the model if the answer meets the expectation, then append `GoalChecked`.
+    /// Ask the model whether the answer meets the expected output, then append `GoalChecked`.
     CheckGoal(GoalDue),
     /// Check [`ReactMachine::answer`] against its schema, then append `OutputChecked`.
     CheckOutput,
-    /// Bring every one of [`ReactMachine::calls`] without a result to one, except calls that wait for a retry.
+    /// Run each of [`ReactMachine::calls`] that has no result, except calls that wait for a retry.
     RunCalls,
-    /// Wait, then append `ClockRead`.
+    /// Wait until this time, then append `ClockRead`.
     WaitUntil(Timestamp),
-    /// Everything open waits for people, and nobody was asked yet: ask the approver of this process and
-    /// append the answers; if there are none, append `Suspended`.
+    /// All open calls wait for people, and no person was asked yet: ask the approver of this process and
+    /// append the answers. Without an answer, append `Suspended`.
     Decide,
 }
 
 /// The next step of a loop.
 pub(crate) type Step = Next<ReactTask>;
 
-/// The state of one run: a fold of its records.
+/// The state of one run, folded from its records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReactMachine {
     run: RunId,
@@ -86,10 +86,10 @@ pub struct ReactMachine {
     next_command: u64,
     /// Messages that arrived during other work.
     queues: Queues,
-    /// The author of the run's prompts that name none.
+    /// The author of the run's prompts that name no author.
     #[serde(default)]
     prompted_by: Speaker,
-    /// True once the run has something to answer.
+    /// True once the run has a message to answer.
     begun: bool,
     /// True if the run answers the end of its conversation when it has no prompt.
     answers_history: bool,
@@ -102,7 +102,7 @@ pub struct ReactMachine {
     /// The project's instructions.
     #[serde(default)]
     instructions: String,
-    /// Number of answers that were sent back by the goal check.
+    /// Number of answers that the goal check sent back.
     #[serde(default)]
     goal_checks: u32,
     /// Number of answers in a row that did not fit the schema.
@@ -111,7 +111,7 @@ pub struct ReactMachine {
     /// Problems of the last answer with its schema.
     #[serde(default)]
     misfits: Vec<SchemaProblem>,
-    /// The auxiliary question that was sent to a model, if one is open.
+    /// The auxiliary request that was sent to a model, if one is open.
     #[serde(default)]
     beside: Option<AuxiliaryCall>,
     #[serde(default)]
@@ -136,27 +136,27 @@ enum Phase {
     Asking { command: CommandId, attempt: u32 },
     /// A failed request waits for its retry.
     BackingOff { command: CommandId, attempt: u32, until: Timestamp },
-    /// The calls of an answer are being brought to their results.
+    /// The calls of an answer run until each has its result.
     Acting { answer: Box<AssistantMessage>, calls: Vec<CallState> },
     /// The answer is being checked against its schema.
     Matching,
-    /// The answer is being compared with the expectation.
+    /// The answer is being compared with the expected output.
     Checking,
     /// The loop adds a note for the model; the phase `then` follows.
     Noting { text: String, then: Box<Phase> },
-    /// The outcome is known and has to be recorded.
+    /// The outcome is known and must be recorded.
     Finishing(Box<Outcome>),
     /// The outcome is recorded.
     Ended(Box<Outcome>),
 }
 
 impl ReactMachine {
-    /// Makes the machine of a new run that continues `history`.
+    /// Creates the machine of a new run that continues `history`.
     pub fn new(started: &RunStarted, at: Timestamp, history: History) -> Self {
         Self::with_parts(started, at, history, ContextParts::default())
     }
 
-    /// Makes a machine like [`new`](Self::new), with the program's own parts of the context window.
+    /// Creates a machine like [`new`](Self::new), with the program's own parts of the context window.
     pub fn with_parts(started: &RunStarted, at: Timestamp, history: History, parts: ContextParts) -> Self {
         let mut meter = Meter::default();
         meter.start(at);
@@ -167,8 +167,8 @@ impl ReactMachine {
             meter.carry(history.spent);
         }
         let unanswered = is_branch && history.wants_answer();
-        // "Always allow" rules hold only for the next run of the session in the same folder, not for forks or
-        // retries.
+        // "Always allow" rules hold only for the next run of the session in the same folder, not for
+        // forks or retries.
         let goes_on =
             matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. })
                 && history.workspace == started.config.workspace;
@@ -223,7 +223,7 @@ impl Machine for ReactMachine {
 
     fn apply(&mut self, record: &Record) {
         use RecordBody as B;
-        // Time before a resume, or while people are asked, is not the run's time.
+        // Time before a resume, or while people are asked, does not count for the run.
         match self.waits_for_people() || record.body.is_resumption() {
             true => self.meter.resume(record.at),
             false => self.meter.see(record.at),
@@ -302,7 +302,8 @@ impl Machine for ReactMachine {
                     None => self.limit_of_tries().unwrap_or_else(|| self.ask(*command, attempt + 1)),
                 }
             }
-            // Only a driver that lost track asks while an answer is open; the wait ends at the deadline.
+            // Only a driver that lost its state asks while an answer is open; the wait ends at the
+            // deadline.
             Phase::Asking { .. } => Step::Do(ReactTask::WaitUntil(self.deadline())),
         }
     }
@@ -329,7 +330,7 @@ impl ReactMachine {
         request.system.clone_from(&self.system);
         request.messages = self.window.messages().clone();
         request.options = self.request_options();
-        // A forced summary is an answer, so no tools are offered for it.
+        // A forced summary is an answer, so the request for it offers no tools.
         if self.limit.is_none() && self.config.tool_mode == ToolMode::Native {
             request.tools = self.config.tools.clone();
         }
@@ -346,14 +347,14 @@ impl ReactMachine {
         &self.window
     }
 
-    /// Returns all messages so far with their authors: the original conversation and the messages that wait
-    /// to be read.
+    /// Returns all messages so far with their authors: the original conversation, and the messages that
+    /// wait to be read.
     pub fn attributed_messages(&self) -> Vec<Attributed> {
         let waiting = self.queues.iter().map(|prompt| Attributed::new(prompt.message.clone(), prompt.by));
         self.window.attributed().chain(waiting).collect()
     }
 
-    /// Returns the history for the next run of the session. Calls without a result are not carried over.
+    /// Returns the history for the next run of the session. Calls without a result are not included.
     pub fn into_history(mut self) -> History {
         let open: Vec<_> = self.calls().iter().filter(|c| c.result().is_none()).map(|c| c.id).collect();
         for call in open {
@@ -390,7 +391,7 @@ impl ReactMachine {
         &self.config
     }
 
-    /// Returns the time at which the run has to stop.
+    /// Returns the time at which the run must stop.
     pub fn deadline(&self) -> Timestamp {
         match self.limit {
             // At a limit only the final summary may still take time.
@@ -399,7 +400,8 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the open request to the model, if there is one.
+    /// Returns the command and the attempt of the open request to the model; `None` if no request is
+    /// open.
     pub fn open_request(&self) -> Option<(CommandId, u32)> {
         match self.phase {
             Phase::Asking { command, attempt } => Some((command, attempt)),
@@ -415,7 +417,7 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the outcome, once it is recorded.
+    /// Returns the outcome; `None` while no outcome is recorded.
     pub fn ended(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
@@ -423,17 +425,17 @@ impl ReactMachine {
         }
     }
 
-    /// Returns true if a steer waits: calls that were not started are then skipped.
+    /// Returns true if a steering message waits. Calls that have not started are then skipped.
     pub fn is_steered(&self) -> bool {
         self.queues.is_steered()
     }
 
-    /// Returns true while a turn is open: the model was asked and not all results are there.
+    /// Returns true while a turn is open: the model was asked, and results are still missing.
     pub fn is_in_turn(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Acting { .. })
     }
 
-    /// Returns the states of the circuit breakers of tools that failed last, by tool name.
+    /// Returns the states of the circuit breakers of tools whose last call failed, by tool name.
     pub fn breakers(&self, now: Timestamp) -> BTreeMap<String, Breaker> {
         self.circuits.states(now)
     }
@@ -443,14 +445,14 @@ impl ReactMachine {
         self.meter.usage
     }
 
-    /// Returns the spending of the run including its child runs. Open calls and leases count with the amount
-    /// reserved for them.
+    /// Returns the spending of the run including its child runs. Open calls and leases count with the
+    /// amount reserved for them.
     pub fn spending(&self) -> Spending {
         self.meter.spending()
     }
 
-    /// Returns the record of the lease for a call that starts a child run, if one is due. All calls of the
-    /// turn that start child runs get equal parts of the rest of the budget.
+    /// Returns the record of the lease for a call that starts a child run; `None` if no lease is due. All
+    /// calls of the turn that start child runs get equal parts of the remaining budget.
     pub(crate) fn lease_due(&self, call: CallId) -> Option<RecordBody> {
         let waits = |c: &&CallState| {
             c.result().is_none() && self.lease(c.id).is_none() && self.is_agent(&c.call.name)
@@ -461,12 +463,12 @@ impl ReactMachine {
         Some(RecordBody::LeaseGranted { call, child_run: self.run.of_call(call), lease })
     }
 
-    /// Returns the lease of a call, if it has one.
+    /// Returns the lease of a call; `None` if the call has none.
     pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
         self.calls().iter().find_map(|state| state.loan.lease(call))
     }
 
-    /// Returns the spending of a call's child run, if it is known.
+    /// Returns the spending of a call's child run, if the spending is known.
     pub(crate) fn settled(&self, call: CallId) -> Option<Spending> {
         self.calls().iter().find(|state| state.id == call)?.loan.settled()
     }
@@ -475,7 +477,7 @@ impl ReactMachine {
         self.config.tools.iter().any(|t| t.name == tool && t.annotations.agent)
     }
 
-    /// Returns the state's name for people.
+    /// Returns the state of the run for people.
     pub fn state(&self) -> ReactState {
         match &self.phase {
             Phase::Fresh => ReactState::Idle,
@@ -497,7 +499,8 @@ impl ReactMachine {
         Step::Do(ReactTask::AskModel { command, attempt, turn: self.meter.turns })
     }
 
-    /// Returns the command for the next request, or what the window has to do before it.
+    /// Returns the command for the next request, or the compaction, summary or notice that the window
+    /// needs first.
     fn ask_in_window(&self) -> Step {
         let now = self.meter.now();
         if let Some(record) = self.window.cleanup_due() {
@@ -534,8 +537,8 @@ impl ReactMachine {
         Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) })
     }
 
-    /// Returns true if the call can be settled without running it, when calls are skipped. After a steer, a
-    /// call that a crash cut off still runs to its end.
+    /// Returns true if the call can be settled without running when calls are skipped. After a steering
+    /// message, a call that a crash cut off still runs to its end.
     fn is_skipped(&self, call: &CallState) -> bool {
         match call.stage {
             CallStage::Requested { attempts } => self.cancelled || !self.is_steered() || attempts == 0,
@@ -582,7 +585,7 @@ impl ReactMachine {
         }
     }
 
-    /// Notes what a record says about the child run of a call.
+    /// Applies a record about the child run of a call.
     fn child_noted(&mut self, body: &RecordBody) {
         match body {
             RecordBody::ChildRunCreated { call, .. } => self.with_call(*call, |call| call.is_begun = true),
@@ -643,7 +646,7 @@ const CANCELLED: &str = "Cancelled";
 /// The result of an open call in a run that continues from here.
 const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when the conversation went on \
                                 without it. Nothing is known of its effect.";
-/// The result of a call that was not started because of a steer.
+/// The result of a call that was not started because of a steering message.
 const SKIPPED: &str = "Skipped due to queued user message.";
 
 fn vetoed(hook: HookPoint) -> &'static str {

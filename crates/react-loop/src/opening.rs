@@ -6,32 +6,32 @@ use archon_types::{
 };
 use std::sync::Arc;
 
-/// Initial input of a run. If empty, the run answers the last message of its conversation.
+/// Initial input of a run. If the input is empty, the run answers the last message of its conversation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Opening {
-    /// A conversation that was kept elsewhere; it comes before everything else.
+    /// A conversation from outside the journal, which comes before all other input.
     pub restored: Vec<Message>,
-    /// The prompts.
+    /// Prompts of the run.
     pub prompts: Vec<AgentMessage>,
-    /// Steers that already wait.
+    /// Steering messages that already wait.
     pub steers: Vec<AgentMessage>,
     /// Follow-ups that already wait.
     pub follow_ups: Vec<AgentMessage>,
 }
 
 impl Opening {
-    /// Makes the input of a run that begins with prompts.
+    /// Creates the input of a run that starts with prompts.
     pub fn new(prompts: Vec<AgentMessage>) -> Self {
         Self { prompts, ..Self::default() }
     }
 
-    /// Returns true if there is no new message.
+    /// Returns true if the input has no new message.
     pub fn is_continuation(&self) -> bool {
         self.prompts.is_empty() && self.steers.is_empty() && self.follow_ups.is_empty()
     }
 
-    /// Returns true if a message has text or pictures of a user.
+    /// Returns true if a user message has text or pictures.
     pub(crate) fn says_something(&self) -> bool {
         let says = |message: &AgentMessage| match message.as_llm() {
             Some(message @ Message::User(_)) => message.content().iter().any(|c| c.as_text() != Some("")),
@@ -40,8 +40,8 @@ impl Opening {
         [&self.prompts, &self.steers, &self.follow_ups].into_iter().flatten().any(says)
     }
 
-    /// Passes every message to the filters, in order. Warnings of filters are added to the message; the first
-    /// rejection is the error.
+    /// Applies the filters to every message, in order. Warnings of filters are added to the message; the
+    /// first rejection is the error.
     pub(crate) async fn filtered(mut self, filters: &[Arc<dyn InputFilter>]) -> Result<Self, String> {
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             for filter in filters {
@@ -49,8 +49,8 @@ impl Opening {
                 match filter.check(text).await {
                     InputVerdict::Warn(warning) => {
                         warn(message, warning);
-                        // The warning is not the author's text and may repeat a page, so the message has no
-                        // known author any more.
+                        // The warning is not the author's text and may repeat a page, so the message has
+                        // no known author any more.
                         *message = message.clone().with_speaker(Speaker::Unknown);
                     }
                     InputVerdict::Reject(reason) => return Err(reason),

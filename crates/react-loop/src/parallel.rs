@@ -1,11 +1,11 @@
-//! Parallel loops: several agents work on one task from the same conversation, and the session goes on with
-//! the answer that a strategy chooses.
+//! Parallel loops: several agents work on one task from the same conversation, and the session continues
+//! with the answer that a strategy chooses.
 //!
-//! The parallel loop is a run with a log of its own, which lists the branches before any of them starts and
-//! holds the choice. It asks no model itself. Each branch is an ordinary run of the same session that
-//! continues the conversation; earlier runs are only read. Run ids of branches are derived from the id of the
-//! loop, so that a resume finds them: a branch that ended is used as it is, one that was cut off goes on, one
-//! that never began begins.
+//! The parallel loop is a run with a log of its own, which lists the branches before any of them starts
+//! and records the choice. The parallel loop asks no model itself. Each branch is an ordinary run of the
+//! same session that continues the conversation; earlier runs are only read. Run ids of branches are
+//! derived from the id of the loop, so that a resume finds them: a branch that ended is used unchanged,
+//! one that was cut off is resumed, and one that never started is started.
 
 mod choice;
 mod origin;
@@ -45,22 +45,22 @@ pub struct ParallelOutcome {
     pub session: SessionId,
     /// The outcome of each branch, in the order of the agents.
     pub branches: Vec<Outcome>,
-    /// The choice. Its outcome is the outcome of the parallel loop.
+    /// The choice of a branch. Its outcome is the outcome of the parallel loop.
     pub choice: ParallelChoice,
 }
 
 impl ParallelOutcome {
-    /// Returns the outcome of the chosen branch, if one was chosen.
+    /// Returns the outcome of the chosen branch; `None` if no branch was chosen.
     pub fn selected(&self) -> Option<&Outcome> {
         self.branches.get(usize::try_from(self.choice.selected?).ok()?)
     }
 }
 
 impl ParallelLoop {
-    /// Makes a parallel loop. All its runs are kept in `journal`, whatever journals the agents have.
+    /// Creates a parallel loop. All its runs are stored in `journal`, whatever journals the agents have.
     ///
     /// # Errors
-    /// There is no branch, or the strategy cannot choose among so many.
+    /// There is no branch, or the strategy cannot choose among this number of branches.
     pub fn new(
         journal: Arc<dyn Journal>,
         branches: Vec<ReactAgent>,
@@ -74,15 +74,16 @@ impl ParallelLoop {
         Ok(Self { journal, branches, strategy, limits: None })
     }
 
-    /// Sets limits that the branches share: each gets an equal part of the tokens and the cost and the whole
-    /// time, and never more than its own limits allow. The cost of the choice is not included. Without this,
-    /// each branch has its own limits only.
+    /// Sets limits that the branches share: each branch gets an equal part of the tokens and the cost,
+    /// and the whole time, but never more than its own limits allow. The cost of the choice is not
+    /// included. Default: each branch has its own limits only.
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Returns the agent id of the first branch, which is also the agent id in the log of the parallel loop.
+    /// Returns the agent id of the first branch, which is also the agent id in the log of the parallel
+    /// loop.
     pub fn id(&self) -> AgentId {
         self.branches[0].options().agent_id.clone()
     }
@@ -90,7 +91,7 @@ impl ParallelLoop {
     /// Returns the part of the loop's limits for each branch.
     fn lease(&self, started: &RunStarted) -> Option<Lease> {
         self.limits.as_ref()?;
-        // A run keeps the limits that it was started with.
+        // A run keeps the limits with which it was started.
         let limits = &started.config.limits;
         let shares = self.branches.len().max(1) as u64;
         let mut lease = Lease::new(limits.max_total_tokens / shares, limits.max_duration_ms);
@@ -98,21 +99,22 @@ impl ParallelLoop {
         Some(lease)
     }
 
-    /// Returns the context of the loop's own run. It redacts the secrets of all branches, because the loop's
-    /// log holds their prompts.
+    /// Returns the context of the loop's own run. The context redacts the secrets of all branches,
+    /// because the loop's log contains their prompts.
     fn own(&self, context: &Context) -> Context {
         let own = cancelled_alone(context);
         self.branches.iter().flat_map(ReactAgent::secrets).for_each(|secrets| own.redactor.include(&secrets));
         own
     }
 
-    /// Gives the prompts to every branch and waits for the choice; without prompts the branches answer the
-    /// last message of the conversation. `context` names the run of the parallel loop; its token stops all
-    /// branches.
+    /// Gives the prompts to every branch and waits for the choice. Without prompts, the branches answer
+    /// the last message of the conversation. `context` names the run of the parallel loop; its
+    /// cancellation token stops all branches.
     ///
-    /// A branch that fails does not affect the others. If no branch has an answer, or the loop was cancelled,
-    /// nothing is chosen and the session stays as it was. If no branch has an answer and one waits for a
-    /// person, the loop is suspended: resume it when the questions of its branches are answered.
+    /// A branch that fails does not affect the others. If no branch has an answer, or the loop was
+    /// cancelled, no branch is chosen and the session does not change. If no branch has an answer and one
+    /// waits for a person, the loop is suspended: resume the loop when the questions of its branches are
+    /// answered.
     ///
     /// # Errors
     /// The journal failed.
@@ -144,11 +146,11 @@ impl ParallelLoop {
     }
 
     /// Resumes the parallel loop that `context` names, from the end of its log and of the logs of its
-    /// branches. After a cancel, or when no branch had an answer, the branches without an answer go on.
+    /// branches. After a cancel, or if no branch had an answer, the branches without an answer continue.
     ///
     /// # Errors
-    /// The run is unknown, in use, was cut off before its prompts were recorded, is finished, or has another
-    /// number of branches; or the journal failed.
+    /// The run is unknown, in use, was cut off before its prompts were recorded, has finished, or has
+    /// another number of branches; or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<ParallelOutcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let started = started(&context.run, &open.records)?;
@@ -259,7 +261,7 @@ impl Machine for Choosing {
     }
 }
 
-/// Runs the branches of one run, and chooses one.
+/// The executor of a parallel loop: runs the branches, and chooses one.
 struct Branches {
     work: Arc<Work>,
     is_at_work: bool,
@@ -304,7 +306,7 @@ impl Executor<Choosing> for Branches {
         run.record(vec![end]).await
     }
 
-    /// Takes a cancel; any other message has no effect.
+    /// Records a cancel; any other message has no effect.
     fn meaning(&mut self, entry: InboxEntry, _: &Choosing) -> InboxEffect {
         InboxEffect::Record(match entry.request {
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
@@ -312,8 +314,8 @@ impl Executor<Choosing> for Branches {
         })
     }
 
-    /// Returns no record: a cancel by the caller is recorded with the outcome, and only if it changed the
-    /// outcome.
+    /// Returns no record: a cancel by the caller is recorded with the outcome, and only if the cancel
+    /// changed the outcome.
     fn cancelled(&self) -> Option<RecordBody> {
         None
     }
@@ -326,9 +328,9 @@ struct Work {
     origin: Origin,
     history: History,
     context: Context,
-    /// The part of the loop's limits that each branch gets, if the loop has limits.
+    /// The part of the loop's limits for each branch; `None` if the loop has no limits.
     lease: Option<Lease>,
-    /// True if the loop had ended before: branches without an answer go on.
+    /// True if the loop had ended before, so that branches without an answer continue.
     again: bool,
     /// The amount reserved for choices whose answers were lost.
     lost: u64,
@@ -353,7 +355,7 @@ impl Work {
         join_all((0..self.parallel.branches.len()).map(|index| self.branch(index))).await
     }
 
-    /// Runs the branches to their outcomes, and chooses one. A choice that may cost is in the log first.
+    /// Runs the branches to their outcomes, and chooses one. A choice that may cost is recorded first.
     async fn chosen(&self, reporter: &Reporter) -> Result<Chosen, JournalError> {
         let branches = self.branches().await;
         let candidates = self.candidates(&branches).await?;

@@ -1,4 +1,4 @@
-//! Posts messages to a run, which may be in another process, through its inbox.
+//! Posts messages to a run through its inbox. The run may be in another process.
 
 use archon_types::{
     InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId, RunKind, RunRefused, RunStarted,
@@ -6,14 +6,14 @@ use archon_types::{
 
 use crate::LoopError;
 
-/// Puts `entry` into the inbox of a run. The process that drives the run reads it, now or after the next
-/// resume.
+/// Puts `entry` into the inbox of a run. The process that drives the run reads the entry, now or after
+/// the next resume.
 ///
 /// # Errors
-/// The run is unknown or has ended; it is a parallel loop (takes only a cancel), or a plan or a team (take a
-/// cancel and answers); or its journal has no inbox.
+/// The run is unknown or has ended; its kind does not accept the entry (a parallel loop accepts only a
+/// cancel, a plan or a team only a cancel and answers); or its journal has no inbox.
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
-    let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
+    let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "deliver messages to runs" })?;
     let records = journal.read(run).await?;
     if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
         return Err(RunRefused::Ended { run: run.clone() }.into());

@@ -1,4 +1,4 @@
-//! Parses calls in the syntax of Python, as some models write them: `[weather(city="Paris", days=3), now()]`.
+//! Parses calls in Python syntax, as some models write them: `[weather(city="Paris", days=3), now()]`.
 
 use archon_types::{
     Json,
@@ -8,8 +8,8 @@ use serde_json::Map;
 
 use crate::written_call::WrittenCall;
 
-/// Returns the calls of a text that is a list of calls with named arguments and nothing else. Otherwise
-/// `None`, because a program in prose is no tool call.
+/// Returns the calls of a text that is only a list of calls with named arguments. Otherwise `None`,
+/// because program code in prose is no tool call.
 pub(crate) fn calls(text: &str) -> Option<Vec<WrittenCall>> {
     let mut rest = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
     let mut calls = Vec::new();
@@ -61,7 +61,7 @@ fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
     }
 }
 
-/// Returns where a value ends: at a comma or closing bracket outside of it.
+/// Returns the end of a value: the next comma or closing bracket outside of the value.
 fn end_of_value(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut is_escaped) = (0_u32, None, false);
     for (at, c) in text.char_indices() {

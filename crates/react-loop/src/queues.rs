@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use archon_types::{Message, QueueMode, Speaker};
 use serde::{Deserialize, Serialize};
 
-/// Two queues: steers, which the model reads in its next request, and follow-ups, which it reads when the run
-/// would end.
+/// Two queues: steering messages, which the model reads in its next request, and follow-ups, which the
+/// model reads when the run would end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Queues {
     steers: VecDeque<Prompt>,
     follow_ups: VecDeque<Prompt>,
-    /// True if the next request holds a steer already.
+    /// True if the next request already contains a steering message.
     steered: bool,
 }
 
@@ -33,17 +33,17 @@ impl Queues {
         self.follow_ups.push_back(prompt);
     }
 
-    /// Returns true if a steer waits.
+    /// Returns true if a steering message waits.
     pub(crate) fn is_steered(&self) -> bool {
         !self.steers.is_empty()
     }
 
-    /// Notes that the next request was sent.
+    /// Records that the next request was sent.
     pub(crate) fn note_request(&mut self) {
         self.steered = false;
     }
 
-    /// Takes the steers for the next request.
+    /// Removes and returns the steering messages for the next request.
     pub(crate) fn take_steers(&mut self, mode: QueueMode) -> Vec<Prompt> {
         if mode == QueueMode::OneAtATime && self.steered {
             return Vec::new();
@@ -53,17 +53,17 @@ impl Queues {
         taken
     }
 
-    /// Takes the follow-ups that begin another turn.
+    /// Removes and returns the follow-ups that start another turn.
     pub(crate) fn take_follow_ups(&mut self, mode: QueueMode) -> Vec<Prompt> {
         take(&mut self.follow_ups, mode)
     }
 
-    /// Returns the waiting messages, steers first.
+    /// Returns the waiting messages, steering messages first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Prompt> {
         self.steers.iter().chain(&self.follow_ups)
     }
 
-    /// Takes all messages that the model has not read.
+    /// Removes and returns all messages that the model has not read.
     pub(crate) fn take_all(&mut self) -> Vec<Prompt> {
         let mut all = take(&mut self.steers, QueueMode::All);
         all.extend(self.follow_ups.drain(..));

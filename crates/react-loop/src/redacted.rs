@@ -1,8 +1,8 @@
-//! Redacts the events of a model while it answers.
+//! Redacts the events of a model while the model answers.
 
 use archon_types::{ModelEvent, RedactedStream, Redactor};
 
-/// Passes a model's events on without secrets, including secrets that are split over several events.
+/// Passes on a model's events without secrets, including secrets that are split over several events.
 pub(crate) struct RedactedEvents {
     redactor: Redactor,
     text: RedactedStream,
@@ -17,7 +17,7 @@ impl RedactedEvents {
         Self { redactor: redactor.clone(), text, thinking, calls: Vec::new() }
     }
 
-    /// Takes an event and emits what may be shown by now.
+    /// Takes an event and emits the text that is certain to contain no secret.
     pub(crate) fn push(&mut self, event: ModelEvent, mut on_event: impl FnMut(ModelEvent)) {
         let mut say = |event: Option<ModelEvent>| event.into_iter().for_each(&mut on_event);
         // Text that was held back is emitted before an event of another kind, to keep the order.

@@ -10,7 +10,7 @@ use crate::CallState;
 /// Counts of equal calls and of failing turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repetition {
-    /// Number of times each call was made, by its hash.
+    /// Number of times that each call was made, by the call's hash.
     repeats: BTreeMap<u64, u32>,
     most: u32,
     /// Number of turns in a row in which every call failed.
@@ -18,8 +18,8 @@ pub(crate) struct Repetition {
 }
 
 impl Repetition {
-    /// Counts the calls of a turn and returns a hint for the model, if one is due. Calls that never ran do
-    /// not count.
+    /// Counts the calls of a turn and returns a hint for the model, if one is due. Calls that never ran
+    /// do not count.
     pub(crate) fn turn_ended(&mut self, calls: &[CallState], limits: &ExecutionLimits) -> Option<String> {
         let (mut repeated, mut failed, mut ran) = (false, true, false);
         for call in calls {
@@ -45,7 +45,7 @@ impl Repetition {
         })
     }
 
-    /// Resets the counts of all other calls, because this call has an effect and the others may give new
+    /// Resets the counts of all other calls, because this call has an effect, and the others may give new
     /// results now.
     pub(crate) fn world_changed_by(&mut self, call: &ToolCall) {
         let key = key(call);
@@ -56,7 +56,7 @@ impl Repetition {
         (self.most > limits.max_repeats).then_some(LimitReached::Repeats { max: limits.max_repeats })
     }
 
-    /// Counts a call; returns true if the same tool was called before with the same arguments.
+    /// Counts a call. Returns true if the same tool was called before with the same arguments.
     fn count(&mut self, call: &ToolCall) -> bool {
         let seen = self.repeats.entry(key(call)).or_default();
         *seen += 1;
@@ -65,7 +65,7 @@ impl Repetition {
     }
 }
 
-/// Hashes a call. The order of keys in its arguments does not matter.
+/// Returns the hash of a call. The order of keys in the arguments does not matter.
 fn key(call: &ToolCall) -> u64 {
     ContentHash::of(&(&call.name, Sorted(&call.arguments)))
 }

@@ -1,9 +1,9 @@
 //! Replay: folds a log again, without models and tools, and checks that the derived records are the same.
 //!
 //! The recorded inputs are applied to a machine one by one. Each derived record is computed again and
-//! compared with the recorded one. Requests are derived, too: the log has their hashes, so a changed input
-//! shows at the next record that depends on it. An input on which nothing depends (a time, a token count in
-//! the middle of an open run) can be changed unnoticed.
+//! compared with the recorded one. Requests are derived, too: the log has their hashes, so a changed
+//! input shows at the next record that depends on it. An input on which nothing depends (a time, or a
+//! token count in the middle of an open run) can be changed without being detected.
 
 use archon_types::{CallId, Journal, RecordBody, RunId, SessionSnapshot};
 use serde::Serialize;
@@ -20,12 +20,12 @@ use crate::{
 pub enum Replay {
     /// Every derived record follows from the inputs before it.
     Identical {
-        /// The number of records in the log.
+        /// Number of records in the log.
         records: u64,
     },
     /// A record differs from the one that was computed again.
     Differs {
-        /// The number of the first record that differs, from 0.
+        /// Number of the first record that differs, from 0.
         record: u64,
         /// The computed record; `None` if no record is due before another input.
         expected: Option<Box<RecordBody>>,
@@ -43,15 +43,15 @@ impl Replay {
 
 /// Replays a run from its log, and from the logs of the runs that it continues.
 ///
-/// A log that was cut off, or of a run that still works, is compared as far as it goes.
+/// A log that was cut off, or whose run still works, is compared up to its last record.
 ///
 /// # Errors
-/// The run, or one that it continues, cannot be read.
+/// The run, or a run that it continues, cannot be read.
 pub async fn replay(journal: &dyn Journal, run: &RunId) -> Result<Replay, LoopError> {
     replay_with(journal, run, ContextParts::default()).await
 }
 
-/// Replays like [`replay`], with the parts for the context window that the run had.
+/// Replays like [`replay`], with the parts of the context window that the run had.
 ///
 /// # Errors
 /// See [`replay`].
@@ -81,16 +81,16 @@ pub async fn replay_with(
     Ok(Replay::Identical { records: records.len() as u64 })
 }
 
-/// Returns true if the carried data equals the conversation of the earlier runs.
+/// Returns true if the snapshot equals the conversation of the earlier runs.
 async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found: &SessionSnapshot) -> bool {
     let carried = EarlierRuns::carried(journal, run, found).await;
     carried.is_ok_and(|carried| (carried.history, carried.runs) == (chain.history.clone(), chain.runs))
 }
 
-/// Returns the record that the log should have in place of `found`, if it should be another; `Some(None)` if
-/// no record is due.
+/// Returns the record that the log should have instead of `found`; `None` if `found` is right,
+/// `Some(None)` if no record is due.
 fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<RecordBody>> {
-    // A lease follows from the decision to run its call, which only the log knows.
+    // A lease follows from the decision to run its call, which only the log has.
     let granted = match found {
         RecordBody::LeaseGranted { call, .. } => machine.lease_due(*call),
         _ => None,
@@ -98,7 +98,7 @@ fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<Rec
     let due = granted.or_else(|| due(machine));
     if found.is_input() {
         // An input may come at any time, but an answer needs an open question. A late answer is recorded
-        // while the run waits, never in place of a record that is due.
+        // while the run waits, never instead of a record that is due.
         return (due.is_some() && !may_come(machine, found)).then_some(due);
     }
     let same = due.as_ref().is_some_and(|due| due == found);
@@ -118,7 +118,7 @@ fn due(machine: &ReactMachine) -> Option<RecordBody> {
     }
 }
 
-/// Returns true if an input may come now, whatever is due.
+/// Returns true if an input may come now, even while a derived record is due.
 fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
     let open = |call: &CallId| machine.calls().iter().any(|c| c.id == *call && c.result().is_none());
     match input {

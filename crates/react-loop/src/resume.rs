@@ -11,8 +11,8 @@ use crate::{ContextParts, History, LoopError, Machine, ReactMachine, window::uni
 /// Folds the records of a run that continues `history`.
 ///
 /// # Errors
-/// [`LoopError::NotARun`] if the log does not begin as the log of a run does; [`LoopError::OtherKind`] if the
-/// run is neither a loop nor a parallel loop.
+/// [`LoopError::NotARun`] if the log does not start with the first record of a run;
+/// [`LoopError::OtherKind`] if the run is neither a loop nor a parallel loop.
 pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<ReactMachine, LoopError> {
     fold_with(run, records, history, ContextParts::default())
 }
@@ -35,7 +35,7 @@ pub fn fold_with(
     Ok(machine)
 }
 
-/// Returns the notes of a log's calls about files that they read or wrote.
+/// Returns the results of a log's calls that read or wrote files.
 pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();

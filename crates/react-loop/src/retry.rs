@@ -4,7 +4,8 @@ use archon_types::{Context, ModelFailure, RetryConfig, Timestamp};
 
 /// Returns the time of attempt `attempt + 1`; `None` if the failure is final.
 ///
-/// A wait that the service asks for replaces the configured one. There is no retry after the run's deadline.
+/// A wait that the service asks for replaces the configured one. There is no retry after the run's
+/// deadline.
 pub(crate) fn next_attempt_at(
     retry: &RetryConfig,
     failure: &ModelFailure,
@@ -20,8 +21,8 @@ pub(crate) fn next_attempt_at(
     (due < deadline).then_some(due)
 }
 
-/// Draws the jitter of a retry, from -1 to 1. It is derived from an id, so that seeded ids give the same
-/// jitter every time.
+/// Returns the jitter of a retry, from -1 to 1. The jitter is derived from an id, so that seeded ids give
+/// the same jitter every time.
 pub(crate) fn draw_jitter(context: &Context) -> f64 {
     let seed = context.ids.fresh("jitter");
     let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));

@@ -1,4 +1,5 @@
-//! One request to a model, from sending it to the complete answer. Secrets of the run are redacted.
+//! One request to a model, from sending the request to the complete answer. Secrets of the run are
+//! redacted.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
@@ -14,7 +15,7 @@ use crate::{
     retry::draw_jitter,
 };
 
-/// Grace period of a provider after a cancel before its stream is dropped.
+/// Grace period of a provider after a cancel, before its stream is dropped.
 const MODEL_GRACE: Duration = Duration::from_millis(200);
 
 /// Sends a request once, and passes on the events before the complete answer.
@@ -115,11 +116,13 @@ fn sign(
     answer
 }
 
-/// Returns the error for a model or key that the run was begun with and that is not configured in this
-/// process.
+/// Returns the error for a model or key with which the run was started and which this process does not
+/// have.
 fn not_here(machine: &ReactMachine) -> ProviderError {
     let key = machine.target().key + 1;
-    let text =
-        format!("{} with key {key} is not set up here, and the run was begun with it", machine.model());
+    let text = format!(
+        "the model {} with key {key}, with which the run was started, is not configured in this process",
+        machine.model()
+    );
     ProviderError::Other(text.into())
 }

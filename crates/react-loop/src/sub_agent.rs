@@ -10,10 +10,10 @@ use serde_json::json;
 
 /// A tool whose calls are runs of another agent.
 ///
-/// The child run has its own session and log. The log is kept in the caller's journal, under an id that is
-/// derived from the call: after a crash, a resumed caller finds the child run, and resumes it or reads its
-/// answer. The child run ends when the caller is cancelled, it never spends more than the caller has left,
-/// and the caller's watchers see its events.
+/// The child run has its own session and log. The log is in the caller's journal, under an id that is
+/// derived from the call: after a crash, a resumed caller finds the child run, and resumes it or reads
+/// its answer. The child run ends when the caller is cancelled, it never spends more than the caller has
+/// left, and the caller's watchers see its events.
 ///
 /// The model writes the task into `task`. The arguments of other systems, `prompt` with `description` and
 /// `subagent_type`, are accepted too.
@@ -23,17 +23,17 @@ pub struct SubAgentTool {
     max_turns: Option<u32>,
 }
 
-/// Key of [`ToolResult::metadata`] for the cost of the run, in millionths of a currency unit.
+/// Key of [`ToolResult::metadata`] for the cost of the child run, in millionths of a currency unit.
 pub(crate) const COST: &str = "cost";
 
-/// Default time limit of a run.
+/// Default time limit of a child run.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// Extra time of the call over the run's own limit, so that a run ends by its own limit with an answer; only
-/// a run that hangs is stopped by the call's limit.
+/// Extra time of the call over the child run's own limit, so that a run ends by its own limit with an
+/// answer. Only a run that hangs is stopped by the call's limit.
 const TO_END: Duration = Duration::from_secs(5);
 
 impl SubAgentTool {
-    /// Makes a tool of this name for an agent. A call may take 120 seconds.
+    /// Creates a tool of this name for an agent. The time limit of a child run is 120 s.
     pub fn new(name: impl Into<String>, agent: impl Agent + 'static) -> Self {
         let description = format!(
             "Hands a task to the agent '{}', which works on it alone and returns its answer. It knows \
@@ -41,7 +41,7 @@ impl SubAgentTool {
             agent.name()
         );
         let mut annotations = ToolAnnotations::default();
-        // The same call finds the same run, so nothing is done twice.
+        // The same call finds the same child run, so no work is done twice.
         annotations.effect = Effect::Idempotent;
         annotations.concurrency_safe = true;
         annotations.agent = true;
@@ -49,19 +49,19 @@ impl SubAgentTool {
         Self { spec, agent: Arc::new(agent), max_turns: None }.with_time_limit(TIME_LIMIT)
     }
 
-    /// Replaces the description, which should say what the agent is good for.
+    /// Sets the description, which should tell the model the purpose of the agent.
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
     }
 
-    /// Limits the turns of the runs, in addition to the agent's own limit.
+    /// Sets the maximum number of turns of the child runs, in addition to the agent's own limit.
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.max_turns = Some(turns);
         self
     }
 
-    /// Limits the time of the runs.
+    /// Sets the time limit of the child runs. Default 120 s.
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.spec.annotations.timeout_ms = Some(millis(limit.saturating_add(TO_END)));
         self
@@ -120,7 +120,8 @@ fn has_call(context: &ToolContext) -> bool {
     context.run.delegation.is_some()
 }
 
-/// Returns the question that stands for a suspended child run; its own questions are in its log.
+/// Returns the question that represents a suspended child run. The child run's own questions are in its
+/// log.
 fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     let details = json!({ "agent": agent, "run": outcome.run });
     let summary = format!("The agent '{agent}' waits for a person");
@@ -131,8 +132,8 @@ fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
 
 archon_types::debug_fields!(SubAgentTool: spec);
 
-/// Returns the schema of the tool's arguments. It does not require `task`, because the other form of
-/// arguments has none, and services refuse schemas with alternatives.
+/// Returns the schema of the tool's arguments. The schema does not require `task`, because the other form
+/// of arguments has no `task`, and services refuse schemas with alternatives.
 fn parameters() -> Json {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Asks the model for a summary of old turns that the window has no room for.
+//! Asks the model for a summary of old turns that do not fit the window.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use archon_types::{AssistantMessage, Context, Encoded, Message, Provider, Reques
 
 use crate::{ReactMachine, SummaryDue, single_call::ask};
 
-/// Asks once, without tools. On any failure the summary has no text, and old turns are digested without a
-/// model.
+/// Asks the model once, without tools. After any failure the summary has no text, and old turns are
+/// digested without a model.
 pub(crate) async fn summarize(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
@@ -40,7 +40,8 @@ fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Reque
     request
 }
 
-/// Returns the text of a complete summary; a cut-off one would mislead and an empty one is useless.
+/// Returns the text of a complete summary; `None` for an incomplete one, which would mislead, and for an
+/// empty one.
 fn text_of(answer: &AssistantMessage) -> Option<String> {
     let text = answer.text();
     (answer.stop_reason.is_complete() && !text.trim().is_empty()).then_some(text)

@@ -1,8 +1,8 @@
 //! Text mode: tool calls as text, for models without native tool calling.
 //!
-//! The model is told the format, writes `Thought:`, `Action:` or `Final Answer:`, and reads the result of a
-//! tool as `Observation:`. The machine is the same as for native tool calling; only the prompts and the
-//! parsing of answers differ.
+//! The prompt explains the format. The model writes `Thought:`, `Action:` or `Final Answer:`, and reads
+//! the result of a tool as `Observation:`. The machine is the same as for native tool calling; only the
+//! prompts and the parsing of answers differ.
 
 use std::fmt::Write;
 
@@ -16,10 +16,10 @@ use crate::{
     action_parser::{Written, parse_answer},
 };
 
-/// Adds the calls in a text-mode answer as blocks, so that readers of the record see them like native calls.
-/// In native mode the answer stays as it is.
+/// Adds the calls in a text-mode answer as blocks, so that readers of the record see them like native
+/// calls. In native mode the answer keeps its blocks.
 ///
-/// In both modes the last call of an answer that was cut off never runs.
+/// In both modes, the last call of an answer that was cut off never runs.
 pub fn decode_answer(mut answer: AssistantMessage, mode: ToolMode, command: CommandId) -> AssistantMessage {
     answer.refuse_cut_call();
     if mode == ToolMode::Text
@@ -86,7 +86,7 @@ pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -
     let name = &call.call.name;
     let known = config.tools.iter().any(|t| t.name == *name);
     let text = match call.result() {
-        // The name was made up by the model.
+        // The model invented the name.
         _ if !known => format!(
             "Observation: Tool `{name}` is not available. Available tools are: [{}]. Please choose from these.",
             config.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -105,13 +105,14 @@ fn outcome_of(name: &str, result: &ToolResult, mark: Option<&str>) -> String {
         ToolResultStatus::Success => format!("Tool {name} succeeded: {}", fenced(&text, mark)),
         ToolResultStatus::Timeout => {
             let tail = text.strip_prefix("Tool execution ").unwrap_or(&text);
-            // The first line of a timeout is the engine's; the rest is the output until then.
+            // The first line of a timeout comes from the engine; the rest is the output before the
+            // timeout.
             match tail.split_once('\n') {
                 Some((tail, partial)) => format!("Tool {name} {tail}\n{}", fenced(partial, mark)),
                 None => format!("Tool {name} {tail}"),
             }
         }
-        // A person's no is not the tool's fault, and no data.
+        // A person's refusal is not a failure of the tool, and is not data.
         _ if result.metadata.contains_key(metadata::ANSWERED_BY) => {
             format!("Tool {name} was not run: {text}")
         }
@@ -131,13 +132,13 @@ fn fenced(text: &str, mark: Option<&str>) -> String {
     }
 }
 
-/// Makes a mark of eight hex digits from an id.
+/// Returns a mark of eight hex digits, made from an id.
 pub(crate) fn mark_of(id: &str) -> String {
     format!("{:08x}", ContentHash::of(id) & 0xffff_ffff)
 }
 
-/// Restores the closing tag of an observation that was cut, so that later text does not look like part of the
-/// result.
+/// Restores the closing tag of an observation that was cut, so that later text does not look like a part
+/// of the result.
 pub(crate) fn closed(whole: &str, mut shorter: String) -> String {
     let mark = || {
         let (_, rest) = whole.strip_prefix(OBSERVATION)?.split_once('<')?;
@@ -156,11 +157,11 @@ pub(crate) fn closed(whole: &str, mut shorter: String) -> String {
 /// The heading before memories and context in the first prompt.
 const CONTEXT: &str = "Relevant context from previous tasks or memory:";
 
-/// The beginning of a message that holds a tool result in text mode.
+/// The start of a message that contains a tool result in text mode.
 pub(crate) const OBSERVATION: &str = "Observation: ";
 
-/// Returns the message to the model after an answer that could not be parsed. From the second failure on it
-/// has an example.
+/// Returns the message to the model after an answer that could not be parsed. From the second failure on,
+/// the message has an example.
 pub(crate) fn format_reminder(error: &str, failures: u32, tools: &[ToolSpec]) -> String {
     let mut text = format!(
         "Observation: Error parsing your response: {error}\nCould not parse your action. Please output \

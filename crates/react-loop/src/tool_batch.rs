@@ -1,4 +1,4 @@
-//! Runs the tool calls of one turn and brings each to exactly one result.
+//! Runs the tool calls of one turn, so that each gets exactly one result.
 
 mod prepare;
 
@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl ReactExecutor<'_> {
-    /// Runs the calls that have no result yet: concurrently if every tool of the turn allows it, otherwise one
-    /// after the other.
+    /// Runs the calls that have no result yet: concurrently if every tool of the turn allows it,
+    /// otherwise one after the other.
     pub(crate) async fn run_calls(&mut self, run: &mut Run) -> Recorded {
         let open = run.machine.due_calls();
         let side_by_side = open.len() > 1 && run.machine.run_together(open.iter());
@@ -68,8 +68,8 @@ impl ReactExecutor<'_> {
         Ok(())
     }
 
-    /// Returns true if the call must not start because of a cancel or a steer. After a steer, a call that a
-    /// crash cut off still runs; a call in doubt is always handled.
+    /// Returns true if the call must not start because of a cancel or a steering message. After a
+    /// steering message, a call that a crash cut off still runs; a call in doubt is always handled.
     fn is_interrupted(&self, call: &CallState, machine: &ReactMachine) -> bool {
         match call.stage {
             CallStage::Requested { attempts } => {
@@ -96,7 +96,7 @@ impl ReactExecutor<'_> {
         self.report_progress(call, text);
     }
 
-    /// Shows a text about a call to those who watch the run.
+    /// Shows a text about a call to the watchers of the run.
     fn report_progress(&self, call: CallId, text: String) {
         self.context.sink.emit(Event::Delta(Delta {
             run: self.context.run.clone(),
@@ -139,8 +139,8 @@ impl ReactExecutor<'_> {
         self.execute(ready.into_iter().map(|(ready, _)| ready).collect(), tools, run).await
     }
 
-    /// Executes calls concurrently. A call that does not stop within the grace period is dropped, with its
-    /// work.
+    /// Executes calls concurrently. A call that does not stop within the grace period is dropped, with
+    /// its work.
     async fn execute(&mut self, ready: Vec<ReadyCall>, tools: &Context, run: &mut Run) -> Recorded {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, tools);
         let mut tools = hooked.unwrap_or_else(|| tools.clone());
@@ -172,15 +172,15 @@ impl ReactExecutor<'_> {
         Ok(())
     }
 
-    /// Returns the grace period of cancelled calls. Agents wait for their own calls, so they get more time
-    /// for each level below.
+    /// Returns the grace period of cancelled calls. Agents wait for their own calls, so they get more
+    /// time for each level below.
     fn grace(&self, calls: &[CallId], machine: &ReactMachine) -> Duration {
         let agents = calls.iter().any(|call| machine.lease(*call).is_some());
         let levels = machine.config().limits.max_depth.saturating_sub(self.context.depth);
         if agents { TOOL_GRACE + LEVEL_GRACE * levels } else { TOOL_GRACE }
     }
 
-    /// Records that the child run of a call waits for a person, and the call with it.
+    /// Records that the child run of a call waits for a person, so that the call waits, too.
     pub(crate) async fn waits_below(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, question).await {
@@ -189,8 +189,8 @@ impl ReactExecutor<'_> {
         Ok(())
     }
 
-    /// Redacts the result, since not every toolbox does. Counts the attempts, since a toolbox knows of its own
-    /// only. Tells the model if a person changed the arguments of the call.
+    /// Redacts the result, because not every toolbox does. Adds the number of attempts, because a toolbox
+    /// knows only its own. Tells the model if a person changed the arguments of the call.
     pub(crate) fn annotate(&self, id: CallId, mut result: ToolResult, machine: &ReactMachine) -> ToolResult {
         self.context.redactor.clean_result(&mut result);
         let call = machine.calls().iter().find(|call| call.id == id);
@@ -208,7 +208,8 @@ impl ReactExecutor<'_> {
         result
     }
 
-    /// Records that a call failed, if it is retried; returns true then.
+    /// Records that a call failed and is retried. Returns false, and records nothing, if the call is not
+    /// retried.
     pub(crate) async fn will_try_again(
         &self,
         id: CallId,
@@ -244,12 +245,12 @@ impl ReactExecutor<'_> {
     }
 }
 
-/// Returns true if the window got full while the first `done` calls ran.
+/// Returns true if the window became full while the first `done` calls ran.
 fn is_blocked(machine: &ReactMachine, done: usize) -> bool {
     done > 0 && matches!(machine.window().tool_gate(1), ToolGate::Blocked(_))
 }
 
-/// Returns the results that the model sees, if one of the calls gives results up.
+/// Returns the results that the model sees, if one of the calls gives up results.
 fn seen_by(ready: &[ReadyCall], machine: &ReactMachine) -> Option<Arc<[SeenResult]>> {
     let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
     gives_up.then(|| machine.window().results().into())
@@ -262,7 +263,8 @@ fn stopped(cause: Interrupt) -> ToolResult {
     }
 }
 
-/// The result of a call in which the toolbox panicked; the tools of a toolbox may have others.
+/// Returns the result of a call in which the toolbox panicked. A toolbox may have another result for a
+/// panic of a tool.
 fn panic_result() -> Executed {
     Executed::Done(Box::new(ToolResult::error("the toolbox panicked")))
 }

@@ -1,8 +1,9 @@
-//! The context window: builds the messages of a request as the run goes on, and compacts them when they
-//! outgrow the model's context window.
+//! The context window: builds the messages of a request during the run, and compacts them when they
+//! exceed the model's context window.
 //!
-//! A message enters the window once and never changes, so its encoded form can be cached. A message with tool
-//! calls enters together with their results, because a request must not hold a call without its result.
+//! A message enters the window once and never changes, so its encoded form can be cached. A message with
+//! tool calls enters together with their results, because a request must not contain a call without its
+//! result.
 //!
 //! | topic | file |
 //! |---|---|
@@ -51,7 +52,7 @@ pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
 /// The messages of a conversation, shared between the window and the requests made from it.
 pub type Messages = Arc<Transcript>;
 
-/// Writes the unique ids of the calls into the answer, since a model may repeat an id or leave it out.
+/// Writes the unique ids of the calls into the answer, because a model may repeat an id or leave it out.
 fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
     let blocks = answer.content.iter_mut().filter_map(|block| match block {
         Content::ToolCall(call) => Some(call),
@@ -62,7 +63,7 @@ fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
     }
 }
 
-/// Returns true if every tool call has exactly one result, directly after the message that holds it.
+/// Returns true if every tool call has exactly one result, directly after the message with the call.
 pub fn is_paired(messages: &[Message]) -> bool {
     let mut open: Vec<&ToolCallId> = Vec::new();
     for message in messages {
@@ -85,7 +86,7 @@ pub fn is_paired(messages: &[Message]) -> bool {
     open.is_empty()
 }
 
-/// Returns the calls of an answer, under ids that are unique within the answer.
+/// Returns the calls of an answer, with ids that are unique within the answer.
 pub(crate) fn unique_calls(answer: &AssistantMessage, command: u64) -> Vec<Arc<ToolCall>> {
     let mut calls: Vec<Arc<ToolCall>> = Vec::new();
     for block in &answer.content {

@@ -1,16 +1,16 @@
-//! A call as a model wrote it, in text.
+//! A tool call that a model wrote as text.
 
 use archon_types::Json;
 
-/// A call as a model wrote it.
+/// A tool call that a model wrote as text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WrittenCall {
-    /// The tool's name as the model wrote it.
+    /// Name of the tool, as the model wrote it.
     pub tool: String,
-    /// The arguments; an empty object if there were none.
+    /// Arguments of the call; an empty object if the model wrote none.
     pub arguments: Json,
-    /// The reason why the call must not run, in words for the model; `None` if it may run.
+    /// Reason why the call must not run, as a text for the model; `None` if the call may run.
     pub refused: Option<&'static str>,
 }
 

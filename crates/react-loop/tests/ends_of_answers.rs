@@ -1,4 +1,4 @@
-//! How an answer of the model ends, and what the run makes of it: cut off, paused, refused.
+//! Tests of the ways in which an answer of the model ends: cut off, paused, refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// A run that was asked something.
+/// A run with a prompt.
 struct Run {
     machine: ReactMachine,
     seq: u64,
@@ -39,7 +39,7 @@ impl Run {
         self.machine.apply(&Record { seq: self.seq, at: at(self.seq), body });
     }
 
-    /// The model is asked, as it is its turn, and answers.
+    /// Starts the model's turn, and gives its answer.
     fn answer(&mut self, content: Vec<Content>, stop_reason: StopReason) {
         let Next::Do(ReactTask::AskModel { command, attempt, turn }) = self.machine.next() else {
             panic!("{:?}", self.machine.next())
@@ -50,7 +50,7 @@ impl Run {
         self.apply(RecordBody::ModelCallFinished { command, attempt, message: Box::new(message) });
     }
 
-    /// The calls that are due.
+    /// Returns the calls that are due.
     fn calls(&self) -> Vec<ToolCall> {
         match self.machine.next() {
             Next::Do(ReactTask::RunCalls) => {

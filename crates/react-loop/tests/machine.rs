@@ -1,5 +1,5 @@
-//! What holds for the machine whatever the records say: it never panics, it ends within its limits,
-//! every request pairs calls and results, and a machine that was stored goes on as the original.
+//! Tests of the machine with arbitrary records: it never panics, it ends within its limits, every request
+//! pairs calls and results, and a deserialized machine behaves like the original.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -17,13 +17,13 @@ use archon_types::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A run of random choices: a driver that follows the machine, with hostile records in between.
+/// A run of random choices: a driver that follows the machine, with invalid records in between.
 struct Walk {
     machine: ReactMachine,
     seq: u64,
     at: u64,
     asked: u32,
-    /// What was said and must not get lost.
+    /// Messages that must not be lost.
     said: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Walk {
         Self { machine, seq: 1, at: 1, asked: 0, said: Vec::new() }
     }
 
-    /// Begins anew with another configuration.
+    /// Starts again with another configuration.
     fn change(&mut self, change: impl FnOnce(&mut RunConfig)) {
         let mut config = self.machine.config().clone();
         change(&mut config);
@@ -57,7 +57,7 @@ impl Walk {
         check_pairs(&self.machine);
     }
 
-    /// Somebody says something that can be told from everything else.
+    /// Adds a message with a unique text.
     fn say(&mut self, source: PromptSource) {
         let text = format!("<said {}>", self.seq);
         self.said.push(text.clone());
@@ -65,7 +65,8 @@ impl Walk {
         self.apply(RecordBody::MessageAdded { message, source });
     }
 
-    /// Records that answer nothing, answer twice, or come at the wrong time; and people who speak.
+    /// Applies a record that answers nothing, answers twice, or comes at the wrong time; or a message of
+    /// a person.
     fn disturb(&mut self, choice: u8, n: u64) {
         match choice % HOSTILE {
             9 => self.say(PromptSource::Prompt),
@@ -75,7 +76,7 @@ impl Walk {
         }
     }
 
-    /// Does what the machine wants, as `choice` decides. False when the run has ended.
+    /// Executes the machine's command, as `choice` determines. Returns false when the run has ended.
     fn follow(&mut self, choice: u8) -> bool {
         let body = match self.machine.next() {
             Next::Done(_) => return false,
@@ -130,7 +131,8 @@ impl Walk {
     }
 }
 
-/// Two keys, a dearer fallback, and a breaker that opens soon and not for long.
+/// Returns a policy with two keys, a more expensive fallback, and a breaker that opens soon and for a
+/// short time.
 fn failure_policy() -> FailurePolicy {
     let mut policy = FailurePolicy::default();
     policy.key_count = 2;
@@ -140,7 +142,7 @@ fn failure_policy() -> FailurePolicy {
     policy
 }
 
-/// A window that is full after a few turns, and asks a model to sum them up.
+/// Returns a window that is full after a few turns, and asks a model for summaries.
 fn small_window(tokens: u64) -> ContextConfig {
     let mut config = ContextConfig::new(tokens);
     (config.system_prompt_tokens, config.min_interval_ms) = (0, 0);
@@ -221,10 +223,10 @@ fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
     }
 }
 
-/// Of how many kinds the disturbances are.
+/// Number of kinds of invalid records.
 const HOSTILE: u8 = 28;
 
-/// Records that answer nothing, answer twice, or come at the wrong time.
+/// Returns a record that answers nothing, answers twice, or comes at the wrong time.
 #[allow(clippy::too_many_lines, reason = "a list")]
 fn hostile(choice: u8, n: u64) -> RecordBody {
     let (command, call) = (CommandId(n), CallId::new(CommandId(n), choice.into()));
@@ -284,7 +286,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
     }
 }
 
-/// A conversation that was kept elsewhere, whole or torn.
+/// Returns a conversation from outside the journal, complete or incomplete.
 fn elsewhere(n: u64) -> Vec<Message> {
     let call = ToolCall::new("x", "t", json!({}));
     let answer =
@@ -300,7 +302,7 @@ fn elsewhere(n: u64) -> Vec<Message> {
     messages
 }
 
-/// Every call in the window has exactly one result, right behind the message that holds it.
+/// Checks that every call in the window has exactly one result, directly after the message with the call.
 fn check_pairs(machine: &ReactMachine) {
     let mut open: Vec<String> = Vec::new();
     for message in machine.messages().iter() {
@@ -495,7 +497,7 @@ fn a_failed_call_is_tried_again_and_then_given_up() {
     assert_eq!(waits, [(1, 1), (2, 2), (3, 4)]);
 }
 
-/// A turn of three calls of which the first runs when somebody speaks.
+/// Returns a turn of three calls, of which the first runs when a steering message arrives.
 fn spoken_into(config: impl FnOnce(&mut RunConfig)) -> Walk {
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
     walk.change(config);
@@ -519,7 +521,7 @@ fn answered(command: CommandId, content: Vec<Content>) -> RecordBody {
     RecordBody::ModelCallFinished { command, attempt: 0, message }
 }
 
-/// Lets the model answer with a text.
+/// Gives a text as the answer of the model.
 fn answer_text(walk: &mut Walk) {
     let Next::Do(ReactTask::AskModel { command, turn, .. }) = walk.machine.next() else {
         panic!("{:?}", walk.machine.next())

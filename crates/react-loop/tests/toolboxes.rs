@@ -1,4 +1,4 @@
-//! What toolboxes get from the loop, and what the loop makes of their faults.
+//! Tests of the context that toolboxes get from the loop, and of the loop's reaction to their faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// Notes the delegation of each call. A call of `fail` panics.
+/// A toolbox that records the delegation of each call. A call of `fail` panics.
 #[derive(Default)]
 struct Notes(Mutex<Vec<Option<RunId>>>);
 

@@ -1,5 +1,5 @@
-//! The context window of a run, through the machine: what is recorded, what the model sees, what it
-//! costs, and that a log folds to the same again.
+//! Tests of the context window with the machine: its records, the model's view, the cost, and that a log
+//! always folds to the same state.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -24,7 +24,7 @@ use archon_types::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A run that follows its machine, with everything that it recorded.
+/// A run that follows its machine, with all its records.
 struct Run {
     machine: ReactMachine,
     log: Vec<Arc<Record>>,
@@ -32,7 +32,7 @@ struct Run {
     asked: u64,
 }
 
-/// What the model answers.
+/// The answer of the model.
 enum Answer {
     Call { result: String },
     Calls(usize),
@@ -86,8 +86,8 @@ impl Run {
         self.apply(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
     }
 
-    /// Follows the machine to the next question, which is asked and then answered by `answer`. False
-    /// when the run is over.
+    /// Follows the machine to the next request, and gives the answer of `answer`. Returns false when the
+    /// run has ended.
     fn turn(&mut self, answer: impl FnOnce(u64) -> Answer) -> bool {
         let (command, attempt) = loop {
             match self.machine.next() {
@@ -190,7 +190,7 @@ fn work(chars: usize) -> impl Fn(u64) -> Answer {
     move |n| Answer::Call { result: format!("{n:<9}\n").repeat(chars / 10) }
 }
 
-/// Every call in the window has exactly one result, right behind the message that holds it.
+/// Checks that every call in the window has exactly one result, directly after the message with the call.
 fn check_pairs(machine: &ReactMachine) {
     let mut open: Vec<String> = Vec::new();
     for message in machine.messages().iter() {
@@ -382,7 +382,7 @@ fn without_a_summary_old_turns_are_digested() {
     assert_eq!(run.compactions().iter().map(|c| c.level).collect::<Vec<_>>(), [CompactionLevel::DigestTurns]);
 }
 
-/// Counts how often each text was counted.
+/// A token counter that counts its calls for each text.
 #[derive(Default)]
 struct Counting {
     calls: AtomicU64,
@@ -494,7 +494,7 @@ fn a_large_result_is_cut_as_it_enters_and_stays_whole_underneath() {
     assert_eq!(counter.calls.load(Ordering::Relaxed), 0);
 }
 
-/// A view that nobody made for this conversation.
+/// Returns a compaction that was not made for this conversation.
 fn hostile(a: u64, b: u64) -> RecordBody {
     let (at, to) = (a % 40, b % 40);
     let part = match a % 4 {
@@ -557,7 +557,8 @@ proptest! {
     }
 }
 
-/// A run whose model can give results up, with two results of these texts and a third turn that gives up `ids`.
+/// Returns a run whose model can give up results, with two results of these texts and a third turn that
+/// gives up `ids`.
 fn after_cleanup(context: Option<ContextConfig>, texts: [&str; 2], ids: &[&str]) -> Run {
     let mut config = RunConfig::default();
     config.context = context;
@@ -576,7 +577,7 @@ fn after_cleanup(context: Option<ContextConfig>, texts: [&str; 2], ids: &[&str])
 }
 
 impl Run {
-    /// A turn in which the model gives up the results of these calls.
+    /// Adds a turn in which the model gives up the results of these calls.
     fn give_up(&mut self, ids: &[&str]) {
         let (command, attempt) = loop {
             match self.machine.next() {

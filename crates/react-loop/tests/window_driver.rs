@@ -1,5 +1,5 @@
-//! The context window through the driver: a model that refuses, a model that sums up, and what people
-//! hear of a full window.
+//! Tests of the context window with the driver: a model that refuses long requests, a model that
+//! summarizes, and notices to people about a full window.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -28,7 +28,7 @@ impl RunWriter for Nowhere {
     }
 }
 
-/// Every tool answers with as many characters as its call asks for.
+/// A toolbox whose tools answer with the number of characters that their call requests.
 struct Talkative;
 
 impl Toolbox for Talkative {
@@ -52,7 +52,7 @@ impl Toolbox for Talkative {
     }
 }
 
-/// Gives up every result that is still there, and says how many these were.
+/// Gives up every result that the model still sees, and returns their number.
 fn give_up(call: &ToolCall, run: &Context) -> ToolResult {
     let seen = run.results.as_ref().expect("the results that the model sees");
     let left: Vec<_> =
@@ -160,7 +160,7 @@ async fn cleanup_tool_removes_a_result_from_all_later_requests() {
     assert_eq!(texts(3), [note, note, "gave up 2", "gave up 0", "[tool_call_id: c3]\nword "]);
 }
 
-/// Works until the summary was asked for, gives it, and ends.
+/// Runs a model that works until a summary is requested, gives the summary, and ends.
 async fn summed_up(summary: impl Fn() -> Events + Send + Sync + 'static) -> (FnProvider, RecordingSink) {
     summed_up_by(CompactionPolicy::Tiered, summary).await
 }

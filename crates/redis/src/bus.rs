@@ -1,11 +1,11 @@
-//! A message bus across processes: each inbox is a set of Redis Streams with one consumer group each.
+//! A message bus across processes: each inbox is a set of Redis Streams, each with one consumer group.
 //!
-//! An agent that [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve) reads for has one inbox,
-//! which all its processes share and which outlives them. An inbox has partitions. Each partition has one
-//! owner at a time, which holds a lease that ends when its process does; the next owner first gets the
-//! messages that the old one did not confirm. Confirming needs the lease, so an owner that was suspended
-//! cannot confirm messages that another has taken over. A [`subscribe`](Bus::subscribe) has an inbox of its
-//! own, which is removed with it.
+//! The readers of an agent, from [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve), share one
+//! inbox across all processes, which outlives them. An inbox has partitions. Each partition has one owner at
+//! a time. The owner holds a lease, which ends when the owner's process ends; the next owner first gets the
+//! messages that the old owner did not confirm. A confirmation needs the lease, so an owner that was
+//! suspended cannot confirm messages that another owner has taken over. A [`subscribe`](Bus::subscribe) has
+//! its own inbox, which is removed with it.
 
 mod options;
 mod receiver;
@@ -32,13 +32,13 @@ use scripts::Scripts;
 use crate::server::{connect, format_of, prefix};
 
 const FORMAT: u32 = 1;
-/// The time between two attempts of a sender that waits for room.
+/// The time between two attempts of a sender that waits for room in a queue.
 const LOOK: Duration = Duration::from_millis(5);
-/// The time in ms for which a late answer is known as late, and the longest time that a request may stay
-/// open.
+/// The time in ms for which a late answer is recognised as late; it is also the maximum time that a request
+/// may stay open.
 const REMEMBERED: u64 = 3_600_000;
 
-/// A message bus for agents in several processes, over one Redis server. Clones are the same bus.
+/// A message bus for agents in several processes, over one Redis server. Clones share the bus.
 #[derive(Clone)]
 pub struct RedisBus(Arc<Inner>);
 
@@ -52,11 +52,11 @@ struct Inner {
 }
 
 impl RedisBus {
-    /// Connects to the Redis server at `url`, such as `redis://127.0.0.1:6379`. `clock` decides which
+    /// Connects to the Redis server at `url`, such as `redis://127.0.0.1:6379`. The clock determines which
     /// messages have expired; leases are measured by the server's time.
     ///
     /// # Errors
-    /// [`BusError::Transport`].
+    /// [`BusError::Transport`] if the server cannot be reached, or if it has a newer format.
     pub async fn connect(
         url: &str,
         clock: Arc<dyn Clock>,
@@ -80,18 +80,18 @@ impl RedisBus {
     }
 
     /// Opens a reader of the inbox of `agent`. All readers of that agent, in every process, share the inbox:
-    /// each message goes to one of them, and to another one if the first dies before it confirms. The inbox
-    /// stays when its readers go; [`forget`](Self::forget) removes it.
+    /// each message goes to one of them, and to another one if the first ends before it confirms the
+    /// message. The inbox stays after its readers end; [`forget`](Self::forget) removes it.
     ///
     /// # Errors
-    /// [`BusError::Transport`].
+    /// [`BusError::Transport`] if the inbox cannot be opened.
     pub async fn receiver(&self, agent: &AgentId, also: &[MessageType]) -> Result<RedisReceiver, BusError> {
         RedisReceiver::open(self.clone(), agent, also, receiver::Sharing::Group).await
     }
 
-    /// Gives each message to `handler`, one after the other, until `stop` fires. If the handler fails or
-    /// panics, it gets the message again, as often as [`RedisBusOptions::retries`] says; other messages are
-    /// not affected.
+    /// Passes each message to `handler`, one after the other, until `stop` is cancelled. If the handler
+    /// fails or panics, the message is delivered again, at most [`RedisBusOptions::retries`] times; other
+    /// messages are not affected.
     ///
     /// # Errors
     /// [`BusError::Transport`] if the inbox cannot be opened; later failures are retried.
@@ -124,7 +124,7 @@ impl RedisBus {
             match done {
                 Ok(Ok(())) => {
                     if let Err(error) = delivery.ack().await {
-                        tracing::warn!(%agent, seq, %error, "a message was dealt with and may come again");
+                        tracing::warn!(%agent, seq, %error, "a message was handled but not confirmed, so it may be delivered again");
                     }
                 }
                 Ok(Err(problem)) => {
@@ -139,20 +139,21 @@ impl RedisBus {
         }
     }
 
-    /// Removes the inbox that the readers of `agent` share. Messages that wait in it become dead letters.
+    /// Removes the inbox that the readers of `agent` share. The messages that wait in the inbox become dead
+    /// letters.
     ///
     /// # Errors
-    /// [`BusError::Transport`].
+    /// [`BusError::Transport`] if the server fails.
     pub async fn forget(&self, agent: &AgentId) -> Result<(), BusError> {
         let mut call = self.call(&self.0.scripts.forget);
         call.arg(receiver::group_inbox(agent));
         self.run::<i64>(&call).await.map(|_| ())
     }
 
-    /// Removes and returns the dead letters, the oldest first.
+    /// Removes and returns the dead letters, oldest first.
     ///
     /// # Errors
-    /// [`BusError::Transport`].
+    /// [`BusError::Transport`] if the server fails.
     pub async fn take_dead_letters(&self) -> Result<Vec<DeadLetter>, BusError> {
         let found: Vec<(String, u64, String)> = self.run(&self.call(&self.0.scripts.dead)).await?;
         let read = |(body, seq, cause): (String, u64, String)| {
@@ -166,7 +167,7 @@ impl RedisBus {
     /// Returns the number of messages that wait for an agent.
     ///
     /// # Errors
-    /// [`BusError::Transport`].
+    /// [`BusError::Transport`] if the server fails.
     pub async fn depth(&self, agent: &AgentId) -> Result<usize, BusError> {
         let mut call = self.call(&self.0.scripts.depth);
         call.arg(agent.as_str());
@@ -209,8 +210,8 @@ impl RedisBus {
         }
     }
 
-    /// Publishes a request and waits for its answer, on a connection of its own, since the wait blocks the
-    /// connection.
+    /// Publishes a request and waits for its answer. This uses a separate connection, because the wait
+    /// blocks the connection.
     async fn exchange(&self, request: BusMessage, correlation: &str) -> Result<BusMessage, BusError> {
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
@@ -230,7 +231,7 @@ impl RedisBus {
         Ok(message)
     }
 
-    /// Prepares a call of a script with the arguments that all scripts begin with.
+    /// Prepares the call of a script with the arguments that all scripts have in common.
     fn call<'a>(&'a self, script: &'a Script) -> ScriptInvocation<'a> {
         let mut call = script.arg(&self.0.prefix);
         call.arg(self.0.options.dead_letters.max(1));
@@ -261,8 +262,8 @@ impl Bus for RedisBus {
         })
     }
 
-    /// Sends a request. The answer goes to this caller only; one that comes after the deadline is refused
-    /// and becomes a dead letter.
+    /// Sends a request. Only this caller gets the answer; an answer after the deadline is refused and
+    /// becomes a dead letter.
     fn request<'a>(
         &'a self,
         request: BusMessage,

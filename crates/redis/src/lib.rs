@@ -3,13 +3,13 @@
 //!
 //! Use it where agents of several processes or machines exchange messages.
 //!
-//! | item | stands in for |
+//! | item | replaces |
 //! |---|---|
 //! | [`RedisBus`] | the bus inside one process |
 //! | [`RedisPoolIndex`] | the pool's index in SQLite |
 //!
 //! All keys begin with the name of the bus or index in braces, so that a cluster keeps them on one node.
-//! Changes that must be atomic are one script on the server (`src/scripts`); nothing else changes a key.
+//! Changes that must be atomic are one script on the server (`src/scripts`); no other code changes a key.
 //!
 //! # Example
 //!

@@ -1,7 +1,7 @@
 //! The index of suspended runs in Redis, for several machines.
 //!
-//! As with SQLite, the logs are the truth: a lost index is rebuilt from them (`AgentPool::restore`), and an
-//! entry that cannot be read is skipped.
+//! As in SQLite, the logs are the truth: a lost index is rebuilt from the logs (`AgentPool::restore`), and
+//! an entry that cannot be read is skipped.
 
 use std::io;
 
@@ -22,10 +22,11 @@ pub struct RedisPoolIndex {
 }
 
 impl RedisPoolIndex {
-    /// Opens the index `name` of the Redis at `url`, such as `redis://127.0.0.1:6379`.
+    /// Opens the index with this `name` in the Redis at `url`, such as `redis://127.0.0.1:6379`.
     ///
     /// # Errors
-    /// [`JournalError::Storage`] and [`JournalError::UnsupportedStore`].
+    /// [`JournalError::Storage`] if the server cannot be reached, [`JournalError::UnsupportedStore`] if a
+    /// newer version wrote the index.
     pub async fn connect(url: &str, name: &str) -> Result<Self, JournalError> {
         let prefix = prefix(name);
         let client = Client::open(url).map_err(failed("open", &prefix))?;
@@ -77,7 +78,7 @@ impl RedisPoolIndex {
     fn entry(&self, body: &str) -> Option<PendingApproval> {
         serde_json::from_str(body)
             .inspect_err(|error| {
-                tracing::warn!(place = self.prefix, %error, "an entry of the pool cannot be read and is left out");
+                tracing::warn!(place = self.prefix, %error, "an entry of the index of suspended runs cannot be read and is skipped");
             })
             .ok()
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Client, RedisResult, aio::ConnectionManager, aio::ConnectionManagerConfig};
 
-/// The longest time to connect, and to wait for an answer of the server.
+/// The maximum time to connect, and the maximum time to wait for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn connect(client: &Client) -> RedisResult<ConnectionManager> {

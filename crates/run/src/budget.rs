@@ -1,5 +1,5 @@
-//! The budget of a run whose work child runs do: its ledger and the remaining time. It is a part of a
-//! machine, which updates it from records.
+//! The budget of a run whose work is done by child runs: its ledger and the remaining time. The budget is a
+//! part of a machine, which updates it from records.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ pub struct Budget {
     limits: ExecutionLimits,
     last: Timestamp,
     active_ms: u64,
-    /// The spending, and what is lent to calls.
+    /// The spending of the run, and the leases of its calls.
     #[serde(flatten)]
     pub ledger: Ledger,
 }
 
 impl Budget {
-    /// Creates an unspent budget that counts time from `at`.
+    /// Creates a budget without spending, which counts time from `at`.
     pub fn new(limits: ExecutionLimits, at: Timestamp) -> Self {
         Self { limits, last: at, active_ms: 0, ledger: Ledger::default() }
     }
 
-    /// Raises the limits.
+    /// Raises the limits to those of `more` that are larger.
     pub fn raise(&mut self, more: &MoreLimits) {
         self.limits.raise(more);
     }
@@ -38,22 +38,23 @@ impl Budget {
         self.last = self.last.max(at);
     }
 
-    /// Returns the time at which the time limit is reached, if the run does not wait.
+    /// Returns the time at which the run reaches its time limit, if it does not wait for people until then.
     pub fn deadline(&self) -> Timestamp {
         self.last + Duration::from_millis(self.remaining_ms())
     }
 
-    /// Returns one of `shares` equal parts of the remaining budget.
+    /// Returns one of `shares` equal parts of the remaining budget as a lease.
     pub fn lease(&self, shares: u64) -> Lease {
         self.ledger.share(shares, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
-    /// Returns the remaining budget if calls under way use nothing more of their leases.
+    /// Returns the remaining budget under the assumption that calls under way spend nothing more of their
+    /// leases.
     pub fn unspent(&self) -> Lease {
         Ledger::default().share(1, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
-    /// Returns the limit of which nothing is left to lend, if there is one.
+    /// Returns the limit (tokens or cost) of which nothing is left for a lease; `None` if there is none.
     pub fn dry(&self) -> Option<LimitReached> {
         let Lease { tokens, cost_micros: cost, .. } = self.lease(1);
         match (tokens, cost, self.limits.max_cost_micros) {
@@ -63,7 +64,7 @@ impl Budget {
         }
     }
 
-    /// Returns the limit that was reached, if one was.
+    /// Returns the limit that was reached; `None` if there is none.
     pub fn reached(&self) -> Option<LimitReached> {
         let (limits, spent) = (&self.limits, self.ledger.spent());
         if self.active_ms >= limits.max_duration_ms {

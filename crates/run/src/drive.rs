@@ -1,4 +1,4 @@
-//! The driver of all machines: it does what the machine decides, and records what happened before anything
+//! The driver of all machines, which does what the machine decides, and records what happened before anything
 //! depends on it.
 
 use std::{
@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 
 use crate::{Executor, Machine, Next, Recorded, RunDriver, Watch, reports::Report};
 
-/// The end of a wait.
+/// The event that ended a wait.
 enum Woken<D> {
     Done(D),
     Reported(Report),
@@ -27,10 +27,10 @@ enum Woken<D> {
 
 impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Drives the run to its outcome, or until it is suspended. The future is boxed: a child run is polled
-    /// within its parent's, and each level takes stack.
+    /// within its parent's future, and each level takes stack space.
     ///
     /// # Errors
-    /// Only the journal makes this fail.
+    /// The journal failed.
     pub fn drive<'a, X: Executor<M, Done = D>>(
         mut self,
         executor: &'a mut X,
@@ -84,7 +84,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         }
     }
 
-    /// Moves the messages of the inbox into the log.
+    /// Moves the messages of the run's inbox into its log.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -98,8 +98,8 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(())
     }
 
-    /// Records that the run was cancelled, unless its log says so already. If the cancel came through the inbox,
-    /// its message gives the reason.
+    /// Records that the run was cancelled, unless its log already has this. If the cancel came through the
+    /// inbox, the reason is that of the inbox message.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -113,7 +113,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         if self.machine.is_stopping() { Ok(()) } else { self.record(vec![cancelled]).await }
     }
 
-    /// Waits for the next event, and handles it.
+    /// Waits for the next event of the run, and handles the event.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -178,7 +178,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         woken
     }
 
-    /// Stops the tasks in flight: gives them time to end, then drops them.
+    /// Stops the tasks in flight: waits for their end during the grace period, then drops them.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -195,8 +195,8 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(())
     }
 
-    /// Waits until all tasks in flight have ended, and handles their results. When `over` is ready it drops
-    /// the tasks that are left and returns the value of `over`.
+    /// Waits until all tasks in flight have ended, and handles their results. When `over` is ready, the
+    /// remaining tasks are dropped and the value of `over` is returned.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -233,7 +233,8 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(None)
     }
 
-    /// Records the processes and child runs that calls have started; they wait for that before they work.
+    /// Records the processes and child runs that calls have started. The calls wait for this record before
+    /// they work.
     async fn write_down(&mut self, report: Report) -> Recorded {
         if !self.machine.knows(&report.record) {
             self.record(vec![RecordBody::clone(&report.record)]).await?;

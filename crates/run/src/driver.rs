@@ -1,4 +1,4 @@
-//! A run that is being driven, by a machine of any kind.
+//! A run that is being driven, with a machine of any kind.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -7,14 +7,15 @@ use futures_util::{FutureExt, stream::FuturesUnordered};
 
 use crate::{Machine, Reporter, RunLog, Watch, reports::Reports};
 
-/// The result of a step of a run. Only the journal makes it fail; what cannot be recorded is not done.
+/// The result of a step of a run. Only the journal can make a step fail; without a record the step has no
+/// effect.
 pub type Recorded = Result<(), JournalError>;
 
 /// A run that is being driven: its machine, its log, its inbox and its tasks in flight.
 pub struct RunDriver<M, D> {
     /// The state of the run.
     pub machine: M,
-    /// Ends waits when the run is cancelled or its time is up. At first it has no deadline.
+    /// Ends waits when the run is cancelled or its deadline has passed. A new driver has no deadline.
     pub watch: Watch,
     pub(crate) log: RunLog,
     pub(crate) context: Context,
@@ -26,34 +27,34 @@ pub struct RunDriver<M, D> {
 }
 
 impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
-    /// Makes the driver of a machine that has applied all records of `log`.
+    /// Creates the driver of a machine that has applied all records of `log`.
     pub fn new(machine: M, log: RunLog) -> Self {
         let (context, tasks, reports) = (log.context().clone(), FuturesUnordered::new(), Reports::default());
         let (watch, stop) = (Watch::new(&context, None), context.cancel.child_token());
         Self { machine, watch, log, context, tasks, reports, under_way: CallsUnderWay::default(), stop }
     }
 
-    /// Returns the run's context. Its token is the run's own.
+    /// Returns the context of the run. Its cancellation token belongs to this run alone.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Cancels everything under way; a child of the run's own token.
+    /// Returns the token that cancels all tasks under way; it is a child of the run's own token.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Returns whether tasks are in flight.
+    /// Returns true if tasks are in flight.
     pub fn is_busy(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// Returns the end for calls of the reports of processes and child runs.
+    /// Returns the reporter for calls, which report the processes and child runs that they start.
     pub fn reporter(&self) -> Arc<Reporter> {
         self.reports.reporter()
     }
 
-    /// Returns the number of tasks in flight, as tools see it in
+    /// Returns the number of tasks in flight, which tools see in
     /// [`Context::under_way`](archon_types::Context::under_way).
     pub fn under_way(&self) -> CallsUnderWay {
         self.under_way.clone()
@@ -62,17 +63,18 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Appends records in one write, and applies them to the machine.
     ///
     /// # Errors
-    /// The journal could not keep them; nothing that depends on them may happen.
+    /// The journal could not store the records; nothing that depends on them may happen.
     pub async fn record(&mut self, bodies: Vec<RecordBody>) -> Recorded {
         self.log.step(bodies, |record| self.machine.apply(record)).await
     }
 
-    /// Closes the log, so that others can open it. Nothing can be recorded after that.
+    /// Closes the log, so that other processes can open it. Nothing can be recorded after that.
     pub fn close(&mut self) {
         self.log.close();
     }
 
-    /// Starts a task. Its result goes to [`Executor::done`](crate::Executor::done); if the task panics, `panicked` makes the result.
+    /// Starts a task. Its result goes to [`Executor::done`](crate::Executor::done). If the task panics,
+    /// `panicked` gives the result.
     pub fn spawn(
         &mut self,
         work: impl Future<Output = D> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Executors: they do the tasks of one kind of machine.
+//! Executors, which do the tasks of one kind of machine.
 
 use std::{
     task::{Context as Task, Poll},
@@ -9,19 +9,19 @@ use archon_types::{InboxEntry, InboxRequest, JournalError, RecordBody};
 
 use crate::{InboxEffect, Machine, Recorded, RunDriver};
 
-/// Does the tasks of a machine, and defines what is special about runs of its kind.
+/// Does the tasks of a machine, and defines the behaviour that is special to runs of its kind.
 ///
 /// Each method has access to the run's driver, and through it to the machine and the log.
 pub trait Executor<M: Machine>: Send + Sized {
     /// The result of a task in flight.
     type Done: Send + 'static;
 
-    /// Time that tasks in flight have to end when the run stops; then they are dropped. Without it the driver
-    /// waits until they end.
+    /// The grace period in which tasks in flight may end when the run stops; after it they are dropped.
+    /// `None`: the driver waits until they end.
     const GRACE: Option<Duration>;
 
-    /// True if the driver also watches the inbox while a task is started or handled. A cancel then fires the
-    /// run's token at once, which ends what [`start`](Self::start) waits for.
+    /// True if the driver also watches the inbox while it starts a task or handles a result. A cancel then
+    /// cancels the run's token at once, which ends a wait inside [`start`](Self::start).
     const LISTENS: bool = false;
 
     /// Does a task, or starts it with [`RunDriver::spawn`].
@@ -31,21 +31,21 @@ pub trait Executor<M: Machine>: Send + Sized {
         run: &mut RunDriver<M, Self::Done>,
     ) -> impl Future<Output = Recorded> + Send;
 
-    /// Handles the result of a task in flight. While the run stops, an interrupted task has no result.
+    /// Handles the result of a task in flight. An interrupted task has no result while the run stops.
     fn done(
         &mut self,
         done: Self::Done,
         run: &mut RunDriver<M, Self::Done>,
     ) -> impl Future<Output = Recorded> + Send;
 
-    /// Restarts the tasks that were in flight when the log ended, before the first step. By default there are
-    /// none, and the inbox is read.
+    /// Restarts the tasks that were in flight at the end of the log, before the first step. Default: restarts
+    /// no task and reads the inbox.
     fn attach(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         run.receive(self)
     }
 
-    /// Appends records of what the machine cannot know, such as a question that has expired. Called before
-    /// each step.
+    /// Appends records of events that the machine cannot know, such as the expiry of a question. Called
+    /// before each step.
     fn before_step(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         let _ = run;
         std::future::ready(Ok(()))
@@ -60,7 +60,7 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.record(vec![body])
     }
 
-    /// Returns whether the run may wait, after the inbox was read. If not, the machine decides again.
+    /// Returns true if the run may wait, after the inbox was read. If it may not, the machine decides again.
     fn may_wait(
         &mut self,
         run: &mut RunDriver<M, Self::Done>,
@@ -69,12 +69,12 @@ pub trait Executor<M: Machine>: Send + Sized {
         std::future::ready(Ok(true))
     }
 
-    /// Handles the end of a wait for a time.
+    /// Handles the end of a wait until a time.
     fn tick(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         run.record(vec![RecordBody::ClockRead])
     }
 
-    /// Returns the effect of a message on the run. By default it takes only a cancel.
+    /// Returns the effect of an inbox message on the run. By default only a cancel has an effect.
     fn meaning(&mut self, entry: InboxEntry, machine: &M) -> InboxEffect {
         match entry.request {
             InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
@@ -83,24 +83,24 @@ pub trait Executor<M: Machine>: Send + Sized {
         }
     }
 
-    /// Returns the record of a cancel by the caller, which is not in the inbox.
+    /// Returns the record of a cancel by the caller, which does not come through the inbox.
     fn cancelled(&self) -> Option<RecordBody> {
         Some(RecordBody::CancelRequested { reason: "cancelled by the caller".to_owned() })
     }
 
-    /// Polls other sources of events while the run waits. It is ready with a result, or with none if the
-    /// machine is to decide again.
+    /// Polls other sources of events while the run waits. Ready with a result, or with `None` if the machine
+    /// should decide again.
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<Option<Self::Done>> {
         let _ = task;
         Poll::Pending
     }
 
-    /// Returns the number of events that [`poll`](Self::poll) waits for and that must not be cut off.
+    /// Returns the number of events that [`poll`](Self::poll) waits for and that must not be interrupted.
     fn polled(&self) -> usize {
         0
     }
 
-    /// Called when the run stops: only tasks in flight are waited for.
+    /// Called when the run stops. From then on the driver only waits for tasks in flight.
     fn stopped(&mut self) {}
 
     /// Called when the run has ended or is suspended.

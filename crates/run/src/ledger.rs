@@ -1,14 +1,14 @@
-//! The ledger of a run: the spent amount, and the amount reserved for calls under way.
+//! The ledger of a run: the amounts that are spent, and the amounts that are reserved for calls under way.
 
 use archon_types::{CallId, ExecutionLimits, Lease, Spending};
 use serde::{Deserialize, Serialize};
 
-/// The spending of a run, and the most that its calls under way may spend.
+/// The spending of a run, and the maximum that its calls under way may spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
     spent: Spending,
-    /// The most that open leases may take.
+    /// The maximum that open leases may spend.
     held: Spending,
 }
 
@@ -17,18 +17,18 @@ pub struct Ledger {
 pub struct GrantedLease {
     granted: Option<(CallId, Lease)>,
     settled: Option<Spending>,
-    /// The child run rests: the rest of its lease stays reserved until it is resumed.
+    /// True if the child run is suspended: the rest of its lease stays reserved until it is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_rest_held: bool,
 }
 
 impl GrantedLease {
-    /// Returns the lease of this call.
+    /// Returns the lease of this call; `None` if there is none.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         self.granted.filter(|(of, _)| *of == call).map(|(_, lease)| lease)
     }
 
-    /// Returns the spending of the child run, if it is known.
+    /// Returns the spending of the child run; `None` if it is unknown.
     pub fn settled(&self) -> Option<Spending> {
         self.settled
     }
@@ -43,14 +43,14 @@ impl GrantedLease {
         }
     }
 
-    /// Says whether there is no lease.
+    /// Returns true if there is no lease.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Ledger {
-    /// Returns the spending of settled calls and of the run itself.
+    /// Returns the spending of the run itself and of settled calls.
     pub fn spent(&self) -> Spending {
         self.spent
     }
@@ -65,8 +65,8 @@ impl Ledger {
         self.spent += spent;
     }
 
-    /// Reserves a lease for a call. The same lease twice counts once; an earlier lease of this loan is
-    /// closed.
+    /// Reserves a lease for a call. The same lease twice counts once. An earlier lease of another call in
+    /// `loan` is closed.
     pub fn grant(&mut self, loan: &mut GrantedLease, call: CallId, lease: Lease) {
         if loan.lease(call).is_none() {
             self.close(loan);
@@ -75,8 +75,8 @@ impl Ledger {
         }
     }
 
-    /// Records the total spending of the call's child run, and releases its lease. Spending that was recorded
-    /// before the child run was resumed does not count twice.
+    /// Records the total spending of a call's child run, and releases the rest of its lease. Spending that
+    /// was recorded before the child run was resumed is not counted again.
     pub fn settle(&mut self, loan: &mut GrantedLease, spent: Spending) {
         self.held = less(self.held, loan.held());
         let before = loan.settled.replace(spent);
@@ -84,7 +84,7 @@ impl Ledger {
         self.spent += less(spent, before.unwrap_or_default());
     }
 
-    /// Reserves the rest of a settled lease again: the child run rests and is resumed later.
+    /// Reserves the rest of a settled lease again, because the child run is suspended and will be resumed.
     pub fn hold_rest(&mut self, loan: &mut GrantedLease) {
         if loan.settled.is_some() && !loan.is_rest_held {
             loan.is_rest_held = true;
@@ -92,7 +92,7 @@ impl Ledger {
         }
     }
 
-    /// Releases the rest of the lease of a child run that rests and is not resumed.
+    /// Releases the rest of the lease of a suspended child run that will not be resumed.
     pub fn release_rest(&mut self, loan: &mut GrantedLease) {
         if loan.is_rest_held {
             self.held = less(self.held, loan.held());
@@ -100,8 +100,8 @@ impl Ledger {
         }
     }
 
-    /// Closes the lease of a call that has ended. If its spending is unknown, the whole lease counts as
-    /// spent.
+    /// Closes the lease of a call that has ended. If the spending of the call is unknown, the whole lease
+    /// counts as spent.
     pub fn close(&mut self, loan: &mut GrantedLease) {
         if let Some((_, lease)) = loan.granted
             && (loan.settled.is_none() || loan.is_rest_held)
@@ -110,8 +110,8 @@ impl Ledger {
         }
     }
 
-    /// Returns one of `shares` equal parts of the tokens and the money that remain of `limits` after `spent`,
-    /// as a lease of `duration_ms`.
+    /// Returns a lease of `duration_ms` milliseconds and one of `shares` equal parts of the tokens and the
+    /// money that are left of `limits` after `spent` and open leases.
     pub fn share(&self, shares: u64, limits: &ExecutionLimits, spent: Spending, duration_ms: u64) -> Lease {
         let mut used = spent;
         used += self.held;

@@ -1,9 +1,10 @@
 //! The parts that runs of every kind need: loops, parallel loops, plans, teams and calls of agents.
 //!
-//! Use it to write a new kind of run with the same log, inbox, questions, budget and resume as the others.
+//! Use this crate to write a new kind of run with the same log, inbox, questions, budget and resume as the
+//! existing kinds.
 //!
-//! A machine decides, a driver does what it decides, a journal keeps it. This crate holds the parts that do
-//! not depend on the kind.
+//! A machine decides, a driver does what the machine decides, and a journal stores the records. This crate
+//! has the parts that do not depend on the kind of the run.
 //!
 //! A [`Machine`] decides what is [`Next`]. The [`RunDriver`] does what all machines have in common, and an
 //! [`Executor`] does the tasks of one kind of machine.
@@ -16,15 +17,15 @@
 //! | driving a run: steps, waits, draining | `drive.rs` |
 //! | appending records | `run_log.rs` |
 //! | cancel and deadline during a wait | `watch.rs` |
-//! | what was spent, what is lent to calls, what is left? | `ledger.rs`, `budget.rs` |
-//! | how does a message reach the log? | `mailbox.rs` |
-//! | how does the log learn of what a call has started? | `reports.rs` |
+//! | spending, leases of calls, remaining budget | `ledger.rs`, `budget.rs` |
+//! | moving inbox messages into the log | `mailbox.rs` |
+//! | logging the processes and child runs that a call starts | `reports.rs` |
 //!
-//! *Invariant*: this crate uses no model, no tool, no file and no database, and does not decide what a run does.
+//! *Invariant*: this crate uses no model, no tool, no file and no database, and makes no decision for a run.
 //!
 //! # Example
 //!
-//! A machine that has nothing to do until its log has a note:
+//! A machine that waits until its log has a hint:
 //!
 //! ```
 //! use archon_run::{Machine, Next};

@@ -1,42 +1,42 @@
-//! Machines: the state of a run, folded from its log, which decides what is done next. A machine has no
-//! clock, no randomness and no I/O; times and ids come in with the records.
+//! Machines: the state of a run, folded from its log, which decides the next step. A machine has no clock, no
+//! randomness and no I/O; times and ids come from the records.
 
 use std::sync::Arc;
 
 use archon_types::{Outcome, OutcomeStatus, Record, RecordBody, RunId, RunKind, RunStarted, Timestamp};
 
-/// The state of a run, which decides what is done next.
+/// The state of a run, which decides the next step.
 pub trait Machine: Send + Sync {
-    /// Returns the kind of its runs.
+    /// The kind of the runs of this machine.
     const KIND: RunKind;
 
     /// A task that only machines of this kind have.
     type Task: Send;
 
-    /// Applies a record. An answer to something that is not open changes nothing.
+    /// Applies a record to the state. An answer to a command or a question that is not open changes nothing.
     fn apply(&mut self, record: &Record);
 
-    /// Returns what is to be done now. Without a new record it returns the same again.
+    /// Returns the next step. Without a new record the same step is returned again.
     fn next(&self) -> Next<Self::Task>;
 
-    /// Returns whether the run is to end: nothing new starts, and tasks in flight are stopped.
+    /// Returns true if the run must end: nothing new starts, and tasks in flight are stopped.
     fn is_stopping(&self) -> bool {
         false
     }
 
-    /// Returns whether the log has already what a call reports.
+    /// Returns true if the log already has the record that a call reports.
     fn knows(&self, report: &RecordBody) -> bool {
         let _ = report;
         false
     }
 
-    /// Returns the outcome of the suspended run.
+    /// Returns the outcome of a suspended run.
     fn outcome_of_suspension(&self, run: RunId) -> Outcome {
         Outcome::new(run, OutcomeStatus::Suspended)
     }
 }
 
-/// The next step.
+/// The next step of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "it is made and carried out at once, never kept")]
 #[non_exhaustive]
@@ -45,18 +45,18 @@ pub enum Next<T> {
     Append(RecordBody),
     /// Do this task.
     Do(T),
-    /// Wait for running work, or until a time, then append `ClockRead`.
+    /// Wait for tasks in flight or until a time, then append `ClockRead`.
     Wait(Option<Timestamp>),
-    /// Nothing can go on until a person answers.
+    /// Suspend the run: it cannot go on until a person or a timer answers.
     Suspend,
-    /// Wait for a prompt: the run has none yet.
+    /// Wait for a prompt, because the run has none.
     AwaitPrompt,
     /// The run has ended.
     Done(Outcome),
 }
 
-/// Folds a log into a machine. `new` makes the machine from the first record and its time. Returns none if
-/// the log is of another kind.
+/// Folds a log into a machine. `new` creates the machine from the first record and its time. Returns `None`
+/// if the log is of another kind of run.
 pub fn fold<M: Machine>(records: &[Arc<Record>], new: impl FnOnce(&RunStarted, Timestamp) -> M) -> Option<M> {
     let started = RunStarted::of(records).filter(|started| started.kind == M::KIND)?;
     let (first, rest) = records.split_first()?;

@@ -1,7 +1,7 @@
 //! Moves the messages of a run's inbox into its log, as input records of the machine.
 //!
-//! The mailbox reads messages as they arrive, and fires the run's cancellation token at once for a cancel.
-//! The driver appends the messages between two steps.
+//! The mailbox reads messages as they arrive, and cancels the run's token at once for a cancel. The driver
+//! appends the messages between two steps.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -14,20 +14,20 @@ use archon_types::{
     received_messages,
 };
 
-/// The effect of a message on its run.
+/// The effect of an inbox message on its run.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is made and used at once, never kept")]
 #[non_exhaustive]
 pub enum InboxEffect {
     /// Append this record after the `InboxMessageReceived` record of the message.
     Record(RecordBody),
-    /// Append nothing. The message is removed.
+    /// Append nothing, and remove the message from the inbox.
     Nothing,
-    /// The run does not take such messages. The message stays in the inbox.
+    /// The run does not take messages of this kind, so the message stays in the inbox.
     NotMeant,
 }
 
-/// The messages that arrived for one run.
+/// The messages that arrived in the inbox of one run.
 pub struct Mailbox {
     inbox: Arc<dyn Inbox>,
     run: RunId,
@@ -37,17 +37,17 @@ pub struct Mailbox {
 
 #[derive(Default)]
 struct State {
-    /// Ids of the messages that were read.
+    /// The ids of the messages that were read.
     seen: HashSet<String>,
     arrived: VecDeque<InboxEntry>,
-    /// Ids of messages that are in the log or have no effect, and may be removed from the inbox.
+    /// The ids of the messages that are in the log or have no effect, and may be removed from the inbox.
     settled: Vec<String>,
 }
 
 impl Mailbox {
-    /// Makes the mailbox of the run of `context`, whose log has `records`. Messages that the log has already
-    /// are not received again. A cancel fires the token of `context`, so it has to be the run's own. Returns
-    /// none without an inbox.
+    /// Creates the mailbox of the run of `context`, whose log has `records`. Messages that the log already
+    /// has are not received again. A cancel cancels the token of `context`, so this token must belong to the
+    /// run alone. Returns `None` without an inbox.
     pub fn of(
         inbox: Option<Arc<dyn Inbox>>,
         context: &Context,
@@ -60,7 +60,7 @@ impl Mailbox {
         Some(Arc::new(Self { inbox, run, cancel, state: Mutex::new(state) }))
     }
 
-    /// Reads messages as they arrive; never returns.
+    /// Reads messages as they arrive. This function never returns.
     pub async fn pump(&self) -> Infallible {
         loop {
             let changed = self.changed();
@@ -69,7 +69,7 @@ impl Mailbox {
         }
     }
 
-    /// Completes when a message may have arrived since this call.
+    /// Returns a future that completes when a message may have arrived since this call.
     pub fn changed(&self) -> BoxFuture<'_, ()> {
         self.inbox.changed(&self.run)
     }
@@ -82,8 +82,8 @@ impl Mailbox {
         }
     }
 
-    /// Takes the oldest message that has an effect and returns the records to append. `meaning` returns the
-    /// effect of each message.
+    /// Takes the oldest message that has an effect and returns the records to append; `None` if there is no
+    /// such message. `meaning` returns the effect of each message.
     pub fn take(&self, mut meaning: impl FnMut(InboxEntry) -> InboxEffect) -> Option<Vec<RecordBody>> {
         loop {
             let entry = self.state().arrived.pop_front()?;
@@ -99,8 +99,8 @@ impl Mailbox {
         }
     }
 
-    /// Removes the messages that were taken from the inbox. If that fails, a message stays and its record
-    /// prevents that it is received twice.
+    /// Removes the messages that were taken from the inbox. If this fails, a message stays in the inbox, and
+    /// its record in the log prevents that it is received twice.
     pub async fn clear(&self) {
         let settled = std::mem::take(&mut self.state().settled);
         if settled.is_empty() {
@@ -131,8 +131,8 @@ impl Mailbox {
     }
 }
 
-/// Returns the context with a cancellation token of its own, so that a cancel from the inbox ends this run
-/// only.
+/// Returns the context with a cancellation token of its own, so that a cancel from the inbox ends only this
+/// run.
 pub fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = context.cancel.child_token();

@@ -1,5 +1,5 @@
-//! Records the processes and child runs that running calls start, before these begin to work. After a crash,
-//! the process that resumes the run can end the processes and knows which child runs have a log.
+//! Records the processes and child runs that calls start, before these processes and child runs work. After a
+//! crash, the process that resumes the run can end the processes, and knows which child runs have a log.
 
 use std::{
     collections::VecDeque,
@@ -15,12 +15,12 @@ use archon_types::{
 };
 use futures_util::task::AtomicWaker;
 
-/// A queue of reports from running calls to the driver, which alone writes the log. Once it is dropped,
-/// nothing is appended, and calls that wait learn that.
+/// A queue of reports from running calls to the driver, which alone writes the log. After the queue is
+/// dropped, nothing is appended, and calls that wait are told so.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Arc<Reporter>);
 
-/// The end of the queue for calls.
+/// The side of the queue that calls use.
 #[derive(Default)]
 pub struct Reporter {
     state: Mutex<State>,
@@ -33,14 +33,14 @@ struct State {
     is_over: bool,
 }
 
-/// A record that a call waits to have in the log.
+/// A record that a call reports, and waits for until it is in the log.
 pub(crate) struct Report {
-    /// The record.
+    /// The record to append.
     pub(crate) record: Box<RecordBody>,
     answer: Arc<Answer>,
 }
 
-/// The answer to one report; `known` fires once it is decided whether the record is in the log.
+/// The answer to one report. `known` is cancelled once it is known whether the record is in the log.
 #[derive(Default)]
 struct Answer {
     is_logged: AtomicBool,
@@ -48,12 +48,12 @@ struct Answer {
 }
 
 impl Reports {
-    /// Returns the end for calls.
+    /// Returns the side of the queue that calls use.
     pub(crate) fn reporter(&self) -> Arc<Reporter> {
         self.0.clone()
     }
 
-    /// Returns the next report, if there is one.
+    /// Returns the next report; `None` if there is none.
     pub(crate) fn next(&self) -> Option<Report> {
         self.0.state().reported.pop_front()
     }
@@ -74,7 +74,7 @@ impl Drop for Reports {
 }
 
 impl Reporter {
-    /// Waits until the driver has appended the record; returns false if it did not.
+    /// Waits until the driver has appended the record. Returns false if the record was not appended.
     pub async fn report(&self, record: RecordBody) -> bool {
         let answer = Arc::new(Answer::default());
         {
@@ -125,7 +125,8 @@ archon_types::debug_fields!(Reporter);
 
 archon_types::debug_fields!(Report: record);
 
-/// Returns the process groups of calls that were running when the log ended. Their processes may still run.
+/// Returns the process groups of calls that were running at the end of the log. Their processes may still
+/// run.
 pub fn surviving_groups(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
     let mut left: Vec<(CallId, &ProcessGroup)> = Vec::new();
     for record in records {

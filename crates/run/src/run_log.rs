@@ -1,5 +1,5 @@
-//! Appends records to the log of a run: numbers and dates them, redacts secrets, writes to the journal and
-//! then sends events. Every driver writes through it.
+//! Appends records to the log of a run: adds sequence numbers and times, redacts secrets, writes to the
+//! journal and then sends events. Every driver writes through a `RunLog`.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use archon_types::{
 
 use crate::{Mailbox, cancelled_alone};
 
-/// Appends to one run's log and sends the records to watchers.
+/// Appends records to the log of one run and sends them to watchers.
 pub struct RunLog {
     writer: Box<dyn RunWriter>,
     next_seq: u64,
     context: Context,
-    /// The call that the run works for, until the caller's log records that this log exists.
+    /// The call that the run works for, until the log of the caller records that this log exists.
     untold: Option<Arc<Delegation>>,
     mailbox: Option<Arc<Mailbox>>,
 }
 
 impl RunLog {
-    /// Makes a log that has `next_seq` records already, of a run without an inbox.
+    /// Creates the log of a run without an inbox; the log already has `next_seq` records.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
         let untold = context.delegation.clone().filter(|by| by.child == context.run);
         Self { writer, next_seq, context, untold, mailbox: None }
     }
 
-    /// Makes a log that is not stored and goes to the watchers only.
+    /// Creates a log that is not stored; its records go to the watchers only.
     pub fn unstored(context: Context) -> Self {
         let mut log = Self::new(Box::new(Nowhere), 0, context);
         // The caller must not be told of a log that does not exist.
@@ -36,11 +36,11 @@ impl RunLog {
     }
 
     /// Creates the log of the run that `context` names, with all of its first records at once, so that a
-    /// crash leaves no run without a prompt. The run gets a cancellation token of its own. Returns the
-    /// records too.
+    /// crash leaves no run without a prompt. The run gets a cancellation token of its own. Returns the log
+    /// and its first records.
     ///
     /// # Errors
-    /// The run exists, or the journal could not write its first records.
+    /// The run exists already, or the journal could not write the first records.
     pub async fn begin(
         journal: &dyn Journal,
         started: RunStarted,
@@ -54,7 +54,7 @@ impl RunLog {
         Ok((log, records))
     }
 
-    /// Opens a log at its end. The token of `context` has to be the run's own.
+    /// Opens a log at its end. The cancellation token of `context` must belong to the run alone.
     pub fn resume(journal: &dyn Journal, open: OpenRun, context: Context) -> Self {
         let mailbox = Mailbox::of(journal.inbox(), &context, &open.records);
         let mut log = Self::new(open.writer, open.records.len() as u64, context);
@@ -62,11 +62,11 @@ impl RunLog {
         log
     }
 
-    /// Appends records together, with one sync at most. When this returns they are as durable as their kinds
-    /// need.
+    /// Appends records together, with at most one sync. When this function returns, the records are as
+    /// durable as their types require.
     ///
     /// # Errors
-    /// The journal could not write the records: nothing that depends on them may happen.
+    /// The journal could not write the records; nothing that depends on them may happen.
     pub async fn append(&mut self, mut bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
         self.context.redactor.clean_records(&mut bodies);
         let synced = bodies.iter().any(RecordBody::needs_sync);
@@ -88,7 +88,7 @@ impl RunLog {
         Ok(records)
     }
 
-    /// Appends records, and applies each to the run's machine.
+    /// Appends records, and applies each record to the run's machine.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -101,12 +101,12 @@ impl RunLog {
         Ok(())
     }
 
-    /// Returns the messages for the run, if its journal has an inbox.
+    /// Returns the mailbox of the run; `None` if the journal has no inbox.
     pub fn mailbox(&self) -> Option<Arc<Mailbox>> {
         self.mailbox.clone()
     }
 
-    /// Closes the log, so that others can open it. Nothing is appended any more.
+    /// Closes the log, so that other processes can open it. Nothing can be appended after that.
     pub fn close(&mut self) {
         self.writer = Box::new(Closed(self.context.run.clone()));
     }

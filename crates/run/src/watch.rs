@@ -1,4 +1,4 @@
-//! Ends waits when the run is cancelled or its time is up.
+//! Ends waits when the run is cancelled or its deadline has passed.
 
 use std::{
     future::poll_fn,
@@ -11,7 +11,7 @@ use std::{
 use archon_types::{BoxFuture, CancellationToken, Clock, Context, Timestamp};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
-/// The reason why work has to stop.
+/// The reason why work must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
     /// The run was cancelled and the grace period is over.
@@ -20,24 +20,24 @@ pub enum Interrupt {
     Deadline,
 }
 
-/// Watches one run for a cancel and its deadline. One timer serves all waits, since a new one for each would
-/// wake the runtime's timer thread twice in every turn.
+/// Watches one run for a cancel and for its deadline. One timer serves all waits, since a new timer for each
+/// wait would wake the runtime's timer thread twice in every turn.
 pub struct Watch {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    /// Deadline and cancel. They are only checked when they wake the task, not with each delta.
+    /// The deadline and the cancel. They are only checked when they wake the task, not with each delta.
     ends: FuturesUnordered<BoxFuture<'static, Fired>>,
     fired: Option<Fired>,
 }
 
 enum Fired {
     Deadline,
-    /// Holds the end of the grace period that is running.
+    /// The run was cancelled. The future is the grace period of the current wait.
     Cancelled(Option<BoxFuture<'static, ()>>),
 }
 
 impl Watch {
-    /// Watches the run of `context`; without a deadline only for a cancel.
+    /// Creates a watch for the run of `context`. Without a deadline it watches only for a cancel.
     pub fn new(context: &Context, deadline: Option<Timestamp>) -> Self {
         let (clock, cancel) = (context.clock.clone(), context.cancel.clone());
         let mut watch = Self { clock, cancel, ends: FuturesUnordered::new(), fired: None };
@@ -45,7 +45,7 @@ impl Watch {
         watch
     }
 
-    /// Sets a new deadline.
+    /// Sets a new deadline for the run.
     pub fn renew(&mut self, deadline: Timestamp) {
         if matches!(self.fired, Some(Fired::Deadline)) {
             self.fired = None;
@@ -59,8 +59,8 @@ impl Watch {
         self.ends = deadline.into_iter().chain([cancelled]).collect();
     }
 
-    /// Ready at the deadline, or `grace` after a cancel. Work that watches the token ends by itself before
-    /// that. Each wait has its own grace period.
+    /// Polls for the interrupt: ready at the deadline, or `grace` after a cancel. Work that watches the
+    /// cancellation token ends by itself before that. Each wait has its own grace period.
     pub fn poll(&mut self, task: &mut Task<'_>, grace: Duration) -> Poll<Interrupt> {
         if self.fired.is_none() {
             self.fired = ready!(self.ends.poll_next_unpin(task));
@@ -75,7 +75,7 @@ impl Watch {
         Poll::Ready(Interrupt::Cancelled)
     }
 
-    /// Waits for `work`; returns `None` if the run is cancelled or its deadline passes first.
+    /// Waits for `work` and returns its output; `None` if the run is cancelled or its deadline passes first.
     pub async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|task| match work.as_mut().poll(task) {
@@ -85,7 +85,7 @@ impl Watch {
         .await
     }
 
-    /// Waits until `due`, or until the run is cancelled or its deadline passes.
+    /// Waits until the time `due`, or until the run is cancelled or its deadline passes.
     pub async fn wait_until(&mut self, due: Timestamp) {
         let _ = self.wait_for(self.clock.sleep_until(due)).await;
     }

@@ -1,23 +1,22 @@
-//! Keeps the bodies of large records outside of the log: the log has a short line that refers to the body by
-//! its hash.
+//! Keeps the bodies of large records outside of the log, which has a short line with the hash of the body.
 //!
 //! ```text
 //! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_call_finished","bytes":70123,"sha256":"9f86d0…"}}
 //! ```
 //!
 //! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log stays short enough
-//! to be listed and searched. The blob is the JSON of the record's body, and it is synced before the line
-//! that names it is written. Callers see whole records only.
+//! to be listed and searched. The blob is the JSON of the record's body; it is synced before the line with
+//! its hash is written. Callers see complete records only.
 //!
 //! The first record is always inline, since its format version must be read before anything else is trusted.
-//! A reference has no top-level `type`, which every record has, so the two cannot be confused.
+//! A reference has no top-level `type`, and every record has one, so the two cannot be confused.
 
 use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{damage::corrupt, line};
 
-/// The greatest length in bytes of a line whose record is kept in the log itself.
+/// The maximum length in bytes of a line whose record is kept in the log itself.
 pub(crate) const INLINE: usize = 64 * 1024;
 
 /// The body of a large record.
@@ -29,12 +28,12 @@ pub(crate) struct Blob {
 
 /// Access to the blobs of one run in a journal.
 pub(crate) trait Blobs {
-    /// Returns the blob with that hash, unchecked; `None` if it does not exist.
+    /// Returns the blob with this hash, unchecked; `None` if it does not exist.
     fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError>;
 }
 
-/// Appends a record's line to `out`. If it returns a blob, the caller must store that before it writes the
-/// line.
+/// Appends a record's line to `out`. If the function returns a blob, the caller must store the blob before
+/// it writes the line.
 pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Option<Blob>> {
     let start = out.len();
     line::encode(out, record)?;

@@ -3,7 +3,7 @@
 use archon_types::JournalError;
 use tokio::runtime::Handle;
 
-/// Runs `work` on a thread that may block; without a Tokio runtime, on this thread.
+/// Runs `work` on a thread that may block; without a Tokio runtime, on the current thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
 ) -> Result<T, JournalError> {

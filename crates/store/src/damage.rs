@@ -2,12 +2,12 @@
 
 use archon_types::{JournalError, RunId};
 
-/// Returns the text of an error for a list of runs.
+/// Returns the text of an error, with its advice, for a list of runs.
 pub(crate) fn problem(error: &JournalError) -> String {
     format!("{error}; {}", error.advice())
 }
 
-/// Returns the error that record number `record` is damaged.
+/// Returns the error for a damaged record; `record` is its number.
 pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
     JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
 }

@@ -10,13 +10,13 @@ use std::{
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// Lets one thread at a time create a database file. When any handle to a file is closed, POSIX drops all
-/// locks that the process has on that file. So no other thread may find the file and have SQLite lock it
-/// before the handle that created it is closed. These locks belong to the process, so there is one mutex for
-/// all of it.
+/// locks that the process has on that file. So no other thread may find the file and let SQLite lock it
+/// before the handle that created the file is closed. These locks belong to the process, so the whole
+/// process has one mutex.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Opens the file. A database that somebody else made may have triggers and views; they are disabled, and
-/// our statements need none.
+/// Opens the file. A database of another program may have triggers and views; both are disabled, since the
+/// statements of this crate need none.
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -26,8 +26,8 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connect
     Ok(connection)
 }
 
-/// Creates an empty file, and its folder if there is none, both for their owner only. SQLite gives its other
-/// files the same mode.
+/// Creates an empty file, and its folder if that does not exist, both for their owner only. SQLite gives its
+/// other files the same mode.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         let mut builder = DirBuilder::new();

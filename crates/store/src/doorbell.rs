@@ -1,5 +1,4 @@
-//! Notifies waiters of new messages to a run: at once within this process, and within 250 ms across
-//! processes.
+//! Notifies waiters of new messages to a run: at once within this process, within 250 ms across processes.
 
 use std::sync::Arc;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -12,8 +11,8 @@ use std::{
 use archon_types::BoxFuture;
 use tokio::sync::Notify;
 
-/// A notifier that is triggered when a message is posted. Clones share it. Every waiter checks for itself if
-/// the message is for its run.
+/// A notifier that is triggered when a message is posted. Clones share it. Every waiter checks if the
+/// message is for its run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doorbell(Arc<Notify>);
 
@@ -29,8 +28,8 @@ impl Doorbell {
     }
 
     /// Returns a future that is ready at the next `ring` after this call, or at most [`watch::PERIOD`] after
-    /// another process created, changed or removed the file or directory at `place`. Other processes are
-    /// noticed within a Tokio runtime only, since that needs its timers.
+    /// another process created, changed or removed the file or directory at `place`. Changes by other
+    /// processes are noticed only within a Tokio runtime, since polling needs its timers.
     #[cfg(any(feature = "jsonl", feature = "sqlite"))]
     pub(crate) fn changed(&self, place: std::path::PathBuf) -> BoxFuture<'_, ()> {
         let (before, rung) = (watch::changed_at(&place), self.rung());
@@ -60,10 +59,10 @@ mod watch {
     /// The time between two polls.
     pub(super) const PERIOD: Duration = Duration::from_millis(250);
 
-    /// A time longer than one tick of any file system's clock.
+    /// The maximum clock tick of any file system.
     const TICK: Duration = Duration::from_secs(2);
 
-    /// Returns the time of the last change at `place`; `None` if there is nothing.
+    /// Returns the time of the last change at `place`; `None` if nothing exists there.
     pub(super) fn changed_at(place: &Path) -> Option<SystemTime> {
         fs::metadata(place).and_then(|m| m.modified()).ok()
     }

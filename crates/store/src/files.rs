@@ -8,12 +8,12 @@ use std::{
 
 use archon_types::JournalError;
 
-/// Turns an I/O error into one that says what was done to which file.
+/// Turns an I/O error into an error with the action and the path of the file.
 pub(crate) fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Error) -> JournalError {
     move |source| JournalError::Storage { action, place: place.display().to_string(), source }
 }
 
-/// Opens a file for reading. Refuses anything but a regular file: opening a pipe could block for ever.
+/// Opens a file for reading. Refuses anything but a regular file, since opening a pipe could block for ever.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     #[cfg(test)]
     reads::add();
@@ -38,7 +38,7 @@ pub(crate) mod reads {
     }
 }
 
-/// Returns an error if `path` exists and is no regular file, such as a pipe.
+/// Returns an error if `path` exists and is not a regular file, for instance if it is a pipe.
 pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
@@ -55,8 +55,8 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Gives a complete file its final name. Fails with `AlreadyExists` if a file has this name, also if another
-/// process is faster.
+/// Gives a complete file its final name. Fails with `AlreadyExists` if a file has this name, even if another
+/// process has just created it.
 pub(crate) fn name_new(unfinished: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(unfinished, path) {
         Err(_) if path.exists() => Err(io::ErrorKind::AlreadyExists.into()),
@@ -66,7 +66,7 @@ pub(crate) fn name_new(unfinished: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a directory for its owner only, and syncs its name. Directories that exist keep their modes.
+/// Creates a directory for its owner only, and syncs its name. Existing directories keep their modes.
 pub(crate) fn create_directory(directory: &Path) -> Result<(), JournalError> {
     if directory.as_os_str().is_empty() || directory.is_dir() {
         return Ok(());

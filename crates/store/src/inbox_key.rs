@@ -1,5 +1,5 @@
-//! Seals messages to runs with an HMAC, so that a file that somebody else put beside the log is not taken
-//! for a message.
+//! Seals messages to runs with an HMAC, so that a file that another program put beside the log is not
+//! accepted as a message.
 //!
 //! A message is a line of JSON. A journal with a key writes a second line after it: HMAC-SHA256 with the
 //! key, in hexadecimal digits, over the run's id, a newline (ids contain none) and the first line, which has
@@ -20,8 +20,8 @@ use crate::{
     key_file::{self, Key},
 };
 
-/// The key that seals messages to runs: 32 random bytes. Whoever has it can answer in a person's name, so
-/// keep it where no tool of an agent can read or write. Clones share it.
+/// The key that seals messages to runs: 32 random bytes. With the key, anyone can answer in a person's name,
+/// so keep it where no tool of an agent can read or write. Clones share it.
 #[derive(Clone)]
 pub struct InboxKey(Arc<Source>);
 
@@ -31,18 +31,18 @@ struct Source {
 }
 
 impl InboxKey {
-    /// Uses the caller's key. A password is no key; derive one from it.
+    /// Uses this key. Do not use a password as a key; derive the key from it.
     pub fn new(key: [u8; 32]) -> Self {
         Self(Arc::new(Source { file: None, key: Mutex::new(Some(Secret::new(key))) }))
     }
 
-    /// Uses the key in this file, which is read when it is first needed. If the file does not exist, it is
-    /// created, for its owner only, when a message is first sent.
+    /// Uses the key in this file, which is read on first use. If the file does not exist, it is created, for
+    /// its owner only, when the first message is sent.
     pub fn in_file(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Source { file: Some(path.into()), key: Mutex::default() }))
     }
 
-    /// Returns the key; `None` if the file does not exist yet, so that nothing was sealed.
+    /// Returns the key; `None` if the file does not exist yet, which means that nothing was sealed.
     fn read(&self) -> Result<Option<Key>, JournalError> {
         self.found(|_| Ok(None))
     }
@@ -69,7 +69,7 @@ impl InboxKey {
 
 archon_types::debug_fields!(InboxKey: file = 0.file);
 
-/// Encodes a message for an inbox, with a seal if there is a key.
+/// Encodes a message for an inbox, with a seal if the journal has a key.
 pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> Result<String, JournalError> {
     let encoded = serde_json::to_string(entry).map_err(io::Error::from);
     let mut text = encoded.map_err(storage("encode", Path::new(&entry.id)))?;
@@ -84,7 +84,7 @@ pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> 
 /// Decodes messages of one run and checks their seals.
 pub(crate) struct Opener<'r> {
     run: &'r RunId,
-    /// `None` if no seals are required; `Some(None)` if they are but no key exists yet.
+    /// `None` if no seals are required; `Some(None)` if seals are required but no key exists yet.
     key: Option<Option<Key>>,
 }
 
@@ -93,7 +93,7 @@ impl<'r> Opener<'r> {
         Ok(Self { run, key: key.map(InboxKey::read).transpose()? })
     }
 
-    /// Returns the message, or the reason why it is rejected.
+    /// Returns the message, or the reason why the message is rejected.
     pub(crate) fn open(&self, text: &[u8]) -> Result<InboxEntry, String> {
         let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
         let (message, seal) = text.split_once('\n').unwrap_or((text, ""));
@@ -103,9 +103,9 @@ impl<'r> Opener<'r> {
                 .is_some_and(|(key, seal)| HMAC::verify(sealed(self.run, message), key, &seal));
             match (own, seal.trim_end().is_empty()) {
                 (true, _) => {}
-                (false, true) => return Err("it has no seal: it was not sent, but put there".to_owned()),
+                (false, true) => return Err("it has no seal, so no journal with the key sent it".to_owned()),
                 (false, false) => {
-                    return Err("its seal is not of this run, this message and this key".to_owned());
+                    return Err("its seal does not match the run, the message and the key".to_owned());
                 }
             }
         }
@@ -145,7 +145,7 @@ fn unusable(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     let path = path.to_owned();
     move |error| match error.kind() {
         io::ErrorKind::InvalidData => {
-            let remedy = format!("{error}; remove it, and give answers that wait once more");
+            let remedy = format!("{error}; remove the file, and give the pending answers again");
             storage("use", &path)(io::Error::new(io::ErrorKind::InvalidData, remedy))
         }
         _ => storage("read or make", &path)(error),

@@ -1,17 +1,19 @@
-//! The journal that keeps each run in a file of its own, and that survives crashes and power cuts.
+//! The journal that keeps each run in its own file, and that survives crashes and power cuts.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
-//! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
-//! | `{dir}/runs/{run}.lock` | the least length of the log; locked by the run's writer, which removes it at the end |
+//! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until the run's writer has moved it into the
+//! log |
+//! | `{dir}/runs/{run}.lock` | the minimum length of the log; locked by the run's writer, which removes the
+//! file at the end |
 //! | `{dir}/index/` | the index that makes lists cheap, as [`index`] says |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened; any other
 //!   damage is an error that names the record, and the file is not changed.
 //! - **A full disk** leaves the log as it was before the append; see [`writer`].
-//! - **Two writers** are told apart by an advisory lock that dies with its process; see
+//! - **Two writers** are kept apart by an advisory lock that ends with its process; see
 //!   [`lock`](crate::lock).
 
 mod blobs;
@@ -54,7 +56,7 @@ pub struct JsonlJournal {
 }
 
 impl JsonlJournal {
-    /// Uses the journal in `dir`. Nothing is created before the first run is.
+    /// Uses the journal in `dir`. Nothing is created before the first run.
     pub fn new(dir: impl AsRef<Path>) -> Self {
         Self {
             runs: dir.as_ref().join("runs"),
@@ -65,11 +67,11 @@ impl JsonlJournal {
         }
     }
 
-    /// Opens the journal in `dir` and creates the directory if it does not exist, so that an unusable place
-    /// is known before there is work to lose.
+    /// Opens the journal in `dir` and creates the directory if it does not exist, so that an unusable
+    /// directory is reported before any work is done.
     ///
     /// # Errors
-    /// [`JournalError::Storage`].
+    /// [`JournalError::Storage`] if the directory cannot be created.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, JournalError> {
         let journal = Self::new(dir);
         create_directory(&journal.runs)?;
@@ -78,15 +80,15 @@ impl JsonlJournal {
 
     /// Sets the key that seals messages to runs. The journal then accepts only messages with its seal: a
     /// file that a program without the key puts into an inbox, such as an answer in a person's name, is
-    /// skipped with a warning. The logs themselves are not sealed, so whoever can write to them can change
-    /// their records.
+    /// skipped with a warning. The logs themselves are not sealed, so a program that can write to them can
+    /// change their records.
     pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
         self.inbox_key = Some(key);
         self
     }
 
-    /// Sets the time to wait for the lock of a run before the error that another writer uses it. Default 200
-    /// ms.
+    /// Sets the maximum time to wait for the lock of a run, before the error that another writer uses the
+    /// run. Default 200 ms.
     pub fn with_lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
@@ -95,7 +97,7 @@ impl JsonlJournal {
     /// Returns the path of a run's log, even if it does not exist.
     ///
     /// # Errors
-    /// [`JournalError::BadId`].
+    /// [`JournalError::BadId`] if the id cannot be a file name.
     pub fn path(&self, run: &RunId) -> Result<PathBuf, JournalError> {
         self.files(run).map(|files| files.log)
     }
@@ -135,7 +137,7 @@ impl Journal for JsonlJournal {
         })
     }
 
-    /// Reads the ends of the log only, so damage between them is not seen.
+    /// Reads the beginning and the end of the log only, so damage between them is not seen.
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
@@ -144,7 +146,8 @@ impl Journal for JsonlJournal {
     }
 
     /// Removes a run. Reads the first record of every log of the session, to find the runs that continue
-    /// this one. A log that somebody copied into the folder is found only after the next list of all runs.
+    /// this one. A log that was copied into the folder by hand is found only after the next list of all
+    /// runs.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;

@@ -13,17 +13,18 @@ use crate::files::{make_directory, name_new, read_file, sync_directory};
 /// 32 random bytes.
 pub(crate) type Key = [u8; 32];
 
-/// Reads the key in this file; `None` if there is no such file.
+/// Reads the key in this file; `None` if the file does not exist.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Key>> {
     let bytes = match read_file(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         bytes => bytes?,
     };
-    let no_key = || io::Error::new(io::ErrorKind::InvalidData, "it holds no key, which is 32 bytes");
+    let no_key = || io::Error::new(io::ErrorKind::InvalidData, "the file is not a key of 32 bytes");
     Key::try_from(bytes.as_slice()).map(Some).map_err(|_| no_key())
 }
 
-/// Creates the key file and returns its key. If another process is faster, returns that process's key.
+/// Creates the key file and returns its key. If another process creates it first, returns that process's
+/// key.
 pub(crate) fn make(path: &Path) -> io::Result<Key> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if !folder.as_os_str().is_empty() && !folder.is_dir() {
@@ -58,8 +59,8 @@ fn random() -> io::Result<Key> {
     Ok(bytes)
 }
 
-/// Makes 32 bytes from 128 random bits, spread by SipHash: the standard library has no other access to the
-/// system's random numbers here.
+/// Generates 32 bytes from 128 random bits, spread by SipHash: the standard library has no other access to
+/// the system's random numbers here.
 #[cfg(not(unix))]
 fn random() -> io::Result<Key> {
     let state = RandomState::new();

@@ -1,4 +1,4 @@
-//! Warns once of unreadable messages, however many they are and however often they are read.
+//! Warns once of unreadable messages, however many there are and however often they are read.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use archon_types::RunId;
 pub(crate) struct LeftOut(Arc<Mutex<HashMap<RunId, usize>>>);
 
 impl LeftOut {
-    /// Warns of skipped messages to `run`, if there are more or fewer of them than at the last warning.
+    /// Warns of skipped messages to `run`, if their number changed since the last warning.
     pub(crate) fn warn(&self, run: &RunId, problems: &[String]) {
         let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match problems.len() {
@@ -21,8 +21,8 @@ impl LeftOut {
         };
         let Some(first) = problems.first().filter(|_| before != Some(problems.len())) else { return };
         match problems.len() - 1 {
-            0 => tracing::warn!("a message to run {run} is left out: {first}"),
-            others => tracing::warn!("a message to run {run} is left out, and {others} others: {first}"),
+            0 => tracing::warn!("a message to run {run} is skipped: {first}"),
+            others => tracing::warn!("a message to run {run} is skipped, and {others} others: {first}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Journals: where the logs of runs are kept.
+//! Journals, which keep the logs of runs.
 //!
 //! Use it alone to keep or read the logs of runs without an agent, for instance in a tool that inspects them.
 //!
@@ -22,22 +22,21 @@
 //! | one page of runs, a session's runs, suspended runs | reads all | reads the ends of those files, by an index | the same, by indexes |
 //! | works on a network file system | — | if it has locks | no |
 //!
-//! All follow the same rules: one writer per run, records numbered from 0 without gaps, ids that could be
-//! file names, and a log without records is a run that does not exist. A run that others continue, or wait
-//! for, cannot be deleted.
+//! All journals follow the same rules: a run has one writer, records are numbered from 0 without gaps, ids
+//! can be file names, and a log without records is a run that does not exist. A run that another run
+//! continues, or waits for, cannot be deleted.
 //!
-//! Memories are no logs. They are kept in a database of their own: [`SqliteMemory`], with the feature
-//! `sqlite-memory`; or in a schema of their own in PostgreSQL with pgvector: [`PostgresMemory`], with
-//! `postgres-memory`.
+//! Memories are not logs. They are kept in their own database, [`SqliteMemory`] (feature `sqlite-memory`),
+//! or in their own schema in PostgreSQL with pgvector, [`PostgresMemory`] (feature `postgres-memory`).
 //!
-//! Credentials, the accounts that tools use: [`InMemoryCredentials`], and [`SqliteCredentials`] with the
-//! feature `sqlite`, encrypted with a key with the feature `encryption`.
+//! Credentials are the accounts that tools use. They are kept in [`InMemoryCredentials`], or in
+//! [`SqliteCredentials`] (feature `sqlite`), encrypted with a key (feature `encryption`).
 //!
-//! The index of runs that wait for people, which is built from logs, can be shared by several processes:
-//! [`SqlitePoolIndex`], with the feature `sqlite`.
+//! The index of suspended runs, which is built from logs, can be shared by several processes in a
+//! [`SqlitePoolIndex`] (feature `sqlite`).
 //!
-//! Sessions, which are folds over logs, can be written to files for other programs to read:
-//! [`FileSystemSessionStore`], with the feature `jsonl`.
+//! Sessions, which are folds over logs, can be written to files for other programs by a
+//! [`FileSystemSessionStore`] (feature `jsonl`).
 //!
 //! # Example
 //!
@@ -51,7 +50,7 @@
 //! let run = RunId::new("run_1");
 //! let opened = journal.open(&run, OpenMode::Create).await?;
 //! assert!(opened.records.is_empty());
-//! // Without records it is no run.
+//! A log without records is not a run.
 //! assert!(journal.list(&RunFilter::default()).await?.is_empty());
 //! # Ok(())
 //! # }

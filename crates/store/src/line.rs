@@ -4,19 +4,18 @@
 //! {"crc":"9f3a0b1c","seq":0,"at":1767168000000,"type":"run_started",...}
 //! ```
 //!
-//! The line is JSON, so `jq` and `grep` work on it. `crc` comes first and is the CRC-32 (IEEE,
-//! reflected, as in zlib) of every byte behind the comma after it, as eight lower-case hexadecimal
-//! digits. The rest are the members of the record, or of a reference to a large one; see
-//! [`blob`](crate::blob).
+//! The line is JSON, so `jq` and `grep` work on it. `crc` comes first and is the CRC-32 (IEEE, reflected, as
+//! in zlib) of every byte behind the comma after it, as eight lower-case hexadecimal digits. The rest are
+//! the members of the record, or of a reference to a large record; see [`blob`](crate::blob).
 
 use serde::Serialize;
 
 const START: &[u8] = br#"{"crc":""#;
 const DIGITS: std::ops::Range<usize> = START.len()..START.len() + 8;
-/// The comma between the checksum and the record; the record's opening brace stood here.
+/// The comma between the checksum and the record, at the position of the record's opening brace.
 const COMMA: usize = DIGITS.end + 1;
 
-/// Appends the line of a record, or of a reference to one, without a newline.
+/// Appends the line of a record, or of a reference to a record, without a newline.
 pub(crate) fn encode(out: &mut Vec<u8>, members: &impl Serialize) -> std::io::Result<()> {
     let start = out.len();
     out.extend_from_slice(START);
@@ -29,20 +28,20 @@ pub(crate) fn encode(out: &mut Vec<u8>, members: &impl Serialize) -> std::io::Re
     Ok(())
 }
 
-/// Returns the record's JSON, made in place, from a line that [`check`] found valid.
+/// Returns the record's JSON from a line that [`check`] found valid; changes the line in place.
 pub(crate) fn json(line: &mut [u8]) -> &[u8] {
     line[COMMA] = b'{';
     &line[COMMA..]
 }
 
-/// Returns true if `line` is a whole line with another one after it: the newline between them was damaged.
+/// Returns true if `line` is two lines whose newline was damaged.
 #[cfg(feature = "jsonl")]
 pub(crate) fn is_two(line: &[u8]) -> bool {
     let begins = |at: &usize| line[*at..].starts_with(START);
     (COMMA + 1..line.len()).filter(begins).any(|at| check(&line[..at - 1]).is_ok())
 }
 
-/// Returns true if a line that is cut off may be the start of a call that changes something.
+/// Returns true if a line that is cut off may be the start of a tool call with an effect.
 #[cfg(feature = "jsonl")]
 pub(crate) fn may_be_effect(line: &[u8]) -> bool {
     // Zero bytes at the end: the system reserved room for a line and wrote only its start, or nothing.
@@ -60,8 +59,8 @@ const TOOL_STARTED: &[u8] = b"tool_call_started";
 #[cfg(feature = "jsonl")]
 const READ_ONLY: &[u8] = b"read_only";
 
-/// Returns the value of the first string member of that name, as far as it was written, and the text after
-/// it.
+/// Returns the value of the first string member with that name, as far as the value was written, and the
+/// text after it.
 #[cfg(feature = "jsonl")]
 fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let start = line.windows(name.len()).position(|found| found == name)? + name.len();
@@ -81,7 +80,7 @@ pub(crate) fn check(line: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// Formats the checksum without `format!`: this runs for every line written and read.
+/// Formats the checksum without `format!`, since this function runs for every line that is written or read.
 fn checksum(bytes: &[u8]) -> [u8; 8] {
     const DIGIT: &[u8; 16] = b"0123456789abcdef";
     let crc = crc32fast::hash(bytes);

@@ -1,8 +1,8 @@
-//! Makes one page of a list of runs from an index that knows roughly when each run was last written.
+//! Makes one page of a list of runs from an index that knows approximately when each run was last written.
 //!
 //! An index notes a run when it begins or is resumed, when it ends or is suspended, and once per [`SLACK`]
-//! while it works, so that most appends cost nothing more. For a run at rest the note is exact; for any
-//! other the log says when it was last written, which is at most [`SLACK`] after the note.
+//! while it works, so that most appends cost nothing more. The note of a run at rest is exact. For any other
+//! run, the log has the time of the last record, which is at most [`SLACK`] after the note.
 
 /// The number of records at the start of a log that are searched for the prompt.
 pub(crate) const FIRST: usize = 8;
@@ -16,7 +16,7 @@ mod page {
 
     use archon_types::{JournalError, Record, RunFilter, RunHead, RunId, RunPlace, RunStatus, Timestamp};
 
-    /// The longest time between a run's newest note and its last record.
+    /// The maximum time between a run's newest note and its last record.
     const SLACK: Duration = Duration::from_secs(5);
 
     /// An index entry about a run.
@@ -25,13 +25,13 @@ mod page {
         pub(crate) run: RunId,
         /// The time of the run's last record when the note was made.
         pub(crate) at: Timestamp,
-        /// The status of a run that has ended or is suspended; `None` while it may be written to.
+        /// The status of a run that has ended or is suspended; `None` while records may be appended.
         pub(crate) rests: Option<RunStatus>,
-        /// True if no other run called this one.
+        /// True if no other run called this run.
         pub(crate) top_level: bool,
     }
 
-    /// The state of a writer that decides when a note is due.
+    /// The state that decides when a writer's next note is due.
     #[derive(Debug, Default)]
     pub(crate) struct Notes {
         /// The last note: its time, and the status of the run at rest.
@@ -39,7 +39,7 @@ mod page {
     }
 
     impl Notes {
-        /// Returns the note to make with an append that ends with record `last`; `None` if none is due.
+        /// Returns the note to write with an append that ends with record `last`; `None` if no note is due.
         pub(crate) fn due(&mut self, last: &Record) -> Option<(Timestamp, Option<RunStatus>)> {
             let status = RunHead::status_after(&last.body);
             let rests = Some(status).filter(|status| status.has_ended() || *status == RunStatus::Suspended);
@@ -55,9 +55,9 @@ mod page {
         }
     }
 
-    /// Reads the head of a run that may end meanwhile. If the log says that the run is under way and nobody
-    /// holds its lock, the log is read again: the writer may have ended the run and released the lock after
-    /// the first read.
+    /// Reads the head of a run that may end meanwhile. If the log has no end and no process holds the run's
+    /// lock, the log is read again: the writer may have ended the run and released the lock after the first
+    /// read.
     pub(crate) fn under_lock(
         read: impl Fn() -> Result<RunHead, JournalError>,
         is_held: impl Fn() -> bool,
@@ -70,8 +70,8 @@ mod page {
         Ok(if again == head { head.not_worked_on() } else { again })
     }
 
-    /// Returns the page that a filter with a limit asks for. Each note comes with the latest time of this
-    /// and all later notes; of one run the newest note comes first.
+    /// Returns the page for a filter with a limit. Each note comes with the latest time among it and all
+    /// later notes in the iterator; the newest note of a run comes first.
     pub(crate) fn page(
         filter: &RunFilter,
         notes: impl Iterator<Item = Result<(Note, Timestamp), JournalError>>,

@@ -1,11 +1,11 @@
 //! The lock of a run's writer: advisory, exclusive, and released when its process ends.
 //!
-//! It is on a file next to the log because on some systems a lock keeps readers out of the locked file, and
-//! a running log must stay readable.
+//! The lock is on a file next to the log, because on some systems a lock keeps readers out of the locked
+//! file, and the log of a running run must stay readable.
 //!
-//! The writer of a log in a file writes into the lock's file the length that the log must have. A writer
-//! that closes normally removes the file. So after a crash, and only then, a log that has become shorter can
-//! be detected.
+//! The writer of a log in a file writes the minimum length of the log into the lock file. A writer that
+//! closes normally removes that file. So after a crash, and only then, a log that was shortened can be
+//! detected.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -21,10 +21,10 @@ use crate::files::{Identity, create_directory, read_file, storage};
 /// lock until they have started their own program.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The time between two tries.
+/// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The lock of one run, held while a writer has it; dropping it releases it.
+/// The lock of one run, held while a writer exists; dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     path: PathBuf,
@@ -34,14 +34,14 @@ pub(crate) struct RunLock {
         expect(dead_code, reason = "the lock lasts as long as the file is open")
     )]
     file: File,
-    /// True if the file has the length that an earlier writer noted, and the log was not yet checked against
-    /// it.
+    /// True if the lock file has the length that an earlier writer noted, and the log was not yet checked
+    /// against that length.
     has_note: bool,
 }
 
 impl RunLock {
     /// Takes the lock of `run`, which is the file `{run}.lock` in `directory`. Fails with
-    /// [`JournalError::Locked`] if another holds it until `wait` returns false.
+    /// [`JournalError::Locked`] if another writer holds the lock until `wait` returns false.
     pub(crate) fn take(directory: &Path, run: &RunId, wait: &mut Wait<'_>) -> Result<Self, JournalError> {
         create_directory(directory)?;
         let path = &directory.join(format!("{run}.lock"));
@@ -58,7 +58,7 @@ impl RunLock {
         }
     }
 
-    /// Checks that the lock still keeps others out: its file may have been removed.
+    /// Checks that the lock still keeps other writers out: the lock file may have been removed.
     pub(crate) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
@@ -70,7 +70,7 @@ impl RunLock {
 }
 
 impl RunLock {
-    /// Notes that `bytes` bytes of the log are synced. A failure is ignored: the check after a crash is
+    /// Notes that `bytes` bytes of the log are synced. A failure is ignored; the check after a crash is
     /// weaker then.
     #[cfg(feature = "jsonl")]
     pub(crate) fn note(&self, bytes: u64) {
@@ -80,33 +80,32 @@ impl RunLock {
         let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(format!("{bytes:020}").as_bytes()));
     }
 
-    /// Says that the log was checked against the note, or was deleted with its run: the file may be removed
-    /// at the end.
+    /// Declares that the log was checked against the note, or was deleted with its run, so that the lock
+    /// file may be removed at the end.
     #[cfg(feature = "jsonl")]
     pub(crate) fn accept(&mut self) {
         self.has_note = false;
     }
 }
 
-/// Returns the length in bytes that the writer of `run` noted in the lock's file, if the writer runs or was
-/// killed.
+/// Returns the log length in bytes that the writer of `run` noted in the lock file. The note exists only
+/// while the writer runs and after it was killed.
 pub(crate) fn note(directory: &Path, run: &RunId) -> Option<u64> {
     let text = read_file(&directory.join(format!("{run}.lock"))).ok()?;
     std::str::from_utf8(&text).ok()?.parse().ok().filter(|bytes| *bytes > 0)
 }
 
 /// Returns true if a process holds the lock of `run` in `directory`. During the check no process can take
-/// it.
+/// the lock.
 pub(crate) fn is_held(directory: &Path, run: &RunId) -> bool {
     let lock = File::open(directory.join(format!("{run}.lock")));
     lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// A function that waits a little before another try and returns true, or returns false when the time is
-/// over.
+/// A callback that waits before another attempt and returns true, or returns false when the time is over.
 pub(crate) type Wait<'a> = dyn FnMut() -> bool + 'a;
 
-/// Returns a [`Wait`] with a total time of `in_all`.
+/// Returns a [`Wait`] with a maximum total time of `in_all`.
 pub(crate) fn patience(in_all: Duration) -> impl FnMut() -> bool {
     let mut left = in_all;
     move || {
@@ -129,7 +128,7 @@ pub(crate) fn lock(file: &File, path: &Path, run: &RunId, wait: &mut Wait<'_>) -
     }
 }
 
-/// Returns the error that another took the log or its lock from the run's writer.
+/// Returns the error for a writer whose log or lock another program took.
 pub(crate) fn lost_writer(run: &RunId, problem: String) -> JournalError {
     JournalError::Taken { run: run.clone(), problem }
 }

@@ -10,7 +10,7 @@ use archon_vectors::GroupRange;
 
 pub(crate) use question::words_of;
 
-/// Returns `collection` if it is within `scope`; `scope` itself if none is named.
+/// Returns `collection` if it is within `scope`; without a collection, `scope` itself.
 pub(crate) fn narrowed(
     scope: &Collection,
     collection: Option<&Collection>,
@@ -31,19 +31,20 @@ pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRa
     })
 }
 
-/// The treatment of rows with a damaged column that filters look at: no filter can say if it means them.
+/// The treatment of rows in which a column for filters is damaged: no filter can decide about them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// They pass all conditions but those that an index serves (collection, id, key and session), so that the
-    /// damage is found when they are read. For lists and searches.
+    /// Such rows pass all conditions except those with an index (collection, id, key and session), so that
+    /// the damage is found when the rows are read. For lists and searches.
     Admitted,
-    /// They are compared like all others. For changes, which must not delete what they may not mean.
+    /// Such rows are compared like all others. For changes, which must not delete a row that the filter may
+    /// not mean.
     Compared,
 }
 
 impl Damage {
-    /// Returns a condition that admits what `compared` does, and damaged rows as it is said here. `sound` is
-    /// the condition that a row is not damaged.
+    /// Returns a condition that admits the rows that `compared` admits, and damaged rows as this value
+    /// requires. `sound` is the condition that a row is not damaged.
     pub(crate) fn or_admitted(self, compared: String, sound: &str) -> String {
         match self {
             Self::Admitted => format!("(({compared}) OR NOT ({sound}))"),
@@ -52,7 +53,7 @@ impl Damage {
     }
 }
 
-/// Makes the checks of a change that need no database.
+/// Checks a change as far as that needs no database.
 pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
     match change {
         MemoryChange::Put(entry) => {
@@ -78,7 +79,7 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
     }
 }
 
-/// Returns the first text in order that is after all texts that begin with `prefix`.
+/// Returns the first text in order after all texts that begin with `prefix`.
 pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
     let mut past = prefix.to_owned();
     while let Some(last) = past.pop() {
@@ -96,14 +97,14 @@ pub(crate) fn everything(filter: &MemoryFilter) -> Listing {
     Listing::new(filter.clone(), MemoryOrder::First, usize::MAX >> 1)
 }
 
-/// Returns [`MemoryError::Changed`] unless the entries are still those that were read.
+/// Returns [`MemoryError::Changed`] if the entries differ from those that were read.
 pub(crate) fn check_expected(now: &MemoryPage, expected: &[MemoryEntry]) -> Result<(), MemoryError> {
     let same = now.entries.len() == expected.len()
         && now.entries.iter().zip(expected).all(|(now, before)| now.is_as_written(before));
     if same { Ok(()) } else { Err(MemoryError::Changed) }
 }
 
-/// Returns the error that a vector has `found` dimensions and those of its embedder have `expected`.
+/// Returns the error for a vector of `found` dimensions whose embedder's vectors have `expected` dimensions.
 pub(crate) fn other_length(id: &str, embedder: &str, found: usize, expected: i64) -> MemoryError {
     let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
     MemoryError::Invalid { id: id.to_owned(), problem }
@@ -116,15 +117,15 @@ pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<
             "the vector has a value that is not a number".to_owned()
         }
         Some(expected) if expected != vector.len() => {
-            format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
+            format!("the vector has {} dimensions, stored vectors have {expected}", vector.len())
         }
         _ => return Ok(()),
     };
     Err(MemoryError::Question { problem })
 }
 
-/// The texts of an entry's row and their checksum. The vector, `used`, and what filters look at are in other
-/// columns.
+/// The texts of an entry's row and their checksum. The vector, `used`, and the values for filters are in
+/// other columns.
 pub(crate) struct Texts {
     pub(crate) metadata: String,
     pub(crate) body: String,
@@ -141,11 +142,11 @@ impl Texts {
         Ok(Self { metadata, body, checksum })
     }
 
-    /// Returns the entry, or how it is damaged.
+    /// Returns the entry, or a description of its damage.
     pub(crate) fn read(&self, position: i64, collection: &str, id: &str) -> Result<MemoryEntry, Damaged> {
         let damaged = |problem: String| Damaged::new(id, problem);
         if self.checksum != checksum(collection, id, &self.metadata, &self.body) {
-            return Err(damaged("its checksum does not fit".to_owned()));
+            return Err(damaged("its checksum does not match".to_owned()));
         }
         let mut entry: MemoryEntry = serde_json::from_str(&self.body).map_err(|e| damaged(e.to_string()))?;
         entry.metadata = serde_json::from_str(&self.metadata).map_err(|e| damaged(e.to_string()))?;
@@ -154,9 +155,9 @@ impl Texts {
     }
 }
 
-/// Returns the note of an entry whose columns that filters look at are not those that were written.
+/// Returns the damage of an entry whose columns for filters differ from those that were written.
 pub(crate) fn columns_damaged(id: &str) -> Damaged {
-    Damaged::new(id, "the checksum of its columns does not fit")
+    Damaged::new(id, "the checksum of its columns does not match")
 }
 
 fn checksum(collection: &str, id: &str, metadata: &str, body: &str) -> u32 {
@@ -168,7 +169,7 @@ fn checksum(collection: &str, id: &str, metadata: &str, body: &str) -> u32 {
     hasher.finalize()
 }
 
-/// Returns a time as the number that databases keep; times after the year 292,000,000 become that year.
+/// Returns a time as databases store it; times after the year 292,000,000 become that year.
 pub(crate) fn number(time: Timestamp) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

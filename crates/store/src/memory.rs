@@ -21,7 +21,7 @@ type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
 
 /// A journal that keeps logs in memory. Clones share the same logs.
 ///
-/// Both levels of durability are the same here: nothing survives the process.
+/// Both levels of durability are the same in this journal: nothing survives the process.
 #[derive(Clone, Debug, Default)]
 pub struct InMemoryJournal {
     runs: Runs,
@@ -125,7 +125,7 @@ impl Journal for InMemoryJournal {
         Box::pin(std::future::ready(self.head_now(run)))
     }
 
-    /// Removes a run. Its memory is freed when nobody else holds its records.
+    /// Removes a run. Its memory is freed when no caller holds its records any more.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(std::future::ready(self.delete_now(run)))
     }
@@ -179,8 +179,8 @@ impl Inbox for InMemoryJournal {
     }
 }
 
-/// Returns the head of a log; `None` for one without records, which counts as no run. As in the other
-/// journals, the first records say whose run it is, and the last one gives its status.
+/// Returns the head of a log; `None` for a log without records, which counts as no run. As in the other
+/// journals, the first records have the session and tenant, and the last one has the status.
 fn head(run: &RunId, log: &Log) -> Option<RunHead> {
     let first = log.records.iter().take(FIRST);
     let ends: Vec<_> = first.chain(log.records.last()).cloned().collect();
@@ -233,7 +233,7 @@ impl Drop for MemoryWriter {
     }
 }
 
-/// Locks a mutex. A log is changed in one step, so one that a panicking thread left behind is still valid.
+/// Locks a mutex. A log is changed in one step, so a log that a panicking thread left behind is still valid.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

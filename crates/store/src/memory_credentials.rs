@@ -12,7 +12,7 @@ use archon_types::{
 
 type Kept = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
 
-/// A store that keeps credentials in memory. Clones share them.
+/// A store that keeps credentials in memory. Clones share the credentials.
 #[derive(Clone)]
 pub struct InMemoryCredentials {
     kept: Arc<Mutex<Kept>>,

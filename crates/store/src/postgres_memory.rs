@@ -1,13 +1,13 @@
 //! The store that keeps memories in PostgreSQL with pgvector.
 //!
 //! - **Words** are found by PostgreSQL's text search with English stems, in any case and with or without
-//!   accents; **vectors** by an exact scan whose conditions include the filters and the collection, so nothing
-//!   is missed.
+//!   accents. **Vectors** are found by an exact scan whose conditions include the filters and the
+//!   collection, so nothing is missed.
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
-//! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of
-//!   each row; such rows are left out and reported.
-//! - **Connections** are opened as they are needed, up to 16 at a time, and some are kept for later; callers
-//!   wait while all are in use. A broken one is not used again.
+//! - **Changes** are one transaction each, one at a time for each schema. **Damage** is found by a checksum
+//!   of each row; damaged rows are left out and reported.
+//! - **Connections** are opened on demand, at most 16 at a time, and some are kept for later; callers wait
+//!   while all are in use. A broken connection is not used again.
 
 mod change;
 mod query;
@@ -35,9 +35,10 @@ struct Pool {
     config: tokio_postgres::Config,
     schema: String,
     idle: Mutex<Vec<Client>>,
-    /// Limits the callers that have a connection.
+    /// Limits the number of callers that have a connection.
     turns: Semaphore,
-    /// Limits the open connections. One whose caller went away stays open until the server is done with it.
+    /// Limits the number of open connections. A connection whose caller was dropped stays open until the
+    /// server has finished.
     unopened: Arc<Semaphore>,
 }
 
@@ -47,28 +48,29 @@ struct Taken<'a> {
     _turn: SemaphorePermit<'a>,
 }
 
-/// The most connections that are open at a time; a server's default is a hundred for all users. Changes of a
-/// schema are made one after the other anyway.
+/// The maximum number of open connections; a server's default is 100 for all users. Changes of a schema are
+/// made one after the other anyway.
 const MOST: usize = 16;
-/// The most idle connections that are kept open.
+/// The maximum number of idle connections that are kept open.
 const IDLE: usize = 4;
 
-/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
+/// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("postgres_memory/v1.sql")];
 
 impl PostgresMemory {
-    /// Connects as `config` says, for instance `host=localhost user=archon dbname=archon`, and creates the
+    /// Connects with `config`, for instance `host=localhost user=archon dbname=archon`, and creates the
     /// schema and its tables if they do not exist. The extension `vector` must be installed in the database,
-    /// in any schema, or the user must be allowed to install it; it is then put into `public`. To open an
-    /// existing store, the user needs `USAGE` of the schema and the rights to read and write its tables. The
-    /// connection is not encrypted: reach other machines through a tunnel.
+    /// in any schema, or the user must be allowed to install it; it is then installed in `public`. To open
+    /// an existing store, the user needs `USAGE` of the schema and the rights to read and write its tables.
+    /// The connection is not encrypted: use a tunnel to reach other machines.
     ///
     /// # Errors
-    /// [`MemoryError::Storage`], and [`MemoryError::FutureStore`].
+    /// [`MemoryError::Storage`] if the connection or a statement fails, [`MemoryError::FutureStore`] if a
+    /// newer version wrote the schema.
     pub async fn connect(config: &str, schema: &str) -> Result<Self, MemoryError> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if schema.is_empty() || schema.len() > 60 || !schema.chars().all(plain) {
-            let problem = "a schema is named by up to 60 of a-z, 0-9 and _";
+            let problem = "the name of a schema has 1 to 60 characters of a-z, 0-9 and _";
             return Err(failed("open", schema)(std::io::Error::other(problem)));
         }
         let config = config.parse::<tokio_postgres::Config>().map_err(failed("open", "PostgreSQL"))?;
@@ -85,18 +87,18 @@ impl PostgresMemory {
         Ok(Self { pool: Arc::new(pool), scope: Collection::root() })
     }
 
-    /// Returns a store on the same database, restricted to a collection within this one.
+    /// Returns a store on the same database, restricted to a collection within this store's collection.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`].
+    /// [`MemoryError::OutOfScope`] if the collection is outside.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
         let scope = narrowed(&self.scope, Some(&collection))?;
         Ok(Self { pool: self.pool.clone(), scope })
     }
 }
 
-/// Creates what does not exist. A user may lack the right to create it, and `IF NOT EXISTS` would require
-/// that right even if it exists, so existence is checked first.
+/// Creates the schema and the tables that do not exist. `IF NOT EXISTS` would require the right to create
+/// them even if they exist, and the user may lack that right, so existence is checked first.
 async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     let failed = || failed("upgrade", schema);
     let transaction = client.transaction().await.map_err(failed())?;
@@ -124,7 +126,7 @@ async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     transaction.commit().await.map_err(failed())
 }
 
-/// Returns the schema of the extension, quoted for SQL: hosted services have one for extensions.
+/// Returns the schema of the extension, quoted for SQL: hosted services have a schema for extensions.
 async fn extension(client: &impl GenericClient) -> Result<Option<String>, tokio_postgres::Error> {
     let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
                WHERE e.extname = 'vector'";
@@ -148,7 +150,7 @@ async fn migrate(transaction: &Transaction<'_>, schema: &str) -> Result<(), Memo
     Ok(())
 }
 
-/// Sets the search path of a connection: the schema for tables, then the schema of the extension.
+/// Sets the search path of a connection: the schema of the tables, then the schema of the extension.
 async fn look_into(client: &impl GenericClient, schema: &str) -> Result<(), tokio_postgres::Error> {
     let extension = extension(client).await?.unwrap_or_else(|| "public".to_owned());
     client.batch_execute(&format!("SET search_path TO {schema}, {extension}")).await

@@ -1,4 +1,4 @@
-//! Reads records from lines, and makes the errors of unreadable ones.
+//! Reads records from lines, and creates the errors for unreadable records.
 
 use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, RunKind, Salvaged};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::{
     line,
 };
 
-/// Returns the log, or an error if it has neither records nor damage: then there is no such run.
+/// Returns the log, or an error if the log has neither records nor damage: then the run does not exist.
 pub(crate) fn existing(log: Salvaged, run: &RunId) -> Result<Salvaged, JournalError> {
     match log.records.is_empty() && log.damage.is_none() {
         true => Err(JournalError::UnknownRun { run: run.clone() }),
@@ -43,7 +43,7 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
         },
     };
     if record.seq != seq {
-        return Err(corrupt(run, seq, format!("record {} stands in its place", record.seq)));
+        return Err(corrupt(run, seq, format!("the log has record {} at its position", record.seq)));
     }
     if seq == 0 && !matches!(record.body, RecordBody::RunStarted(_)) {
         return Err(corrupt(run, seq, "the log does not begin with the start of a run"));
@@ -51,7 +51,7 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
     Ok(record)
 }
 
-/// Returns the error for a record of a type that this version does not know, if it is one.
+/// Returns the error for a record of a type that this version does not know; `None` if the type is known.
 fn unknown_type(run: &RunId, record: u64, json: &[u8]) -> Option<JournalError> {
     #[derive(Deserialize)]
     struct Type {
@@ -81,8 +81,8 @@ fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
     }
 }
 
-/// Checks the log that a writer starts from: it must exist and be undamaged, or, to be created, must not
-/// exist.
+/// Checks the log that a writer starts from: it must exist and be undamaged, or, with [`OpenMode::Create`],
+/// must not exist.
 pub(crate) fn for_writing(
     run: &RunId,
     mode: OpenMode,

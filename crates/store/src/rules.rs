@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId};
 
-/// The longest id in bytes; leaves room for extensions within the 255 bytes of a file name.
+/// The maximum length of an id in bytes; it leaves room for extensions within the 255 bytes of a file name.
 const MAX_ID: usize = 200;
 
 /// Accepts ids that are safe as a file name on every system: ASCII letters, digits, `-`, `_`, and
@@ -19,14 +19,14 @@ pub(crate) fn check_id(run: &RunId) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Refuses records whose numbers do not continue from `next`: once written, they could not be read.
+/// Refuses records whose numbers do not continue from `next`: once written, such records could not be read.
 pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) -> Result<(), JournalError> {
     for (expected, record) in (next..).zip(records) {
         if record.seq != expected {
             return Err(JournalError::Corrupt {
                 run: run.clone(),
                 record: expected,
-                problem: format!("the writer was handed record {} instead; nothing was written", record.seq),
+                problem: format!("the writer got record {} instead; nothing was written", record.seq),
             });
         }
     }
@@ -41,7 +41,7 @@ pub(crate) fn origin(record: &Record) -> Option<&Origin> {
     }
 }
 
-/// Returns the run that the one beginning with `record` continues.
+/// Returns the run that is continued by the run that begins with `record`.
 pub(crate) fn continues(record: &Record) -> Option<&RunId> {
     match origin(record)? {
         Origin::Continues { run, .. } => Some(run),
@@ -49,8 +49,8 @@ pub(crate) fn continues(record: &Record) -> Option<&RunId> {
     }
 }
 
-/// Returns true if a run still waits for the outcome of the run that its `call` started. Without that run, a
-/// resume would start it again.
+/// Returns true if a run still waits for the outcome of the child run that its `call` started. Without that
+/// child run, a resume would start it again.
 pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
     let ended = |record: &Arc<Record>| match &record.body {
         RecordBody::ToolCallFinished { call: of, .. } => *of == call,

@@ -1,8 +1,8 @@
-//! A session store that keeps each session in a file: `{dir}/{session}.json`, indented JSON, without an
-//! index.
+//! A session store that keeps each session in its own file: `{dir}/{session}.json`, indented JSON, without
+//! an index.
 //!
-//! A file is written under another name and then renamed, so a reader sees the old one or the new one. The
-//! lock is on another file, since a lock on a replaced file keeps nobody out.
+//! A file is written under another name and then renamed, so a reader sees either the old file or the new
+//! one. The lock is on another file, since a lock on a replaced file keeps nobody out.
 
 use std::{
     fs::{self, File},
@@ -35,7 +35,7 @@ impl FileSystemSessionStore {
     /// Returns the path of a session's file, even if it does not exist.
     ///
     /// # Errors
-    /// [`SessionError::BadId`].
+    /// [`SessionError::BadId`] if the id cannot be a file name.
     pub fn path(&self, id: &SessionId) -> Result<PathBuf, SessionError> {
         check_id(&as_run(id)).map_err(|error| session_error(error, id))?;
         Ok(self.dir.join(format!("{id}.json")))
@@ -124,7 +124,7 @@ impl SessionStore for FileSystemSessionStore {
         })
     }
 
-    /// Returns the ids of all sessions, the last written first.
+    /// Returns the ids of all sessions, last written first.
     fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>> {
         Box::pin(async move {
             let listed = self.work(Self::list_now).await;
@@ -141,7 +141,7 @@ impl SessionStore for FileSystemSessionStore {
     }
 }
 
-/// Replaces a file with a text, entirely or not at all.
+/// Replaces the content of a file by a text, entirely or not at all.
 fn replace(path: &Path, text: &str) -> Result<(), JournalError> {
     let new = path.with_extension("json.tmp");
     let write = || {
@@ -157,7 +157,8 @@ fn replace(path: &Path, text: &str) -> Result<(), JournalError> {
     path.parent().map_or(Ok(()), files::sync_directory)
 }
 
-/// Returns the id of a session as that of a run, since the same rules and locks apply to both as file names.
+/// Returns the id of a session as the id of a run, since the same rules and locks for file names apply to
+/// both.
 fn as_run(id: &SessionId) -> RunId {
     RunId::new(id.as_str())
 }

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | `{path}` | the tables; see `sqlite/v4.sql` |
 //! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
-//! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
-//! | `{path}-locks/{run}.inbox` | nothing; exists while messages wait for the run |
+//! | `{path}-locks/{run}.lock` | empty; locked by the run's writer |
+//! | `{path}-locks/{run}.inbox` | empty; exists while messages wait for the run |
 //!
-//! - **Durability.** Every append is a transaction. A synced one is on the medium when it returns
-//!   (`synchronous = FULL`), and so are all the buffered ones before it. A buffered one is given to the
+//! - **Durability.** Every append is a transaction. A synced append is on the medium when it returns
+//!   (`synchronous = FULL`), and so are all buffered appends before it. A buffered append is passed to the
 //!   operating system; see [`database`].
 //! - **A crash** can only remove transactions from the end of the write-ahead log; SQLite's own checksums
 //!   detect that when the database is next opened.
-//! - **Damage** within a record is an error that names run and record. Other runs stay readable.
+//! - **Damage** within a record is an error with the run and the record. Other runs stay readable.
 //! - **A full disk** rolls back the append that meets it.
 //! - **Two writers** of one run are kept apart by an advisory lock that ends with its process; see
 //!   [`lock`](crate::lock). Writers of different runs take turns, within one process and across several.
@@ -62,11 +62,12 @@ pub struct SqliteJournal {
 }
 
 impl SqliteJournal {
-    /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
-    /// only. Blocks while it waits for the disk.
+    /// Opens the database at `path`. The database and its directory are created if they do not exist, for
+    /// their owner only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::UnsupportedStore`].
+    /// [`JournalError::Storage`], also for a database of another program; [`JournalError::UnsupportedStore`]
+    /// for a database of another version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let database = Arc::new(Database::open(path.as_ref())?);
         Ok(Self {
@@ -80,15 +81,15 @@ impl SqliteJournal {
 
     /// Sets the key that seals messages to runs. The journal then accepts only messages with its seal: a row
     /// that a program without the key puts into the table, such as an answer in a person's name, is skipped
-    /// with a warning. The logs themselves are not sealed, so whoever can write to them can change their
-    /// records.
+    /// with a warning. The logs themselves are not sealed, so a program that can write to them can change
+    /// their records.
     pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
         self.inbox_key = Some(key);
         self
     }
 
-    /// Sets the time to wait for the lock of a run before the error that another writer uses it. Default 200
-    /// ms.
+    /// Sets the maximum time to wait for the lock of a run, before the error that another writer uses the
+    /// run. Default 200 ms.
     pub fn with_lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
@@ -130,7 +131,7 @@ impl Journal for SqliteJournal {
         })
     }
 
-    /// Reads the ends of the log only, so damage between them is not seen.
+    /// Reads the beginning and the end of the log only, so damage between them is not seen.
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
         Box::pin(async move {
             check_id(run)?;

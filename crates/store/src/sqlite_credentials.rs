@@ -1,12 +1,12 @@
 //! A store of credentials in one SQLite database, encrypted if there is a key.
 //!
 //! - **Isolation.** Tenant, service and account are the key of a row and a condition of every statement.
-//! - **Sealing** (feature `encryption`). Each row is encrypted by itself with XChaCha20-Poly1305 and a nonce
-//!   of its own, and bound to its tenant, service and account: a row that is moved elsewhere cannot be
-//!   decrypted. The names of the accounts and the times are not secret and not encrypted.
+//! - **Sealing** (feature `encryption`). Each row is encrypted separately with XChaCha20-Poly1305 and its
+//!   own nonce, and is bound to its tenant, service and account: a row that is moved to another account
+//!   cannot be decrypted. The names of the accounts and the times are not secret and not encrypted.
 //! - **One key.** A sealed database cannot be opened without its key; a process that opened it before it was
-//!   sealed can no longer use it. An unsealed one is sealed when it is opened with a key. Overwritten data are
-//!   erased (`secure_delete`).
+//!   sealed can no longer use it. An unsealed database is sealed when it is opened with a key. Overwritten
+//!   data are erased (`secure_delete`).
 //! - **Durability.** A change is on the medium when it returns, entirely or not at all.
 
 mod schema;
@@ -32,7 +32,7 @@ pub use seal::SealingKey;
 
 use crate::database_file;
 
-/// The longest time to wait for another process's transaction.
+/// The maximum time to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A store that keeps credentials in one SQLite database. Clones share it.
@@ -49,8 +49,9 @@ struct Database {
 }
 
 impl SqliteCredentials {
-    /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
-    /// only. `clock` gives the times at which credentials are saved. Blocks while it waits for the disk.
+    /// Opens the database at `path`. The database and its directory are created if they do not exist, for
+    /// their owner only. `clock` gives the times at which credentials are saved. Blocks while it waits for
+    /// the disk.
     ///
     /// # Errors
     /// [`CredentialError::Storage`], also for a database of another program,
@@ -60,7 +61,7 @@ impl SqliteCredentials {
     }
 
     /// Opens the database with a key that encrypts all secrets. Credentials that were stored without a key
-    /// are encrypted now.
+    /// are encrypted when the database is opened.
     ///
     /// # Errors
     /// As for [`open`](Self::open), and [`CredentialError::Sealed`] if the database was sealed with another
@@ -155,7 +156,7 @@ impl CredentialStore for SqliteCredentials {
 }
 
 impl Database {
-    /// Runs `work` in a transaction; after any error nothing of it is kept.
+    /// Runs `work` in a transaction; after an error, all its changes are rolled back.
     fn transaction<T>(
         &self,
         action: &'static str,
@@ -219,10 +220,11 @@ impl Database {
             .map_err(self.failed("read"))?;
         let Some(body) = body else { return Ok(None) };
         let text = match &self.seal {
-            Some(seal) => seal.open(key, &body).ok_or_else(|| damaged(key, "its seal is broken"))?,
+            Some(seal) => seal.open(key, &body).ok_or_else(|| damaged(key, "its seal does not match"))?,
             None => body,
         };
-        let value = serde_json::from_slice(&text).map_err(|_| damaged(key, "it is no JSON"))?;
+        let value =
+            serde_json::from_slice(&text).map_err(|_| damaged(key, "the stored value is not JSON"))?;
         Ok(Some(Secret::new(value)))
     }
 
@@ -248,8 +250,8 @@ impl Database {
         read().map_err(self.failed("read"))
     }
 
-    /// Checks that the database is still sealed with this key, or unsealed without one: another process may
-    /// have sealed it since it was opened.
+    /// Checks that the database is still sealed with this key, or is unsealed if there is no key: another
+    /// process may have sealed it after it was opened.
     fn check_seal(&self, transaction: &Transaction<'_>) -> Result<(), CredentialError> {
         let check = self.sealing_check(transaction)?;
         let sealed = |why: &str| Err(CredentialError::Sealed(format!("{why}: {}", self.path.display())));

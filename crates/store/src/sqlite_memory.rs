@@ -1,13 +1,13 @@
 //! The store that keeps memories in one SQLite database.
 //!
-//! - **Words** are found by FTS5 with English stems; **vectors** by an exact scan over a copy in memory that
-//!   follows all writes to the database, by any process.
+//! - **Words** are found by FTS5 with English stems. **Vectors** are found by an exact scan over a copy in
+//!   memory that follows all writes to the database, by any process.
 //! - **Isolation.** The collection is a condition of every statement, and the scan visits only groups within
-//!   it.
+//!   the collection.
 //! - **Durability.** A change is a transaction in the write-ahead log: it survives the death of the process.
-//!   A power cut may remove the last changes, never a part of one (`synchronous = NORMAL`).
-//! - **Damage.** Each row has a checksum. A row that does not match it is left out and reported; the others
-//!   remain usable.
+//!   A power cut may remove the last changes, but never a part of one (`synchronous = NORMAL`).
+//! - **Damage.** Each row has a checksum. A row that does not match its checksum is left out and reported;
+//!   the other rows remain usable.
 //! - **A full disk** rolls back the change that meets it.
 
 mod change;
@@ -42,19 +42,20 @@ pub struct SqliteMemory {
 }
 
 impl SqliteMemory {
-    /// Opens the database at `path` at the root collection; it and its directory are created if they do not
-    /// exist, for their owner only. Blocks while it waits for the disk.
+    /// Opens the database at `path` at the root collection. The database and its directory are created if
+    /// they do not exist, for their owner only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`MemoryError::Storage`], also for a database of another program, and [`MemoryError::FutureStore`].
+    /// [`MemoryError::Storage`], also for a database of another program; [`MemoryError::FutureStore`] for a
+    /// database of a newer version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, MemoryError> {
         Ok(Self { database: Arc::new(Database::open(path.as_ref())?), scope: Collection::root() })
     }
 
-    /// Returns a store on the same database, restricted to a collection within this one.
+    /// Returns a store on the same database, restricted to a collection within this store's collection.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`].
+    /// [`MemoryError::OutOfScope`] if the collection is outside.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
         let scope = narrowed(&self.scope, Some(&collection))?;
         Ok(Self { database: self.database.clone(), scope })
@@ -95,7 +96,7 @@ impl MemoryStore for SqliteMemory {
     }
 }
 
-/// Runs `work` on a thread that may block; without a Tokio runtime, on this thread.
+/// Runs `work` on a thread that may block; without a Tokio runtime, on the current thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, MemoryError> + Send + 'static,
 ) -> Result<T, MemoryError> {

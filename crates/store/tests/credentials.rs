@@ -109,7 +109,7 @@ async fn credential_debug_and_errors_contain_no_secret() {
     let error = sqlite.get(&github("ann")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the credentials of 'github' (primary) are damaged: it is no JSON; save them again"
+        "the credentials of 'github' (primary) are damaged: the stored value is not JSON; save them again"
     );
     assert!(!format!("{error:?}").contains(CANARY));
 }
@@ -191,18 +191,19 @@ mod sealed {
         };
         assert_eq!(
             said(open(&path)),
-            "credentials are sealed: this database needs the key that it was sealed with: DB"
+            "the credentials cannot be decrypted: this database needs the key that it was sealed with: DB"
         );
         assert_eq!(
             said(sealed(&path, 2)),
-            "credentials are sealed: this is not the key that the database was sealed with: DB"
+            "the credentials cannot be decrypted: this is not the key that the database was sealed with: DB"
         );
         assert_eq!(
             *sealed(&path, 1).unwrap().get(&github("ann")).await.unwrap().unwrap().expose(),
             json!("x")
         );
         let none = SealingKey::from_hex("abc").unwrap_err().to_string();
-        assert_eq!(none, "credentials are sealed: a key is 64 hexadecimal digits, 32 random bytes");
+        let text = "the credentials cannot be decrypted: the key must have 64 hexadecimal digits (32 random bytes)";
+        assert_eq!(none, text);
         assert!(SealingKey::from_hex(&"+1".repeat(32)).is_err());
     }
 
@@ -223,7 +224,7 @@ mod sealed {
         }
         fs::write(&file, "short").unwrap();
         let error = SealingKey::in_file(&file).unwrap_err().to_string();
-        assert!(error.contains("c.key: it holds no key, which is 32 bytes"), "{error}");
+        assert!(error.contains("c.key: the file is not a key of 32 bytes"), "{error}");
     }
 
     // spec: CR-05
@@ -243,7 +244,7 @@ mod sealed {
         let error = store.get(&github("bob")).await.unwrap_err().to_string();
         assert_eq!(
             error,
-            "the credentials of 'github' (primary) are damaged: its seal is broken; save them again"
+            "the credentials of 'github' (primary) are damaged: its seal does not match; save them again"
         );
         assert_eq!(*store.get(&github("ann")).await.unwrap().unwrap().expose(), json!("ann's"));
         bodies("UPDATE credentials SET body = zeroblob(3)");

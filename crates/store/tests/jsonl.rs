@@ -374,7 +374,7 @@ fn runs_are_listed_newest_first_and_damaged_ones_with_their_problem() {
     expect![[r#"
         {"run_id":"r1","kind":"loop","session":"s1","tenant":"local","started_at":1767225600000,"updated_at":1767225605000,"status":"interrupted","task":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}
         {"run_id":"r2","kind":"loop","session":"s1","tenant":"local","started_at":1767225600000,"updated_at":1767225603000,"status":"suspended","task":"the task"}
-        {"run_id":"empty","started_at":0,"updated_at":20000,"status":"unreadable","task":"","problem":"its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it"}
+        {"run_id":"empty","started_at":0,"updated_at":20000,"status":"unreadable","task":"","problem":"its log is empty: somebody emptied it, or its process died before the first record; `archon runs delete` removes it"}
         {"run_id":"r3","started_at":0,"updated_at":10000,"status":"unreadable","task":"","problem":"run r3 is damaged at record 0: the checksum does not match; `archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"}"#]].assert_eq(&lines.join("\n"));
 }
 

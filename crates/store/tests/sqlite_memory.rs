@@ -72,7 +72,7 @@ async fn a_damaged_entry_is_left_out_and_reported() {
     assert_eq!(page.damaged.len(), 1);
     assert_eq!(
         (page.damaged[0].id.as_str(), page.damaged[0].problem.as_str()),
-        ("two", "its checksum does not fit")
+        ("two", "its checksum does not match")
     );
     assert_eq!(page.entries.iter().map(|e| e.id.as_str()).collect::<Vec<_>>(), ["one", "three"]);
     // Its vector is damaged, so it counts as without one and is made again.

@@ -67,7 +67,7 @@ fn append_to_a_log_changed_by_others_fails_with_the_difference() {
                 let mut file = fs::OpenOptions::new().append(true).open(log).unwrap();
                 file.write_all(b"a line of another's\n").unwrap();
             },
-            "was changed by somebody else",
+            "was changed by another program",
         ),
     ];
     for (change, expected) in changes {

@@ -21,7 +21,7 @@ impl Chance {
         self.next() % n.max(1)
     }
 
-    /// Returns true in `percent` of a hundred cases.
+    /// Returns `true` with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -32,8 +32,8 @@ pub fn cases(sample: u64, all: u64) -> u64 {
     if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
 }
 
-/// Says if a test may be skipped when a program that it needs is missing: not in CI (`CI=true`), and not
-/// with `ARCHON_ACCEPT=full`.
+/// Returns whether a test may be skipped when a program that it needs is missing: not in CI (`CI=true`),
+/// and not with `ARCHON_ACCEPT=full`.
 pub fn may_skip() -> bool {
     let is = |name, value| std::env::var(name).is_ok_and(|v| v == value);
     !is("CI", "true") && !is("ARCHON_ACCEPT", "full")

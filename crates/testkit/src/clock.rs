@@ -1,4 +1,4 @@
-//! A clock that moves by hand, so that a test of a time-out takes no time and never flakes.
+//! A clock that moves by hand, so that a test of a timeout takes no time and never flakes.
 
 use std::{
     collections::BTreeMap,
@@ -42,8 +42,8 @@ impl VirtualClock {
         Self(Arc::new(Inner { state: Mutex::new(state), asleep: watch::Sender::new(0) }))
     }
 
-    /// Creates a clock on which every sleep ends at once and moves the time to its deadline. For one task
-    /// that waits between its own steps.
+    /// Creates a clock on which every sleep ends at once and moves the time to its deadline. Use it for one
+    /// task that waits between its own steps.
     pub fn jumping() -> Self {
         let clock = Self::new();
         clock.lock().jumps = true;

@@ -7,7 +7,7 @@ pub trait Ended {
     /// Returns the outcome of the run, failed or not.
     ///
     /// # Panics
-    /// If the error says nothing about how the run ended.
+    /// If the error does not contain the outcome of the run.
     fn ended(self) -> Outcome;
 }
 

@@ -1,4 +1,4 @@
-//! An agent made of one closure, for tests of what starts, watches and resumes agents.
+//! An agent made of one closure, for tests of code that starts, watches and resumes agents.
 
 use std::{future::Future, sync::Arc};
 

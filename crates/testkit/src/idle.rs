@@ -1,4 +1,4 @@
-//! Runs a future without a runtime, and moves the time when all of it waits.
+//! Runs a future without a runtime, and moves the time when everything in the future waits.
 
 use std::{
     future::Future,
@@ -25,19 +25,19 @@ impl Wake for Woken {
 /// Runs a future to its end. When everything in it waits, the time moves to the next deadline.
 ///
 /// # Panics
-/// If everything waits, and nothing for the time.
+/// If the future waits, but not for the clock.
 pub fn drive<F: Future>(clock: &VirtualClock, future: F) -> F::Output {
     let mut future = Box::pin(future);
     loop {
         if let Some(done) = poll_until_idle(&mut future) {
             return done;
         }
-        let Some(next) = clock.next_deadline() else { panic!("everything waits, and nothing for the time") };
+        let Some(next) = clock.next_deadline() else { panic!("the future waits, but not for the clock") };
         clock.advance(next.since(clock.now()));
     }
 }
 
-/// Polls a future until it is done, or waits for the time or for another thread.
+/// Polls a future until it is done, or until it waits for the clock or for another thread.
 pub fn poll_until_idle<F: Future>(future: &mut Pin<Box<F>>) -> Option<F::Output> {
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let waker = Waker::from(woken.clone());

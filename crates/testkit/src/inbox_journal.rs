@@ -47,7 +47,7 @@ impl Inbox for Letters {
 }
 
 impl InboxJournal {
-    /// Creates one over existing logs. Its list has the runs that are created through it.
+    /// Creates a journal over existing logs. It lists the runs that are created through it.
     pub fn over(logs: &MortalJournal) -> Self {
         Self { logs: logs.clone(), ..Self::default() }
     }
@@ -63,7 +63,7 @@ impl InboxJournal {
         self.inbox.lock().entry(RunId::new(run)).or_default().push(entry);
     }
 
-    /// Returns the requests to a run that it has not read.
+    /// Returns the requests to a run that the run has not read.
     pub fn posted(&self, run: &str) -> Vec<InboxEntry> {
         self.inbox.lock().get(&RunId::new(run)).cloned().unwrap_or_default()
     }

@@ -1,15 +1,15 @@
 //! Test doubles and checks that tests share, so that no test waits for real time, draws a random id or
 //! reaches a network.
 //!
-//! Use it in the tests of your own agents, tools and stores.
+//! Use this crate in the tests of your own agents, tools and stores.
 //!
 //! A development dependency only; nothing that ships may depend on it.
 //!
 //! | item | stands in for |
 //! |---|---|
-//! | [`VirtualClock`] | time: it moves when a test says so |
+//!  [`VirtualClock`] | time, which a test moves |
 //! | [`SeededIds`] | identity: the same ids in every run of a test |
-//! | [`Chance`], [`cases`] | randomness: numbers that repeat, and how many cases to run |
+//!  [`Chance`], [`cases`] | randomness: numbers that repeat, and the number of cases to run |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
 //! | [`InboxJournal`] | a journal with an inbox |

@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::Chance;
 
-/// Opens the store of one collection. All stores that it opens have the same entries.
+/// Opens the store of one collection. All stores that the function opens share their entries.
 pub type OpenMemoryStore<'a> = &'a (dyn Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync);
 
-/// Checks every promise of the contract once, on an empty store.
+/// Checks the whole contract once, on an empty store.
 ///
 /// # Panics
-/// If the store breaks a promise.
+/// If the store breaks the contract.
 pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     entries_come_back_as_they_were(open).await;
     a_batch_is_kept_whole_or_not_at_all(open).await;
@@ -119,7 +119,7 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         (with(vec![]), "its vector is empty"),
         (with(vec![1.0]), "its vector has 1 dimensions, those of batch:2 here have 2"),
         (of_others, "collection `check:elsewhere` is not within `check:batch`"),
-        (backwards, "it ends to hold before it begins"),
+        (backwards, "its valid_to is earlier than its valid_from"),
         (weighty, "its importance is not between 0 and 1"),
     ];
     for (bad, problem) in bad.into_iter().chain(too_long()) {
@@ -171,7 +171,7 @@ fn too_long() -> [(MemoryEntry, &'static str); 5] {
     ]
 }
 
-/// Texts of the greatest size, with few and with many distinct words.
+/// Checks that texts of the maximum size are kept and found, with few and with many distinct words.
 async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:longest"));
     let filled = |mut text: String, filler: &mut dyn FnMut(usize) -> String| {
@@ -359,8 +359,8 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
 }
 
-/// Names of the greatest length, in a collection of the greatest length, with random letters that cannot be
-/// compressed.
+/// Checks names of the maximum length, in a collection of the maximum length, with random letters that
+/// cannot be compressed.
 async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     let mut chance = Chance(9);
     let mut name = |bytes: usize| -> String {
@@ -387,7 +387,8 @@ async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     assert_eq!(ids(&all_entries(&*store, filter).await), ["other"]);
 }
 
-/// A query with a zero character finds nothing in a store that cannot keep zero characters, and is no error.
+/// Checks that a query with a zero character finds nothing in a store that cannot keep zero characters, and
+/// is no error.
 async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:zero"));
     let mut zero = entry("zero", "a text", 1).with_vector("z:2", vec![1.0, 0.0]);
@@ -433,7 +434,7 @@ async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     assert_eq!(store.apply(changes).await.unwrap_or(9), 0);
 }
 
-/// Letters match with and without accents, in composed and decomposed form.
+/// Checks that letters match with and without accents, in composed and decomposed form.
 async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:accents"));
     put(&*store, vec![entry("city", "Zürich lies at a lake", 1), entry("dish", "A bowl of pho", 2)]).await;
@@ -445,7 +446,7 @@ async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
     }
 }
 
-/// A name written without spaces is found by each of its words and by the whole name.
+/// Checks that a name written without spaces is found by each of its words and by the whole name.
 async fn names_are_found_by_their_parts(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:parts"));
     let names = [
@@ -578,8 +579,8 @@ async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
     assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 1);
 }
 
-/// Asks `queries` random questions of 50 tenants with nested and nearly equal names, and returns how many of
-/// the hits belonged to another tenant.
+/// Runs `queries` random searches of 50 tenants with nested and nearly equal names, and returns the number
+/// of hits that belonged to another tenant.
 ///
 /// # Panics
 /// If the store fails, or finds nothing for any tenant.
@@ -646,7 +647,8 @@ fn found_entries(found: MemoryCandidates) -> Vec<MemoryEntry> {
     found.candidates.into_iter().map(|candidate| candidate.entry).collect()
 }
 
-/// Lists the entries that the filter of a search admits, whatever its words: the oldest and the newest.
+/// Lists the entries that the filter of a search admits, whatever its words: the oldest and the newest
+/// entries.
 async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
     let mut listing = Listing::new(search.filter, MemoryOrder::First, search.limit);
     let mut entries = store.list(&listing).await?.entries;

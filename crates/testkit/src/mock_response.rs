@@ -41,7 +41,7 @@ pub struct MockResponse {
     pub(crate) steps: Vec<Step>,
     pub(crate) every_byte: bool,
     pub(crate) at_once: bool,
-    /// Close the connection without sending anything, not even a status.
+    /// True if the connection is closed without sending anything, not even a status.
     pub(crate) is_nothing: bool,
 }
 
@@ -49,9 +49,9 @@ pub struct MockResponse {
 pub(crate) enum Step {
     Send(Vec<u8>),
     Wait(Gate),
-    /// Close the connection in the middle of the body.
+    /// Closes the connection in the middle of the body.
     Close,
-    /// Send nothing more until the client goes away.
+    /// Sends nothing more until the client goes away.
     Hang,
 }
 

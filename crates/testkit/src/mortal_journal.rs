@@ -28,7 +28,8 @@ struct State {
 }
 
 impl MortalJournal {
-    /// Makes the `appends`th append from now fail, after it was written or before.
+    /// Makes the `appends`th append from now fail; `is_written` is true if its record is in the log
+    /// nevertheless.
     pub fn die_after(&self, appends: u64, is_written: bool) {
         let mut state = self.state();
         (state.left, state.is_written) = (Some(appends), is_written);

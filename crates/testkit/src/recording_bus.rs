@@ -1,4 +1,4 @@
-//! A bus that keeps what is published, for tests of what publishes.
+//! A bus that keeps published messages, for tests of code that publishes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! A sink that keeps all events that it was given, for tests of what a watcher sees.
+//! A sink that keeps all events that it was given, for tests of the events that a watcher gets.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,6 @@
-//! Test programs whose tests need what a machine may lack, such as a PostgreSQL. Where it is missing, such a test is
-//! shown and counted as ignored, which the standard harness cannot decide at run time.
+//! Test programs whose tests need something that a machine may lack, such as PostgreSQL. Where it is
+//! missing, such a test is shown and counted as ignored, which the standard harness cannot decide at run
+//! time.
 
 use std::{env, future::Future, pin::Pin, process::ExitCode, sync::OnceLock};
 
@@ -15,8 +16,8 @@ pub struct Need {
 }
 
 impl Need {
-    /// `look` is called once; its error says what is missing and how to get it. Tests then fail, in place of being
-    /// ignored, with `CI=true` or if the environment variable `required_by` is set.
+    /// `look` is called once; its error names the missing thing and the way to get it. Tests then fail, in
+    /// place of being ignored, with `CI=true` or if the environment variable `required_by` is set.
     pub const fn new(look: fn() -> Result<(), String>, required_by: &'static str) -> Self {
         Self { look, required_by, found: OnceLock::new() }
     }
@@ -49,21 +50,21 @@ impl Trial {
         Self { path, run, threads: 0, need: None }
     }
 
-    /// Runs only where this is found.
+    /// Runs the test only where `need` is found.
     #[must_use]
     pub const fn needs(mut self, need: &'static Need) -> Self {
         self.need = Some(need);
         self
     }
 
-    /// Runs on a runtime with so many worker threads.
+    /// Runs the test on a runtime with this number of worker threads.
     #[must_use]
     pub const fn on_threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Its name as the standard harness gives it: the path in the program.
+    /// Returns the test's name as the standard harness gives it: the path in the program.
     fn name(&self) -> &'static str {
         self.path.split_once("::").map_or(self.path, |(_, name)| name)
     }
@@ -114,8 +115,8 @@ pub fn run_trials(tables: &[&[Trial]]) -> ExitCode {
 /// Options whose value is the next word.
 const WITH_VALUE: &[&str] = &["--skip", "--test-threads", "--logfile", "--color", "--format", "-Z"];
 
-/// Reads the arguments. The standard harness takes several filters and libtest-mimic takes one, so that several are
-/// given to it as the names that they leave out.
+/// Parses the arguments. The standard harness takes several filters and libtest-mimic takes one, so several
+/// filters are passed as the names that they leave out.
 fn arguments(words: impl IntoIterator<Item = String>, names: &[&str]) -> Arguments {
     let (mut options, mut filters) = (Vec::new(), Vec::new());
     let mut words = words.into_iter();

@@ -2,9 +2,9 @@
 
 use archon_types::{Json, ToolSpec};
 
-/// Weight of the name: it says most.
+/// Weight of the name, which matters most.
 const NAME: f32 = 3.0;
-/// Deepest level of a schema that is read, so that hostile nesting cannot overflow the stack.
+/// Maximum number of levels of a schema that are read, so that hostile nesting cannot overflow the stack.
 const DEEPEST: usize = 24;
 
 /// Calls `take` with each text and its weight: name, description, and of the parameters the names, descriptions

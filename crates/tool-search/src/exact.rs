@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Separates the name of a server from that of its tool.
 pub(crate) const SERVER: &str = "__";
 
-/// Places of tools by their names, in any spelling.
+/// Positions of tools by their names, in any spelling.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<String>,
@@ -28,8 +28,9 @@ impl Names {
         all
     }
 
-    /// Returns the places of the tools that the query names, each once: first the tool with exactly this name,
-    /// then names in another spelling, names without their server, and names among the words of the query.
+    /// Returns the positions of the tools that the query names, each once: first the tool with exactly this
+    /// name, then names in another spelling, names without their server, and names among the words of the
+    /// query.
     pub(crate) fn named(&self, query: &str) -> Vec<usize> {
         let query = bare(query);
         let words = || query.split_whitespace().map(bare).filter(|word| is_identifier(word));
@@ -54,7 +55,7 @@ impl Names {
     }
 }
 
-/// Returns a name as all its spellings have it.
+/// Returns a name in the spelling in which names are compared.
 fn spelling(name: &str) -> String {
     name.to_lowercase().replace(['-', '.', ' ', '/', ':'], "_")
 }
@@ -64,8 +65,8 @@ fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| !c.is_alphanumeric() && c != '_')
 }
 
-/// Returns true if a word of a sentence is written like a name: in parts, or with an upper-case letter inside. An
-/// ordinary word, such as "search", is no name.
+/// Returns `true` if a word of a sentence is written like a name: in parts, or with an upper-case letter
+/// inside. An ordinary word, such as "search", does not count.
 fn is_identifier(word: &str) -> bool {
     let inner_capital =
         word.chars().zip(word.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());

@@ -1,4 +1,4 @@
-//! The index: which tools fit a query, by their names and by BM25.
+//! The index: finds the tools that fit a query, by their names and by BM25.
 
 use std::collections::HashMap;
 
@@ -34,13 +34,13 @@ const B: f32 = 0.75;
 pub struct ToolIndex {
     terms: Terms,
     names: Names,
-    /// The tools that have a term, by place, with the score that the term gives them.
+    /// The tools that contain a term, by position, with the score that the term gives them.
     postings: HashMap<String, Vec<(usize, f32)>>,
     tools: usize,
 }
 
 impl ToolIndex {
-    /// Indexes tools. Results are their places in this order.
+    /// Indexes tools. Results are positions in this order.
     pub fn new<'s>(tools: impl IntoIterator<Item = &'s ToolSpec>) -> Self {
         let terms = Terms::default();
         let mut names = Vec::new();
@@ -61,8 +61,9 @@ impl ToolIndex {
         Self { terms, names: Names::new(names.iter().copied()), postings, tools: lengths.len() }
     }
 
-    /// Returns the places of the tools that fit, best first, at most `limit`: those that the query names, then
-    /// those that share words with it. Of equals, the first.
+    /// Returns the positions of the tools that fit, best first, at most `limit`: tools that the query
+    /// names, then tools that share words with it. Of tools with equal scores, the one with the lower
+    /// position comes first.
     pub fn search(&self, query: &str, limit: usize) -> Vec<usize> {
         let mut found = self.names.named(query);
         let mut scored: Vec<(usize, f32)> = self.scores(query).into_iter().enumerate().collect();
@@ -87,7 +88,7 @@ impl ToolIndex {
 
 archon_types::debug_fields!(ToolIndex: tools);
 
-/// Counts a term of the tool at `place`, the last one so far.
+/// Counts a term of the tool at `place`, which is the last tool so far.
 fn count(postings: &mut HashMap<String, Vec<(usize, f32)>>, term: &str, place: usize, weight: f32) {
     let Some(tools) = postings.get_mut(term) else {
         postings.insert(term.to_owned(), vec![(place, weight)]);

@@ -2,7 +2,7 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Longest word that is stemmed or kept whole, in bytes; longer runs of letters are not words.
+/// Maximum length of a word that is stemmed or kept whole, in bytes; longer runs of letters are not words.
 const LONGEST: usize = 64;
 
 /// Makes terms of texts.
@@ -45,21 +45,21 @@ impl Terms {
     }
 }
 
-/// Returns true if a new word starts at `c`: at an upper-case letter after a lower-case one (`getUser`), and
-/// at the last of several upper-case letters before a lower-case one (`IDCard`).
+/// Returns `true` if a new word starts at `c`: at an upper-case letter after a lower-case one (`getUser`),
+/// and at the last of several upper-case letters before a lower-case one (`IDCard`).
 fn starts_word(before: char, c: char, next: char) -> bool {
     let after_small = before.is_lowercase() || before.is_numeric();
     stands_alone(c) || (c.is_uppercase() && (after_small || (before.is_uppercase() && next.is_lowercase())))
 }
 
-/// Returns true for characters of scripts without spaces between words; each is a term of its own.
+/// Returns `true` for characters of scripts without spaces between words; each is a term of its own.
 fn stands_alone(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// English words that say nothing about a tool, sorted.
+/// English words that do not describe a tool, sorted.
 const STOP_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "could", "do", "for", "from", "get", "give",
     "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "need", "of", "on",

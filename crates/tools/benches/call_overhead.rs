@@ -1,7 +1,8 @@
-//! What the engine costs a call that does nothing, and what 64 calls take side by side: `cargo bench -p
-//! archon-tools --bench call_overhead`. The goals: 5 µs a call at the median above the bare one, with a schema that was
-//! compiled when the tool was registered; and 1.25 times the time of the slowest for calls that may run together. It fails
-//! if one is missed. The load of the machine is printed with them.
+//! Measures the time that the engine adds to a call that does nothing, and the time of 64 concurrent calls:
+//! `cargo bench -p archon-tools --bench call_overhead`. The goals: 5 µs per call at the median above the
+//! bare call, with a schema that was compiled when the tool was registered; and 1.25 times the time of the
+//! slowest call for calls that may run together. The benchmark fails if a goal is missed. The load of the
+//! machine is printed with the results.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::{
@@ -56,7 +57,7 @@ fn run() -> Context {
     Context::new("run".into(), "session".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)))
 }
 
-/// What the guards take, at the median.
+/// The median time of the guards.
 async fn overhead(engine: &ToolEngine) -> Duration {
     let run = run();
     let arguments = json!({ "path": "src/main.rs", "line": 12 });
@@ -82,7 +83,7 @@ async fn overhead(engine: &ToolEngine) -> Duration {
     overhead
 }
 
-/// How long calls take together, by the time of the slowest alone.
+/// The time of calls together, divided by the time of the slowest call alone.
 async fn side_by_side(engine: &ToolEngine) -> f64 {
     let run = run();
     let calls: Vec<_> = (0..64)

@@ -1,6 +1,7 @@
-//! What a command costs beside its own work: `cargo bench -p archon-tools --features bash --bench commands`. Each command is
-//! `true`, in a workspace with so many files; the time goes to two shells, the mounts, and the look for control files
-//! before and after. The load of the machine is printed with it.
+//! Measures the time that a command takes in addition to its own work: `cargo bench -p archon-tools
+//! --features bash --bench commands`. Each command is `true`, in a workspace with many files; the time is
+//! that of two shells, the mounts, and the search for control files before and after. The load of the
+//! machine is printed with the results.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::{

@@ -1,8 +1,8 @@
 //! Fills a tool's summary template with a call's arguments, for the person who is asked to approve the call.
 //!
 //! The template is the program's text, but the arguments come from a model and may come from a web page. So
-//! each is short, stays on the one line, and is quoted if it is more than a word: no argument can pass for
-//! the program's text.
+//! each argument is shortened, stays on one line, and is quoted if it is more than one word: no argument
+//! can pass for the program's text.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use archon_types::{Json, ToolSpec, is_hidden};
 
 use crate::arguments::clip;
 
-/// Most characters of one argument.
+/// Maximum length of the value of one argument: characters of a text, bytes of other JSON.
 const LONGEST: usize = 80;
 
 /// Returns `template` with argument values in place of their names in braces; `{{` and `}}` are literal
@@ -53,13 +53,14 @@ fn value(name: &str, arguments: &Json, spec: &ToolSpec) -> String {
     }
 }
 
-/// Returns whether a text needs no quotes.
+/// Returns whether a text is one word of usual characters, which is shown without quotes.
 fn is_word(text: &str) -> bool {
     let usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/' | '#' | '+');
     !text.is_empty() && text.len() <= LONGEST && text.chars().all(usual)
 }
 
-/// Returns the whole value, or only its size: it would not be clear where a cut value ends.
+/// Returns the JSON of a value, or the number of items or entries of a long array or object: it would not
+/// be clear where a cut value ends.
 fn excerpt(value: &Json) -> String {
     let text = match value {
         Json::Array(items) if items.len() > LONGEST => String::new(),
@@ -72,7 +73,7 @@ fn excerpt(value: &Json) -> String {
     }
 }
 
-/// Replaces invisible characters by their code.
+/// Replaces each invisible character by its escape code, such as `\u{200b}`.
 fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

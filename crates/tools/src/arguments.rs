@@ -6,7 +6,7 @@ use archon_types::Json;
 
 /// Returns whether arrays and objects are nested deeper than `max` levels. A flat object is one level.
 ///
-/// It never looks further than `max + 1` levels down, so hostile nesting cannot overflow the stack.
+/// The function reads at most `max + 1` levels, so hostile nesting cannot overflow the stack.
 pub(crate) fn is_deeper_than(value: &Json, max: usize) -> bool {
     let deeper = |inner: &Json| match max.checked_sub(1) {
         Some(rest) => is_deeper_than(inner, rest),
@@ -19,7 +19,7 @@ pub(crate) fn is_deeper_than(value: &Json, max: usize) -> bool {
     }
 }
 
-/// Returns the size of the value as JSON in bytes; `None` as soon as it is more than `max`.
+/// Returns the size of the value's JSON in bytes, or `None` if the size is more than `max`.
 ///
 /// The value must not be nested deeply, because the serializer is recursive.
 pub(crate) fn size_within(value: &Json, max: usize) -> Option<usize> {
@@ -45,7 +45,8 @@ impl io::Write for Counter {
     }
 }
 
-/// Returns the value as JSON text of at most `max` characters, for a person or a model to recognise it.
+/// Returns the value's JSON, cut after `max` characters, or the number of items or entries of a very long
+/// array or object.
 pub(crate) fn excerpt(value: &Json, max: usize) -> String {
     let text = match value {
         // Cut long values before they are serialized.
@@ -61,7 +62,7 @@ pub(crate) fn excerpt(value: &Json, max: usize) -> String {
     clip(&text, max)
 }
 
-/// Returns the first `max` characters, with `…` if more were left out.
+/// Returns the first `max` characters of a text, with `…` if more were left out.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

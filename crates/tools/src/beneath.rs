@@ -13,7 +13,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags},
 };
 
-/// The treatment of missing folders on the way.
+/// The treatment of folders that are missing on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Create,
@@ -27,7 +27,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Finds `relative` below `root`. Neither may contain `..` or links: both are canonical.
+    /// Opens the parent folder of `relative` below `root`. Both paths must be canonical, without `..` or
+    /// links.
     pub(crate) fn find(root: &Path, relative: &Path, missing: Missing) -> io::Result<Self> {
         let name = relative.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         let folder = folder(root, relative.parent().unwrap_or(Path::new("")), missing)?;
@@ -69,7 +70,7 @@ impl Place {
         Ok(file)
     }
 
-    /// Moves the file to another place, which must be free.
+    /// Moves the file to `other`; no file may exist there.
     #[cfg(feature = "bash")]
     pub(crate) fn move_to(&self, other: &Self) -> io::Result<()> {
         let is_free = rustix::fs::statat(&other.folder, &other.name, AtFlags::SYMLINK_NOFOLLOW);
@@ -82,7 +83,7 @@ impl Place {
         }
     }
 
-    /// Creates a symbolic link here; nothing may exist there.
+    /// Creates a symbolic link at this location; nothing may exist there.
     #[cfg(feature = "bash")]
     pub(crate) fn make_link(&self, target: &Path) -> io::Result<()> {
         Ok(rustix::fs::symlinkat(target, &self.folder, &self.name)?)
@@ -102,7 +103,7 @@ impl Place {
     }
 }
 
-/// Opens the folder `relative` below `root`. Neither may contain `..` or links: both are canonical.
+/// Opens the folder `relative` below `root`. Both paths must be canonical, without `..` or links.
 pub(crate) fn folder(root: &Path, relative: &Path, missing: Missing) -> io::Result<OwnedFd> {
     let mut folder = rustix::fs::openat(CWD, root, folder_flags(), Mode::empty())?;
     for component in relative.components() {

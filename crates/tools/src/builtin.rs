@@ -1,5 +1,4 @@
-//! The built-in tools. Each has one file, and one line in [`builtin_tools`] if it only reads, or in
-//! [`file_tools`] if it may change files.
+//! The built-in tools, one file each. [`builtin_tools`] and [`file_tools`] return the tools of a workspace.
 
 #[cfg(all(unix, feature = "bash"))]
 mod bash;
@@ -102,9 +101,9 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Returns all file tools of a workspace, including those that change files. These need the permission
-/// `fs_write`, and refuse to change a file that the session has not read with `read_file` of the same
-/// workspace.
+/// Returns all file tools of a workspace, including those that change files. The tools that change files
+/// need the permission `fs_write`, and refuse to change a file that the session has not read with
+/// `read_file` of the same workspace.
 ///
 /// ```
 /// use archon_tools::{EngineOptions, ToolEngine, ToolRegistry, Workspace, builtin};

@@ -4,10 +4,11 @@ use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 
 /// A program's own guard: it checks each call before it runs, and each result before the model reads it.
 ///
-/// It cannot wait; an [`Approver`](archon_types::Approver) asks people. [`FnGuard`] makes a guard of a
-/// closure.
+/// A guard cannot wait for a person; an [`Approver`](archon_types::Approver) can. [`FnGuard`] makes a guard
+/// of a closure.
 pub trait CallGuard: Send + Sync {
-    /// Checks a call before a person is asked about it. Its arguments are valid, and no rule denies it.
+    /// Checks a call before a person is asked to approve it. Its arguments are valid, and no permission
+    /// rule denies it.
     ///
     /// # Errors
     /// The reason of the refusal, which the model reads.
@@ -16,7 +17,7 @@ pub trait CallGuard: Send + Sync {
         Ok(())
     }
 
-    /// Sees a tool's result and may change it. The run's secrets are redacted afterwards.
+    /// Inspects a tool's result and may change it. The run's secrets are redacted afterwards.
     fn after(&self, tool: &ToolSpec, run: &Context, result: &mut ToolResult) {
         let _ = (tool, run, result);
     }
@@ -30,7 +31,8 @@ pub struct GuardedCall<'c> {
     pub tool: &'c ToolSpec,
     /// The arguments that the tool would get.
     pub arguments: &'c Json,
-    /// The target of the call, such as paths or a command; `Unknown` unless permission rules needed it.
+    /// The target of the call, such as paths or a command; `Unknown` unless permission rules needed the
+    /// target.
     pub subject: &'c Subject,
     /// The context of the run that makes the call.
     pub run: &'c Context,
@@ -63,7 +65,7 @@ impl<F> FnGuard<F>
 where
     F: Fn(&GuardedCall<'_>) -> Result<(), String> + Send + Sync,
 {
-    /// Creates a guard that allows or refuses calls as `before` says.
+    /// Creates a guard that refuses the calls for which `before` returns an error.
     pub fn new(before: F) -> Self {
         Self(before)
     }

@@ -1,9 +1,10 @@
-//! Neutralises the special tokens of chat templates in tool results. In a result they could look like its end
-//! or like another turn's beginning, because a model server may interpret them anywhere in the text.
+//! Neutralises the special tokens of chat templates in tool results. A model server may interpret such a
+//! token anywhere in the text, so in a result it could look like the end of the result or the beginning of
+//! another turn.
 //!
 //! Each such token gets a space after its first character before the model reads it, as in `< |im_start|>`
-//! or `[ INST]`. It is still readable, but is not the token. The model is told, so that it leaves the space
-//! out when it writes the text back, for instance with `edit_file`.
+//! or `[ INST]`. It is still readable, but is not the token. A note tells the model, so that it leaves the
+//! space out when it writes the text back, for instance with `edit_file`.
 
 use std::borrow::Cow;
 
@@ -42,7 +43,7 @@ const BRACKETED: &[&str] = &[
     "[/TOOL_RESULTS]",
 ];
 
-/// Most characters of a token; anything longer is not one.
+/// Maximum number of characters of a token; a longer text is not a token.
 const LONGEST: usize = 200;
 
 /// Note for the model on a changed result.
@@ -93,14 +94,16 @@ fn is_token(text: &str, elements: &[String]) -> bool {
     (is_between_bars(&inside) || is_element(&inside, elements)) && is_closed()
 }
 
-/// Matches `|im_start|`. Some models use full-width bars.
+/// Returns whether the text in angle brackets is a token such as `|im_start|`. Some models use full-width
+/// bars.
 fn is_between_bars(inside: &str) -> bool {
     let bars = ['|', '\u{ff5c}'];
     let word = inside.strip_prefix(bars).and_then(|rest| rest.strip_suffix(bars));
     word.is_some_and(|word| !word.is_empty() && !word.contains('\n'))
 }
 
-/// Matches an element name, perhaps with a namespace and attributes.
+/// Returns whether the text in angle brackets is an element name, with or without a namespace and
+/// attributes.
 fn is_element(inside: &str, elements: &[String]) -> bool {
     let tag = inside.strip_prefix('/').unwrap_or(inside);
     let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();

@@ -27,8 +27,9 @@ use graph::Graph;
 
 /// A graph of tool calls. [`into_tool`](Self::into_tool) makes a tool of it.
 ///
-/// A call's arguments are its constants, mapped results of other calls, and, for the calls that the graph
-/// begins with, the arguments of the composite: their open parameters become the composite's parameters.
+/// A call gets its arguments from constants, from results of other calls, and, if the composite begins with
+/// the call, from the arguments of the composite: the parameters of these first calls that have no other
+/// source become the parameters of the composite.
 ///
 /// ```
 /// use archon_tools::{Composite, FnTool, ToolEngine, ToolNode, ToolRegistry};
@@ -76,7 +77,7 @@ impl Composite {
         }
     }
 
-    /// Returns its name as a tool.
+    /// Returns the name of the composite as a tool.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -93,10 +94,11 @@ impl Composite {
         Ok(self)
     }
 
-    /// Makes `to` wait for `from` without passing a result.
+    /// Makes the call `to` wait for the call `from` without passing a result.
     ///
     /// # Errors
-    /// [`CompositeProblem::UnknownNode`], and [`CompositeProblem::Cycle`] if `from` waits for `to` already.
+    /// [`CompositeProblem::UnknownNode`] if a call does not exist, and [`CompositeProblem::Cycle`] if
+    /// `from` waits for `to` already.
     pub fn add_edge(&mut self, from: &str, to: &str) -> Result<&mut Self, CompositeProblem> {
         for node in [from, to] {
             if self.node(node).is_none() {
@@ -111,20 +113,21 @@ impl Composite {
         Ok(self)
     }
 
-    /// Sets the calls whose open parameters become the composite's. Default: those that wait for no other
-    /// call.
+    /// Sets the calls that the composite begins with: their open parameters become the composite's
+    /// parameters. Default: the calls that wait for no other call.
     pub fn with_inputs<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.inputs = nodes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the calls whose results become the composite's. Default: those that no other call waits for.
+    /// Sets the calls whose results become the composite's result. Default: the calls that no other call
+    /// waits for.
     pub fn with_outputs<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.outputs = nodes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Returns all problems, given the registered tools.
+    /// Returns all problems of the composite with the tools of this registry.
     pub fn validate(&self, registry: &ToolRegistry) -> Vec<CompositeProblem> {
         validate::problems(self, registry)
     }
@@ -138,7 +141,7 @@ impl Composite {
     /// that a rule asks about, or whose tool was replaced, needs an approval of its own, and runs only if the
     /// engine's approver gives it at once.
     ///
-    /// If the registry holds a composite that uses the same registry, it is not freed until the composite is
+    /// A registry that holds a composite with this same registry is not freed until the composite is
     /// removed.
     ///
     /// # Errors

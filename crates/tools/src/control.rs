@@ -1,19 +1,20 @@
-//! The list of control files: files of a project that start programs for a person who has run nothing of the
-//! project. These are settings of git, editors, agents and shells, and what runs on a push. By changing one,
-//! a sandboxed command could make a program run outside of the sandbox.
+//! The list of control files: files with which a project starts programs for a person who has run nothing
+//! of the project. These are settings of git, editors, agents and shells, and files that run on a push. By
+//! changing such a file, a sandboxed command could make a program run outside of the sandbox.
 //!
-//! A file tool asks a person about each change of such a file, and no rule can answer for the person. A
-//! command cannot change one (`sandbox/control.rs`). The list has files that programs read on their own;
-//! files that a person runs (a makefile, a build script, a test) are not on it. Neither are `.gitmodules` and
-//! `.gitattributes`: git runs nothing that they name unless its settings say so.
+//! A file tool asks a person about each change of such a file, and no permission rule can replace the
+//! answer. A command cannot change such a file (`sandbox/control.rs`). The list has files that programs
+//! read on their own. Files that a person runs (a makefile, a build script, a test) are not on the list.
+//! Neither are `.gitmodules` and `.gitattributes`: git runs nothing that they name unless its settings name
+//! it too.
 
 use std::{
     ffi::OsStr,
     path::{Component, Path},
 };
 
-/// Names of files and folders of settings, with the reason; they count in any folder, and a folder with all
-/// its content. Lower case.
+/// Names of settings files and folders in lower case, by reason. A name counts in any folder, and a folder
+/// counts with all its content.
 const SETTINGS: &[(&str, &[&str])] = &[
     (
         "it holds settings of agents",
@@ -56,7 +57,7 @@ const SETTINGS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "a push runs what it says",
+        "a push can run commands from it",
         &[
             ".buildkite",
             ".circleci",
@@ -77,11 +78,11 @@ const SETTINGS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "git runs what it says",
+        "git can run commands from it",
         &[".gitconfig", ".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml"],
     ),
     (
-        "a shell runs what it says",
+        "a shell can run commands from it",
         &[
             ".bash_aliases",
             ".bash_login",
@@ -107,11 +108,11 @@ const SETTINGS: &[(&str, &[&str])] = &[
 /// Folders of personal settings below `.config`.
 const CONFIG: &[&str] = &["autostart", "environment.d", "fish", "git", "nvim", "systemd"];
 
-/// Settings within a git folder: `config` and the files that lead to one can name programs that git runs, and
-/// attributes choose the files for which it runs them.
+/// Settings within a git folder. `config` and the files that lead to one can name programs that git runs;
+/// attributes choose the files for which git runs them.
 pub(crate) const GIT: &[&str] = &["config", "config.worktree", "commondir", "hooks", "info/attributes"];
 
-/// Returns why a path, relative to its workspace, is a control file; `None` for all others.
+/// Returns the reason why a path, relative to its workspace, is a control file, or `None` if it is not one.
 pub(crate) fn control(relative: &Path) -> Option<&'static str> {
     let names: Vec<&OsStr> = relative
         .components()
@@ -121,13 +122,13 @@ pub(crate) fn control(relative: &Path) -> Option<&'static str> {
         })
         .collect();
     names.iter().enumerate().find_map(|(at, name)| match name.eq_ignore_ascii_case(".git") {
-        true => is_of_git(&names[at + 1..]).then_some("git runs what it says"),
+        true => is_of_git(&names[at + 1..]).then_some("git can run commands from it"),
         false => named(at.checked_sub(1).map(|above| names[above]), name),
     })
 }
 
-/// Returns why a file with this name in a folder with that name is a control file, except for git's own
-/// files.
+/// Returns the reason why a file with this name in a folder with that name is a control file. Git's own
+/// files are not checked here.
 pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str> {
     // Some file systems and programs ignore case.
     let is_in = |known: &[&str]| known.iter().any(|known| name.eq_ignore_ascii_case(known));
@@ -142,9 +143,9 @@ pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str
     SETTINGS.iter().find(|(_, known)| is_in(known)).map(|(why, _)| *why)
 }
 
-/// Returns whether a path, relative to the workspace, is a control file: one that starts programs for a
+/// Returns whether a path, relative to the workspace, is a control file: a file that starts programs for a
 /// person who has run nothing of the project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`.
-/// `.git` itself is one, but not everything in it.
+/// `.git` itself is a control file, but not everything in it is.
 ///
 /// ```
 /// assert!(archon_tools::is_control_file("sub/.git/hooks/pre-commit"));

@@ -1,5 +1,5 @@
-//! Corrects refused arguments once, if the tool is sure how and the options allow it. The model is told, and
-//! the correction is logged.
+//! Corrects refused arguments once, if the tool offers a correction and the options allow it. A note tells
+//! the model, and the correction is logged.
 
 use archon_types::{Correction, Json, ToolResult, metadata};
 

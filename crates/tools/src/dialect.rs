@@ -1,15 +1,15 @@
 //! Chooses the dialect of JSON Schema for compiling a tool's schema.
 //!
-//! A schema is validated against its dialect's meta-schema before it is compiled. That of 2020-12, the
-//! default dialect, has eight documents: compiled they take half a megabyte for the life of the process, and
-//! compiling them takes longer than the whole start of a short run. That of draft 7 is one document, and a
-//! plain schema, as most tools have, means the same in both.
+//! A schema is validated against its dialect's meta-schema before it is compiled. The meta-schema of
+//! 2020-12, the default dialect, has eight documents. Compiled they take half a megabyte for the life of
+//! the process, and compiling them takes longer than the whole start of a short run. The meta-schema of
+//! draft 7 is one document, and a plain schema, as most tools have, means the same in both dialects.
 
 use archon_types::Json;
 use jsonschema::{Draft, ValidationOptions};
 use serde_json::Map;
 
-/// The dialect of schemas that name none, and of those that `#[tool]` derives.
+/// The dialect of schemas that name no dialect, and of the schemas that `#[tool]` derives.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 const KINDS: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
@@ -21,7 +21,7 @@ pub(crate) fn options(schema: &Json) -> ValidationOptions<'static> {
 }
 
 /// Returns whether `schema` uses only known keywords in their usual form, so that it is valid in both
-/// dialects and means the same. `false` means that this is not known.
+/// dialects and means the same. The result is `false` if that is not certain.
 fn is_plain(schema: &Json) -> bool {
     match schema {
         Json::Bool(_) => true,

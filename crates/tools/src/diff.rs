@@ -7,9 +7,9 @@ use similar::{ChangeTag, TextDiff};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffOptions {
-    /// Unchanged lines shown around a change. Default 3.
+    /// Number of unchanged lines shown before and after a change. Default 3.
     pub context_lines: usize,
-    /// Largest file that is compared, in bytes. Default 102,400.
+    /// Maximum size of a file that is compared, in bytes. Default 102,400.
     pub max_file_size: usize,
 }
 

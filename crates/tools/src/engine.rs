@@ -38,10 +38,10 @@ use crate::{
 };
 
 /// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in a fixed order, then runs under a
-/// time limit. Whatever happens becomes a result.
+/// time limit. Every failure of a call becomes a result.
 ///
-/// A call that needs approval goes to the [`Approver`]. Without one, the loop asks if the run can ask a
-/// person; otherwise the call is refused.
+/// A call that needs approval goes to the [`Approver`]. Without an approver, the run asks a person if it
+/// can; otherwise the call is refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -82,7 +82,7 @@ pub struct ToolEngine {
     processes: process::Table,
 }
 
-/// Returns how full a run's context window is, from 0 to 1.
+/// A function that returns the used share of a run's context window, from 0 to 1.
 type ContextUsage = Arc<dyn Fn(&RunId) -> f64 + Send + Sync>;
 
 /// Options of one call, which override those of the tool and the engine.
@@ -98,7 +98,7 @@ pub(crate) struct CallOptions {
 /// The component that retries a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tries {
-    /// The loop that made the call; each try is in its log.
+    /// The agent loop that made the call; each attempt is in the run's log.
     #[default]
     ByCaller,
     /// The engine, by its retry policy.
@@ -117,7 +117,7 @@ struct Notes {
     is_agreed: bool,
 }
 
-/// A call that may run, with its tool, and its arguments if they are not the model's.
+/// A call that may run, with its tool, and its arguments if they were edited or corrected.
 struct Admitted {
     tool: Arc<Registered>,
     /// The call's target, as the guards checked it.
@@ -144,7 +144,7 @@ enum Reader {
 /// The state of a person's approval of a call.
 enum Consent {
     Needed,
-    /// The caller has already obtained it.
+    /// The caller has already obtained the approval; it covers every question.
     Given,
     /// A person approved the call with this binding hash.
     To(String),
@@ -192,25 +192,28 @@ impl ToolEngine {
         self
     }
 
-    /// Adds guards of the program after those that the engine has.
+    /// Adds guards of the program after the guards that were added before.
     pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
         self.guards = self.guards.iter().cloned().chain(guards).collect();
         self
     }
 
-    /// Sets the function for how full a run's context window is (0 to 1). Above 0.8 the default is `Brief`.
+    /// Sets the function that returns the used share of a run's context window, from 0 to 1. Above 0.8
+    /// results are `Brief` unless the caller or the tool sets another level of detail.
     pub fn with_context_usage(mut self, usage: impl Fn(&RunId) -> f64 + Send + Sync + 'static) -> Self {
         self.context_usage = Some(Arc::new(usage));
         self
     }
 
-    /// Sets a summarizer of texts that are stored in a file. Without one the model reads their beginning.
+    /// Sets a summarizer for texts that are stored in a file. Without it the model reads the beginning of
+    /// such a text.
     pub fn with_summarizer(mut self, summarizer: Arc<dyn Summarizer>) -> Self {
         self.summarizer = Some(summarizer);
         self
     }
 
-    /// Sets an analyzer of tool use. Its advice is added to results, each piece once in a run.
+    /// Sets an analyzer of tool use. Its advice is added to results; the same advice is given once in a
+    /// run.
     pub fn with_pattern_analyzer(mut self, analyzer: Arc<dyn PatternAnalyzer>) -> Self {
         self.patterns = Some(Patterns::new(analyzer));
         self
@@ -237,7 +240,8 @@ impl ToolEngine {
         &self.options
     }
 
-    /// Makes an engine whose results programs or other tools read: they stay as the tools wrote them.
+    /// Returns an engine whose results are read by programs or other tools instead of a model. Levels of
+    /// detail, files for large results, corrections, advice and the neutralising of chat tokens are off.
     pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();
@@ -341,8 +345,8 @@ impl ToolEngine {
         }
     }
 
-    /// Asks the approver. Returns the arguments as the person edited them, if so, or the reason why the call
-    /// does not run.
+    /// Asks the approver. Returns the arguments if the person edited them, and fails with the reason if the
+    /// call does not run now.
     async fn ask(
         &self,
         call: &ToolCall,
@@ -468,7 +472,8 @@ impl ToolEngine {
         Ok(result)
     }
 
-    /// Adds to the context what the guards found, and the permission bound of the tool and its child runs.
+    /// Adds the findings of the guards to the context, and the permission bound of the tool and its child
+    /// runs.
     fn with_limits(&self, mut context: ToolContext, notes: &Notes) -> ToolContext {
         let ceiling = || self.ceiling(notes.options.level.as_deref(), &context.run);
         let below = (notes.tool.spec.annotations.agent || !notes.tool.tool.calls().is_empty()).then(ceiling);
@@ -516,7 +521,8 @@ impl ToolEngine {
         self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await
     }
 
-    /// Returns the permission bound of child runs: the caller's permissions and those of the runs above.
+    /// Returns the permission bound of child runs: the caller's permissions, and the bound of the runs
+    /// above.
     fn ceiling(&self, level: Option<&str>, run: &Context) -> Arc<dyn PermissionBound> {
         let mut options = self.options.clone();
         options.grants.retain(|permission| self.options.has(permission, level));
@@ -570,10 +576,10 @@ impl Toolbox for ToolEngine {
         Box::pin(self.prepare_with(id, call, run, CallOptions::default()))
     }
 
-    /// Executes a ready call. One that this engine did not prepare (approved while the run was suspended, or
-    /// repeated after a crash) passes every guard again, except that no approval is asked for: the caller has
-    /// obtained it. Arguments must not be changed in between; if they are corrected only now, a person is
-    /// asked.
+    /// Executes a ready call. A call that this engine did not prepare (approved while the run was
+    /// suspended, or repeated after a crash) passes every guard again, but needs no approval, because the
+    /// caller has obtained it. The arguments must not change in between; if they are corrected only now, a
+    /// person is asked.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
         Box::pin(self.execute_ready(ready, run))
     }
@@ -596,8 +602,9 @@ impl Toolbox for ToolEngine {
 
 archon_types::debug_fields!(ToolEngine: registry, options);
 
-/// Returns the way of a call that needs approval in an engine without an approver: the loop asks if the run can
-/// ask a person, so that all questions of a turn are asked together. Otherwise the call is refused.
+/// Returns the outcome for a call that needs approval in an engine without an approver. If the run can ask
+/// a person, the loop asks, so that all questions of a turn are asked together. Otherwise the call is
+/// refused.
 fn without_approver(call: &ToolCall, question: Box<ApprovalRequest>, run: &Context) -> Stopped {
     if run.can_ask {
         return Stopped::Asked(question);

@@ -12,8 +12,8 @@ pub enum ToolSetupError {
         /// The name.
         name: String,
     },
-    /// The name is not valid for all providers: at most 64 letters, digits, `_` and `-`; `.` separates
-    /// namespaces.
+    /// The name is not valid for all providers: a valid name has at most 64 letters, digits, `_` and `-`;
+    /// `.` separates namespaces.
     #[error("Tool name '{name}' cannot be used: {why}")]
     InvalidName {
         /// The name.
@@ -31,7 +31,7 @@ pub enum ToolSetupError {
     },
     /// The tool's description is empty, so a model cannot know when to call it.
     #[error(
-        "Tool '{name}' has no description: say what it does, when to use it, what goes in and what comes out"
+        "Tool '{name}' has no description: describe what the tool does, when to use it, its arguments and its result"
     )]
     NoDescription {
         /// The tool.

@@ -19,7 +19,8 @@ use tokio::runtime::Handle;
 
 use crate::arguments::clip;
 
-/// Most characters of an error that the model reads; the result's `error_message` has all of it.
+/// Maximum number of characters of an error that the model reads; the result's `error_message` has the
+/// whole text.
 const ERROR_SHOWN: usize = 1_000;
 
 /// The future of a tool's call: its result, or the message of its panic.
@@ -43,8 +44,8 @@ enum Ended {
     Cancelled,
 }
 
-/// Runs the tool until it ends, times out or is cancelled. Every end is a result, except the question of an
-/// agent tool that was suspended.
+/// Runs the tool until it ends, times out or is cancelled. Each of these gives a result; only an agent tool
+/// that was suspended returns its question instead.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     arguments: Json,
@@ -116,8 +117,8 @@ fn on_own_thread(
     })
 }
 
-/// Waits for the end of the work, a time-out or a cancel. It polls once first, so that a tool with an
-/// immediate result needs no timer.
+/// Waits for the end of the work, a timeout or a cancel. The work is polled once first, so that a tool with
+/// an immediate result needs no timer.
 async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration, ends_itself: bool) -> Ended {
     let clock: &dyn Clock = &*context.run.clock;
     let deadline = clock.now() + limit;
@@ -203,7 +204,7 @@ impl Ended {
     }
 }
 
-/// Advice after a time-out of a call that may be repeated.
+/// Advice after a timeout of a call that may be repeated.
 const TRY_LESS: &str = "Try it with less, or go on without it.";
 
 /// Advice after a stopped call that may have had a side effect.
@@ -219,7 +220,7 @@ fn shortened(mut result: ToolResult) -> ToolResult {
     result
 }
 
-/// Notes that the tool's thread could not be stopped and may still take effect.
+/// Adds a note to a result: the tool's thread could not be stopped and may still have effects.
 fn mark_detached(mut result: ToolResult, on_thread: bool) -> ToolResult {
     if on_thread {
         result.content.push("It runs on a thread that cannot be stopped, so it may still be at work.".into());

@@ -73,9 +73,9 @@ where
         Self { spec, summary: None, call }
     }
 
-    /// Sets the line that a person reads who is asked about a call, in place of the tool's name and
-    /// arguments: `Refund {cents} cents of order {order}`. Arguments are shortened, and quoted if they are
-    /// more than a word.
+    /// Sets the line that a person reads in an approval request, in place of the tool's name and arguments:
+    /// `Refund {cents} cents of order {order}`. Arguments are shortened, and quoted if they are more than
+    /// one word.
     pub fn with_summary(mut self, template: impl Into<String>) -> Self {
         self.summary = Some(template.into());
         self

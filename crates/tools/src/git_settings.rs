@@ -1,5 +1,5 @@
-//! Finds files of a workspace that git runs or reads as settings, by their place or because git's settings
-//! name them. A git folder can have any name; it is recognised by its content.
+//! Finds files of a workspace that git runs or reads as settings, by their location or because git's
+//! settings name them. A git folder can have any name; it is recognised by its content.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ pub(crate) fn decides(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// Returns the settings within a git folder, and the paths that its settings name.
+/// Returns the paths of the settings within a git folder, and the paths that these settings name.
 #[cfg(feature = "bash")]
 pub(crate) fn parts(folder: &Path) -> Vec<PathBuf> {
     GIT.iter().map(|name| folder.join(name)).chain(named(folder)).collect()

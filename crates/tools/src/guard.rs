@@ -15,13 +15,13 @@ use crate::{
 ///
 /// Guards have no side effects on the tool's targets, and do not wait.
 pub(crate) trait Guard: Send + Sync {
-    /// Checks a call before it runs; `inspection` has what earlier guards found.
+    /// Checks a call before it runs; `inspection` contains the findings of earlier guards.
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let _ = inspection;
         Verdict::Pass
     }
 
-    /// Sees the tool's result, as earlier guards left it, and may change it.
+    /// Inspects the tool's result, as earlier guards left it, and may change it.
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
         let _ = (ended, result);
     }
@@ -45,11 +45,11 @@ pub(crate) struct Inspection<'c> {
     pub(crate) options: &'c EngineOptions,
     /// The program's own guards.
     pub(crate) guards: &'c [Arc<dyn CallGuard>],
-    /// The caller's permission level, if it gave one.
+    /// The caller's permission level, if the caller set one.
     pub(crate) level: Option<&'c str>,
     /// Arguments that replace the model's: edited by a person, or corrected.
     pub(crate) edited: Option<Json>,
-    /// The tool; found by the first guard.
+    /// The tool, which the first guard sets.
     pub(crate) tool: Option<Arc<Registered>>,
     /// Size of the arguments as JSON in bytes; measured before anything reads them.
     pub(crate) argument_bytes: usize,
@@ -116,19 +116,19 @@ pub(crate) struct Ended<'e> {
     pub(crate) statistics: &'e Statistics,
     /// The used share of the run's context window, from 0 to 1, if known.
     pub(crate) context_usage: Option<f64>,
-    /// The caller's wishes for the result, which override all defaults.
+    /// The caller's options for the result, which override all defaults.
     pub(crate) wanted: Wanted,
     pub(crate) validation: Duration,
     pub(crate) execution: Duration,
     /// Receives a text that was stored in a file, if a summarizer is set.
     pub(crate) to_sum_up: Option<&'e std::sync::OnceLock<String>>,
-    /// The attempts; one unless the call was retried.
+    /// The attempts; their number is one unless the call was retried.
     pub(crate) tried: &'e Tried,
     /// Number of earlier starts of the call by its caller.
     pub(crate) started_before: u32,
 }
 
-/// The caller's wishes for a result.
+/// The caller's options for a result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) level: Option<OutputLevel>,

@@ -1,10 +1,10 @@
 //! All guards, one file each, in the order in which a call and its result pass them.
 //!
-//! Some checks are not here, because they need the run's log: the circuit breaker (a tool that keeps failing
-//! is left alone), the retries of a call, and the detection of repeated calls. They belong to the loop
-//! (`crates/react-loop/src/circuit_breaker.rs`, `machine/tool_retry.rs`, `repetition.rs`), like the cut of a
-//! result to its share of the context window (`window/truncate.rs`). They check a call before these guards,
-//! and its result after them.
+//! Some checks are not here, because they need the run's log: the circuit breaker (a tool that keeps
+//! failing is not called for a while), the retries of a call, and the detection of repeated calls. They
+//! belong to the loop (`crates/react-loop/src/circuit_breaker.rs`, `machine/tool_retry.rs`,
+//! `repetition.rs`), like the cut of a result to its share of the context window (`window/truncate.rs`).
+//! They check a call before these guards, and its result after them.
 
 mod consent;
 mod exists;

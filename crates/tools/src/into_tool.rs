@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use archon_types::Tool;
 
-/// Converts into a tool. `How` only distinguishes the implementations; it is always inferred.
+/// Converts a value into a tool. `How` only distinguishes the implementations; it is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "put `#[tool]` before the function, or implement `archon_types::Tool`",
-    note = "a tool with state is made with it: `.tool(refund(database))`"
+    note = "for a tool with state, call its function with the state: `.tool(refund(database))`"
 )]
 pub trait IntoTool<How> {
     /// Returns the tool.

@@ -16,15 +16,15 @@ use crate::{
 impl ToolEngine {
     /// Runs one call and returns its result.
     ///
-    /// A call that needs a person's answer is an error here, as there is no run to suspend.
+    /// A call that needs approval fails if no approver answers at once, because there is no run to suspend.
     pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
         let call = ToolCall::new(run.ids.fresh("call"), name, arguments);
         let options = CallOptions { tries: Tries::Here, ..CallOptions::default() };
         self.run_to_end(&call, run, options).await
     }
 
-    /// Runs one call as the request says: its id, time limit, retries after a time-out, level of detail,
-    /// folder for large data, and permission level.
+    /// Runs one call with the settings of the request: its id, time limit, retries after a timeout, level
+    /// of detail, folder for large data, and permission level.
     pub async fn invoke(&self, request: ToolInvocationRequest, run: &Context) -> ToolResult {
         let options = CallOptions {
             timeout: Some(Duration::from_millis(request.timeout_ms)),

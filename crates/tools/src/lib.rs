@@ -1,7 +1,7 @@
 //! Tools: making tools of functions, the registry that holds them, and the engine that runs calls through
 //! guards.
 //!
-//! Use it alone to define tools, and to run calls of any model through guards.
+//! Use this crate alone to define tools, and to run calls of any model through guards.
 //!
 //! | concept | file |
 //! |---|---|
@@ -25,9 +25,9 @@
 //! | `Composite`, a tool that is a graph of calls | `composite.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
-//! *Invariant*: a tool gets only validated arguments: those that the model sent, a person wrote, or the tool
-//! itself corrected as [`EngineOptions::corrections`] allow; the model is told of a correction. Everything
-//! else is a [`ToolResult`](archon_types::ToolResult), never an error or a panic.
+//! *Invariant*: a tool gets only validated arguments: those that the model sent, a person wrote, or the
+//! tool itself corrected as [`EngineOptions::corrections`] allow; the model is told of a correction. Every
+//! failure of a call, a panic of the tool included, becomes a [`ToolResult`](archon_types::ToolResult).
 //!
 //! ```
 //! use archon_tools::{ToolEngine, ToolRegistry, tool};
@@ -88,7 +88,7 @@ mod output;
 mod own_networks;
 mod patterns;
 mod permissions;
-/// Process groups of tool calls: in the log before they do anything, and ended with their call.
+/// Process groups of tool calls. A group is in the log before it does anything, and is ended with its call.
 #[cfg(unix)]
 pub mod process {
     pub use archon_process::{RUN_VARIABLE, spawn_group};

@@ -2,7 +2,7 @@
 
 use archon_types::ToolSpec;
 
-/// A description with fewer characters is too short to be useful.
+/// Minimum length of a useful description, in characters.
 const SHORT: usize = 20;
 
 /// Returns the problems of a tool's description, a sentence each; empty if there are none.
@@ -13,8 +13,8 @@ pub fn lint(spec: &ToolSpec) -> Vec<String> {
     match description.chars().count() {
         0 => vec![format!("Tool '{}' has no description: a model cannot know when to call it", spec.name)],
         n if n < SHORT => vec![format!(
-            "The description of tool '{}' is short ({n} characters): say what it does, when to use it, what goes in \
-             and what comes out",
+            "The description of tool '{}' is short ({n} characters): describe what the tool does, when to use it, \
+             its arguments and its result",
             spec.name
         )],
         _ => Vec::new(),

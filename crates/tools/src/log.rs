@@ -6,11 +6,11 @@ use archon_types::{Correction, Json, ToolCall, ToolResult};
 
 use crate::arguments::clip;
 
-/// Most characters of a text argument in a log line.
+/// Maximum number of characters of a text argument in a log line.
 const SHOWN: usize = 200;
 
-/// Most entries of a list or object, and most levels, in a log line: refused arguments of any size are logged
-/// too.
+/// Maximum number of entries of a list or object in a log line; [`LEVELS`] is the maximum number of levels.
+/// Refused arguments of any size are logged too.
 const ENTRIES: usize = 50;
 const LEVELS: usize = 8;
 
@@ -91,8 +91,8 @@ pub(crate) fn finished(
     }
 }
 
-/// Formats arguments as JSON with secrets replaced and long or deep values cut. It does nothing until it is
-/// formatted.
+/// Formats arguments as JSON with secrets replaced and long or deep values cut. The work is done only when
+/// the line is written.
 struct Redacted<'a>(&'a Json, usize);
 
 impl fmt::Display for Redacted<'_> {

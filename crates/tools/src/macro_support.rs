@@ -1,8 +1,9 @@
 //! Support for the code that `#[tool]` generates. Not part of the public interface.
 //!
-//! A function may return anything that converts into a result, or else anything that serialises. Rust has no
-//! "or else" between traits, but method lookup tries `T` before `&T`: each pair of traits below has the same
-//! method, the preferred one implemented for the wrapper and the other for a reference to it.
+//! A tool's function may return a value that converts into a result, or else a value that can be
+//! serialised. Rust has no "or else" between traits, but method lookup tries `T` before `&T`: each pair of
+//! traits below has the same method, the preferred one implemented for the wrapper and the other for a
+//! reference to it.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -21,7 +22,7 @@ pub fn spec<A: schemars::JsonSchema>(name: &str, description: &str) -> ToolSpec 
     ToolSpec::new(name, description, crate::schema_of::<A>())
 }
 
-/// Parses arguments that passed the schema. The types may still be narrower than the schema.
+/// Parses arguments that passed the schema. Parsing can still fail, because the types may be narrower.
 ///
 /// # Errors
 /// [`ToolError::InvalidArgs`] with serde's message.
@@ -39,7 +40,7 @@ impl<T> Returned<T> {
     }
 }
 
-/// Converts the value of a tool's function into a result by `Into<ToolResult>`; preferred to the other ways.
+/// Converts the value of a tool's function into a result by `Into<ToolResult>`; preferred to the other way.
 pub trait IntoResultDirectly {
     /// Returns the result.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
@@ -93,8 +94,8 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
     }
 }
 
-/// Converts any other error: the model reads its text, with its causes if `{:#}` shows them. For errors that
-/// do not implement `std::error::Error`, or are not `Send`.
+/// Converts any other error: the model reads the error's text, with its causes if `{:#}` shows them. For
+/// errors that do not implement `std::error::Error`, or are not `Send`.
 pub trait IntoErrorFromText {
     /// Returns the error.
     fn take_error(&self) -> ToolError;

@@ -16,21 +16,21 @@ use crate::{Permissions, ToolRetryPolicy};
 pub struct EngineOptions {
     /// Time limit of a call whose tool sets none. Default 30 s.
     pub timeout: Duration,
-    /// Largest arguments, in bytes as JSON. Default 10 MB.
+    /// Maximum size of the arguments of a call, in bytes of JSON. Default 10 MB.
     pub max_argument_bytes: usize,
-    /// Deepest nesting of arguments, in levels. Default 128, the limit of the JSON parser.
+    /// Maximum nesting of arguments, in levels. Default 128, the limit of the JSON parser.
     pub max_argument_depth: usize,
     /// The granted permissions, for instance `fs_write`; see
-    /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools that
-    /// need one are refused.
+    /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools
+    /// that need a permission are refused.
     pub grants: BTreeSet<String>,
     /// The [`grants`](Self::grants) of each [permission
-    /// level](archon_types::ToolInvocationRequest::permission_level). The level `default` has all of them; a
-    /// level that is not listed has none.
+    /// level](archon_types::ToolInvocationRequest::permission_level). The level `default` has all of them
+    /// unless it is listed; another level that is not listed has none.
     pub levels: BTreeMap<String, BTreeSet<String>>,
     /// Rules that allow, ask about or deny calls. Default none.
     pub permissions: Permissions,
-    /// The calls without a matching rule that need approval. Default: calls of tools that require it
+    /// The calls without a matching rule that need approval. Default: calls of tools that require approval
     /// or may do irreversible damage.
     pub ask: Ask,
     /// Retries of calls outside of a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); within a run
@@ -41,34 +41,35 @@ pub struct EngineOptions {
     pub output_level: Option<OutputLevel>,
     /// Form of errors for the model.
     pub error_text: ErrorStyle,
-    /// Folder for large results, which go into its subfolder `tool_data`. Default none: they are not stored.
+    /// Folder for large results, which go into its subfolder `tool_data`. Default none: results are not
+    /// stored.
     pub storage_dir: Option<PathBuf>,
-    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait does
-    /// not count against their time limit.
+    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait
+    /// does not count against the calls' time limit.
     pub rates: BTreeMap<String, CallRate>,
     /// The [kinds](archon_types::Correction::kind) of corrections of refused arguments that tools may make,
-    /// once for each call. Of the tools here `write_file` has `empty_content` (no content for a new file),
-    /// which is the default, and `edit_file` has `replace_all` (a text that occurs several times). The model
-    /// is told of the change.
+    /// once for each call. Of the built-in tools `write_file` has `empty_content` (no content for a new
+    /// file), which is the default, and `edit_file` has `replace_all` (a text that occurs several times). A
+    /// note tells the model of the change.
     pub corrections: BTreeSet<String>,
-    /// Names of elements that are removed from results with their content. If such a tag still remains, and
-    /// for chat template tokens (`<|im_start|>`, `</function_results>`, `[INST]` and others), a space is
-    /// inserted after the first character, and the model is told.
+    /// Names of elements that are removed from results with their content. In tags that still remain the
+    /// `<` is replaced. In chat template tokens (`<|im_start|>`, `</function_results>`, `[INST]` and
+    /// others) a space is inserted after the first character, and a note tells the model.
     pub stripped_tags: Vec<String>,
 }
 
-/// A rate limit: a number of calls at once, and no more than that in each following period.
+/// A rate limit: a number of calls at once, and then as many in each period, evenly spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallRate {
     /// Number of calls; 0 counts as 1.
     pub calls: u32,
-    /// Time until that many calls are allowed again.
+    /// Time after which the full number of calls is allowed again.
     pub period: Duration,
 }
 
 impl CallRate {
-    /// Allows `calls` in a minute.
+    /// Allows `calls` in each minute.
     pub fn per_minute(calls: u32) -> Self {
         Self { calls, period: Duration::from_secs(60) }
     }
@@ -83,12 +84,12 @@ impl CallRate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ask {
-    /// Calls of tools that require it.
+    /// Calls of tools that require approval.
     WhereRequired,
-    /// Also calls of tools that may do irreversible damage.
+    /// Also calls of tools that may do irreversible damage, besides calls of tools that require approval.
     #[default]
     BeforeDestruction,
-    /// Also calls that may change something.
+    /// All calls that may change something, and calls of tools that require approval.
     BeforeChanges,
 }
 
@@ -99,7 +100,7 @@ pub enum ErrorStyle {
     /// One line: `Error: …`.
     #[default]
     Short,
-    /// `Operation failed.` and five lines with type, code and call id.
+    /// `Operation failed.`, then lines with the error's type, code and message, and the call's id.
     Standard,
 }
 
@@ -198,7 +199,7 @@ impl EngineOptions {
         self
     }
 
-    /// Sets the permissions of a level, of those that are granted.
+    /// Sets the permissions of a level. The level has only those of them that are also granted.
     pub fn with_level<T: Into<String>>(
         mut self,
         level: impl Into<String>,

@@ -6,15 +6,15 @@ use archon_types::{DataFile, Json, OutputLevel, ToolResult, ToolResultStatus, me
 
 use crate::arguments::clip;
 
-/// Data larger than this many bytes are stored in a file at every level, if there is a folder for files.
+/// Size in bytes above which data are stored in a file at every level, if there is a folder for files.
 pub(crate) const LARGE: usize = 1_048_576;
-/// Data larger than this many bytes are stored in a file at the level `full`; smaller data are shown whole.
+/// Size in bytes above which data are stored in a file at the level `full`; smaller data are shown whole.
 const READ_WHOLE: usize = 65_536;
 /// Share of the context window above which results become brief.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Returns the level that applies: the caller's, else the tool's, else `Brief` if the context window is
-/// nearly full, else the default. Without any of them a result stays as the tool wrote it.
+/// Returns the level of detail that applies: the caller's, else the tool's, else `Brief` if the context
+/// window is nearly full, else the default. If none is set, a result stays as the tool wrote it.
 pub fn effective_level(
     wanted: Option<OutputLevel>,
     tool: Option<OutputLevel>,
@@ -37,7 +37,7 @@ impl<'t> Data<'t> {
         Self { text, value: structured.unwrap_or_else(|| Json::from(text)) }
     }
 
-    /// Returns whether it is only text, and not JSON.
+    /// Returns whether the data are only text, and not JSON.
     pub(crate) fn is_text(&self) -> bool {
         self.value.is_string()
     }
@@ -145,7 +145,7 @@ pub(crate) fn stored(file: &DataFile) -> String {
     )
 }
 
-/// Returns the long form of an error.
+/// Returns the text of an error in the standard form.
 pub(crate) fn error_observation(result: &ToolResult, call: &str) -> String {
     let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     let kind = kind.or((result.status == ToolResultStatus::Timeout).then_some("timeout"));

@@ -1,5 +1,5 @@
-//! Finds this machine's addresses and the networks that it is in. For the tools these are private even if the
-//! addresses are public: a neighbouring server may trust requests from this machine.
+//! Finds this machine's addresses and the networks that it is in. The web tools treat these as private even
+//! if the addresses are public, because a neighbouring server may trust requests from this machine.
 //!
 //! The kernel's lists (`/proc/net`) are read each time, because addresses change. Systems other than Linux
 //! have no such lists: there only the machine's own addresses are recognised.
@@ -12,7 +12,7 @@ use std::{
 /// An address of this machine, with the length of its network prefix in bits.
 pub(crate) type Network = (IpAddr, u8);
 
-/// Returns the networks of this machine.
+/// A function that returns the networks of this machine.
 pub(crate) type Networks = fn() -> Vec<Network>;
 
 /// Returns the current networks.
@@ -28,8 +28,8 @@ pub(crate) fn is_near(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| holds(*network, address)) || is_here(address)
 }
 
-/// Returns whether an address is this machine's own: then a socket connected to it has it as its local
-/// address. No packet is sent.
+/// Returns whether an address is this machine's own: a socket that is connected to an own address has the
+/// same local address. No packet is sent.
 fn is_here(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -43,7 +43,7 @@ fn is_here(address: IpAddr) -> bool {
     from().is_ok_and(|from| from.ip() == address)
 }
 
-/// Any port does.
+/// The port for the test of an address; any port would do.
 const DISCARD: u16 = 9;
 
 fn holds((network, length): Network, address: IpAddr) -> bool {
@@ -83,7 +83,7 @@ fn of_version_4(table: &str) -> Vec<Network> {
     [own, networks].concat()
 }
 
-/// Shortest prefix of a network that counts as the machine's.
+/// Minimum prefix length, in bits, of a network that counts as the machine's.
 const WIDEST: u8 = 8;
 
 /// Parses the kernel's list of interfaces: the address and, as the third word, the prefix length, in

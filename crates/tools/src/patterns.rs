@@ -1,4 +1,4 @@
-//! Analyses how a model uses its tools, and adds advice to a result, each piece once in a run.
+//! Analyses how a model uses its tools, and adds advice to a result, the same advice once in a run.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -9,7 +9,7 @@ use archon_types::{CallId, CommandId, Content, RunId, ToolCall, ToolResult, meta
 
 use crate::execute::contain;
 
-/// Most runs that are remembered, and most calls of each.
+/// Maximum number of runs that are remembered; [`CALLS`] is the maximum number of calls of each run.
 const RUNS: usize = 64;
 const CALLS: usize = 50;
 
@@ -17,7 +17,7 @@ const CALLS: usize = 50;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CallMade {
-    /// The model's answer that has the call.
+    /// The model's answer that contains the call.
     pub answer: CommandId,
     /// The call.
     pub call: ToolCall,
@@ -26,15 +26,15 @@ pub struct CallMade {
 /// Advice for the model on the use of its tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// Name of the pattern; its advice is given once in a run.
+    /// Name of the pattern. Advice on the same pattern is given once in a run.
     pub pattern: String,
     /// The text for the model.
     pub message: String,
 }
 
-/// Analyses how a run uses its tools. A panic counts as no advice.
+/// Analyses how a run uses its tools. A panic of the analyzer counts as no advice.
 pub trait PatternAnalyzer: Send + Sync {
-    /// Returns advice, given the latest calls of a run, oldest first.
+    /// Returns advice on the latest calls of a run; `calls` begins with the oldest.
     fn analyze(&self, calls: &[CallMade]) -> Vec<Suggestion>;
 }
 
@@ -46,14 +46,14 @@ pub struct SingleCalls {
 }
 
 impl SingleCalls {
-    /// Watches these tools, which should only read.
+    /// Creates an analyzer for calls of these tools, which should only read.
     pub fn of<T: Into<String>>(tools: impl IntoIterator<Item = T>) -> Self {
         Self { tools: tools.into_iter().map(Into::into).collect() }
     }
 }
 
 impl Default for SingleCalls {
-    /// Watches `read_file`.
+    /// Creates an analyzer for calls of `read_file`.
     fn default() -> Self {
         Self::of(["read_file"])
     }

@@ -31,8 +31,9 @@
 //!
 //! Deny and ask rules match too much rather than too little. `bash(git push:*)` matches every command with
 //! `push` anywhere after `git`, and every line that cannot be parsed. `read_file(secrets/**)` and
-//! `write_file(secrets/**)` also match command lines with such a path, a pattern for it, or a folder above it
-//! that the command walks. They look at the words only: files that a program opens by itself are not seen.
+//! `write_file(secrets/**)` also match command lines with such a path, a pattern for it, or a folder above
+//! it that the command walks. Only the words of a line are checked, not the files that a program opens by
+//! itself.
 
 #[cfg(feature = "files")]
 use std::path::Component;
@@ -65,7 +66,7 @@ pub struct Rule {
     text: String,
     tool: String,
     of: Option<String>,
-    /// The part in brackets as a pattern of paths, if it is one.
+    /// The text in brackets as a compiled pattern of paths; `None` if it is not one.
     #[cfg(feature = "files")]
     files: Option<std::sync::Arc<files::Files>>,
 }
@@ -87,7 +88,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the pattern matches this path, a folder above it, or everything in it.
+    /// Returns whether the pattern matches this path, a folder above this path, or everything in this path.
     fn holds(&self, root: &Path, path: &Path) -> bool {
         #[cfg(feature = "files")]
         return self.files.as_ref().is_some_and(|files| files.hold(root, path));
@@ -117,13 +118,13 @@ impl FromStr for Rule {
             None => (text, None),
             Some((tool, rest)) => match rest.strip_suffix(')') {
                 Some(of) if !of.trim().is_empty() => (tool, Some(of.trim().to_owned())),
-                Some(_) => return Err(wrong("there is nothing between the brackets; leave them out")),
+                Some(_) => return Err(wrong("the brackets are empty; leave them out")),
                 None => return Err(wrong("the closing bracket is missing")),
             },
         };
         let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.*".contains(c);
         if tool.is_empty() || !tool.chars().all(is_name) {
-            return Err(wrong("it has to begin with the name of a tool: `tool` or `tool(what it works on)`"));
+            return Err(wrong("a rule begins with the name of a tool: `tool` or `tool(pattern)`"));
         }
         #[cfg(feature = "files")]
         let files = of.as_deref().and_then(files::Files::new).map(std::sync::Arc::new);
@@ -133,7 +134,7 @@ impl FromStr for Rule {
             && !of.contains(' ')
             && !of.ends_with(":*")
         {
-            return Err(wrong("what stands between the brackets is not a pattern of paths"));
+            return Err(wrong("the text in the brackets is not a valid pattern of paths"));
         }
         Ok(Self {
             text: text.to_owned(),
@@ -155,15 +156,15 @@ impl fmt::Display for Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Permissions {
-    /// Calls that are never made.
+    /// Rules that deny calls.
     pub deny: Vec<Rule>,
-    /// Calls that a person is asked about each time.
+    /// Rules for calls that a person must approve.
     pub ask: Vec<Rule>,
-    /// Calls that are made without asking.
+    /// Rules for calls that run without approval.
     pub allow: Vec<Rule>,
 }
 
-/// The decision of the rules about a call.
+/// The decision of the permission rules about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ruling {
@@ -232,8 +233,8 @@ impl Permissions {
         }
     }
 
-    /// Returns the first rule that matches the call or a part of it. A target that is unknown matches every
-    /// rule.
+    /// Returns the first rule that matches the call or a part of it. An unknown target matches every rule
+    /// about the tool.
     fn first<'r>(&self, rules: &'r [Rule], tool: &str, subject: &Subject) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let Some(of) = &rule.of else { return rule.names(tool) };
@@ -333,7 +334,7 @@ pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
     plain
 }
 
-/// Resolves links in a path, as far as it exists.
+/// Resolves the links in the existing part of a path. Returns `None` if the target of a link is not known.
 #[cfg(feature = "files")]
 pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
     let joined = root.join(path);

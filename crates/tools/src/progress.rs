@@ -16,7 +16,7 @@ pub(crate) struct Partial(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     last: Option<ToolResult>,
-    /// True once the call has its result; a task that its tool left behind may still report progress.
+    /// True once the call has its result. A task that the tool left behind may still report progress.
     is_over: bool,
 }
 
@@ -66,7 +66,8 @@ impl Partial {
         self.state().is_over = true;
     }
 
-    /// Returns a guard that closes when dropped, as a call may be dropped before its end.
+    /// Returns a guard that stops the call's progress when it is dropped, as a call may be dropped before
+    /// its end.
     pub(crate) fn closed_at_end(&self) -> Closing {
         Closing(self.clone())
     }

@@ -36,8 +36,8 @@ impl Rates {
         self.0.contains_key(tool)
     }
 
-    /// Waits until the tool may be called. Returns false if the call was cancelled meanwhile; it then uses up
-    /// nothing.
+    /// Waits until the tool may be called. Returns `false` if the call was cancelled meanwhile; such a call
+    /// does not count against the limit.
     pub(crate) async fn may_begin(&self, tool: &str, clock: &dyn Clock, cancel: &CancellationToken) -> bool {
         let Some(limited) = self.0.get(tool) else { return true };
         matches!(select(pin!(cancel.cancelled()), pin!(limited.take(clock))).await, Either::Right(_))

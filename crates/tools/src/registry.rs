@@ -44,8 +44,8 @@ impl ToolRegistry {
     /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool).
     ///
     /// # Errors
-    /// The name is taken or invalid, there is no description, or the parameters are not a JSON Schema of an
-    /// object.
+    /// The name is taken or invalid, the description is empty, or the parameters are not a JSON Schema of
+    /// an object.
     pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), ToolSetupError> {
         let registered = Registered::new(tool.into_tool())?;
         let name: Arc<str> = registered.spec.name.as_str().into();
@@ -69,7 +69,8 @@ impl ToolRegistry {
         tools.into_iter().try_for_each(|tool| self.register(tool))
     }
 
-    /// Removes a tool; `None` if there was none. Prepared and running calls go on.
+    /// Removes the tool called `name` and returns it, or `None` if there is none. Prepared and running
+    /// calls go on.
     pub fn unregister(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut shared = self.write();
         let removed = shared.tools.remove(name)?;
@@ -143,7 +144,11 @@ fn compile(parameters: &Json) -> Result<Validator, String> {
     match parameters.get("type") {
         None if parameters.is_object() => {}
         Some(Json::String(kind)) if kind == "object" => {}
-        _ => return Err("arguments are an object, so the schema has to say \"type\": \"object\"".to_owned()),
+        _ => {
+            return Err(
+                "the schema must have \"type\": \"object\", because arguments are an object".to_owned()
+            );
+        }
     }
     dialect::options(parameters).build(parameters).map_err(|e| e.to_string())
 }
@@ -153,7 +158,7 @@ fn name_problem(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
         _ if name.len() > 64 => Some("it has more than 64 characters"),
-        _ if !name.chars().all(allowed) => Some("it may hold letters, digits, '_', '-' and '.'"),
+        _ if !name.chars().all(allowed) => Some("only letters, digits, '_', '-' and '.' are allowed"),
         _ => None,
     }
 }

@@ -34,7 +34,7 @@ impl ResultSchema {
     /// Wraps a tool.
     ///
     /// # Errors
-    /// The schema is not valid.
+    /// [`ToolSetupError::InvalidSchema`] if the schema is not valid.
     pub fn new<How>(tool: impl IntoTool<How>, schema: &Json) -> Result<Self, ToolSetupError> {
         let tool = tool.into_tool();
         let validator = dialect::options(schema).build(schema).map_err(|e| {

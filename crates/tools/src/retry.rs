@@ -1,5 +1,5 @@
-//! Retries of tool calls for callers without a loop. In a loop the engine does not retry: the loop does,
-//! because each try is in its log.
+//! Retries of tool calls outside of a run. Within a run the loop retries, because each attempt is in the
+//! run's log.
 
 use std::{pin::pin, time::Duration};
 
@@ -12,20 +12,21 @@ use crate::progress::Partial;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolRetryPolicy {
-    /// Most retries. Default 2.
+    /// Maximum number of retries. Default 2.
     pub max_retries: u32,
-    /// Error codes ([`ToolError::code`](archon_types::ToolError::code)) that may pass by themselves. Default
-    /// `timeout` and `resource_error`.
+    /// Error codes ([`ToolError::code`](archon_types::ToolError::code)) of failures that are retried.
+    /// Default `timeout` and `resource_error`.
     pub retry_on: Vec<String>,
     /// Wait before the first retry. Default 1 s.
     pub initial_delay: Duration,
-    /// Factor on each further wait. Default 1.5.
+    /// Factor by which each further wait is longer. Default 1.5.
     pub backoff_multiplier: f64,
-    /// Longest wait. Default 10 s.
+    /// Maximum wait before a retry. Default 10 s.
     pub max_delay: Duration,
-    /// Factor on the time limit of each further call. Default 2.
+    /// Factor by which the time limit of each further attempt is longer. Default 2.
     pub timeout_multiplier: f64,
-    /// Longest time limit that the factor leads to. Default 300 s.
+    /// Maximum time limit after multiplication by `timeout_multiplier`; a longer first limit is kept.
+    /// Default 300 s.
     pub max_timeout: Duration,
 }
 
@@ -67,7 +68,7 @@ impl ToolRetryPolicy {
         scaled(self.initial_delay, self.backoff_multiplier, attempt.saturating_sub(2)).min(self.max_delay)
     }
 
-    /// Returns the time limit of call number `attempt`; `limit` is that of the first.
+    /// Returns the time limit of call number `attempt`; `limit` is the time limit of the first call.
     pub(crate) fn limit(&self, limit: Duration, attempt: u32) -> Duration {
         match attempt {
             0 | 1 => limit,
@@ -81,17 +82,17 @@ impl ToolRetryPolicy {
 pub(crate) struct Tried {
     /// Number of attempts, the one under way included.
     pub(crate) attempts: u32,
-    /// The error of the attempt before.
+    /// The error of the previous attempt.
     pub(crate) last_error: Option<String>,
 }
 
 impl Tried {
-    /// The first attempt begins.
+    /// Returns the state of the first attempt.
     pub(crate) fn first() -> Self {
         Self { attempts: 1, last_error: None }
     }
 
-    /// Counts another attempt after this result, and tells those who watch the run of it.
+    /// Counts another attempt after this result, and reports it to the run's watchers.
     pub(crate) fn again(&mut self, result: &ToolResult, id: CallId, context: &mut ToolContext) {
         let error = result.error_message.clone().unwrap_or_default();
         // What listened to the attempt before is closed.

@@ -1,10 +1,11 @@
 //! The sandbox: the kernel limits a command to granted folders, network, processes and memory.
 //!
-//! A thread of its own starts the command, and first gives up what the command may not do: Landlock leaves
-//! the granted folders, and a seccomp filter removes the network and the ways to leave the process group. The
-//! command inherits both, and the thread ends. Limits of memory, files and processor time are set from
-//! outside on a shell that waits for a line before it becomes the command. If the system allows cgroups, they
-//! count processes and memory. See `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`.
+//! A thread of its own starts the command, and first gives up the rights that the command may not have:
+//! Landlock leaves the granted folders, and a seccomp filter removes the network and the ways to leave the
+//! process group. The command inherits both, and the thread ends. Limits of memory, files and processor
+//! time are set from outside on a shell that waits for a line before it becomes the command. If the system
+//! allows cgroups, they count processes and memory. See
+//! `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`.
 //!
 //! A mount namespace comes first (`sandbox/mounts.rs`): everything outside of the granted folders is
 //! read-only, modes and times included. Within them control files are read-only (`control.rs`), files that
@@ -64,36 +65,38 @@ pub struct SandboxOptions {
     /// name, and `HOME` and `TMPDIR`, which are the scratch folder. No other variables are passed on, so keys
     /// are not.
     ///
-    /// In our `PATH`, folders that commands may write are moved to the end, so that a project's program
-    /// cannot replace a system's, and relative ones are removed. A `PATH` that is given here is used
-    /// unchanged: give one if a project's own programs should come first, for instance those of a Python
-    /// environment.
+    /// In the default `PATH`, folders that commands may write are moved to the end, so that a project's
+    /// program cannot replace a system's, and relative ones are removed. A `PATH` that is given here is
+    /// used unchanged: give one if a project's own programs should come first, for instance those of a
+    /// Python environment.
     pub env: BTreeMap<String, String>,
-    /// Most processes and threads at a time. Default 256.
+    /// Maximum number of processes and threads at a time. Default 256.
     pub max_processes: u32,
-    /// Most bytes of memory of a command with all its processes, including shared memory and files in memory.
-    /// Default 4 GiB. Without a memory cgroup (version 1 or 2, which an ordinary user often lacks) it limits
-    /// the private memory of each process, whose address space is limited to 12 GiB more. The sum of all
-    /// processes is then checked five times a second, and a command above it is ended; so it may have more
-    /// for a moment, and files in memory are limited only by [`max_file_size`](Self::max_file_size).
+    /// Maximum memory of a command with all its processes, in bytes, including shared memory and files in
+    /// memory. Default 4 GiB. Without a memory cgroup (version 1 or 2, which an ordinary user often lacks)
+    /// the value limits the private memory of each process, whose address space is limited to 12 GiB more.
+    /// The sum of all processes is then checked five times a second, and a command above the limit is
+    /// ended; so a command may have more for a moment, and files in memory are limited only by
+    /// [`max_file_size`](Self::max_file_size).
     pub max_memory: u64,
-    /// Largest file that is written, in bytes. Default 1 GiB.
+    /// Maximum size of a file that is written, in bytes. Default 1 GiB.
     pub max_file_size: u64,
-    /// Bytes that must stay free on disks that a command may write to. Default 1 GiB, or half of the free
-    /// space at its beginning if less than 2 GiB was free. It is checked five times a second, and a command
-    /// that goes below is stopped. Its scratch folder is deleted; what it wrote to the workspace stays. Apart
-    /// from that, the disk space of a command is not limited.
+    /// Number of bytes that must stay free on disks that a command may write to. Default 1 GiB, or half of
+    /// the free space at the command's start if less than 2 GiB was free. The free space is checked five
+    /// times a second, and a command that goes below is stopped. The scratch folder is then deleted; files
+    /// that the command wrote to the workspace stay. Apart from that, the disk space of a command is not
+    /// limited.
     pub min_free_disk: u64,
-    /// Size of the scratch folder in bytes, if it can be mounted; it is then in memory and counts as the
-    /// command's. Default 1 GiB. Otherwise it is a folder on disk, limited only by
+    /// Maximum size of the scratch folder in bytes, if it can be mounted; it is then in memory and counts
+    /// as the command's memory. Default 1 GiB. Otherwise it is a folder on disk, limited only by
     /// [`max_file_size`](Self::max_file_size).
     pub max_scratch: u64,
-    /// Processor time of each process. Default 10 minutes.
+    /// Maximum processor time of each process. Default 10 minutes.
     pub max_cpu_time: Duration,
-    /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default
-    /// 256 KiB.
+    /// Number of bytes that are kept of each of the two outputs, half from the beginning and half from the
+    /// end. Default 256 KiB.
     pub max_output: usize,
-    /// Bytes of output after which a command is stopped. Default 64 MiB.
+    /// Number of bytes of output after which a command is stopped. Default 64 MiB.
     pub max_flood: u64,
     /// The treatment of commands if the kernel has no sandbox. Default: they are refused.
     pub isolation: Isolation,
@@ -106,7 +109,8 @@ pub enum Network {
     /// No sockets can be created, of any kind.
     #[default]
     Denied,
-    /// IPv4 and IPv6 sockets, and what a program needs to look up addresses and interfaces.
+    /// IPv4 and IPv6 sockets can be created, and the sockets with which programs look up addresses and
+    /// interfaces.
     Granted,
 }
 
@@ -162,7 +166,8 @@ impl Default for SandboxOptions {
     }
 }
 
-/// Returns a sentence on what this system lacks for the sandbox; `None` if commands can be sandboxed.
+/// Returns a sentence that names the missing part of the sandbox on this system; `None` if commands can be
+/// sandboxed.
 ///
 /// ```
 /// if let Some(missing) = archon_tools::sandbox::missing() {
@@ -179,23 +184,24 @@ pub fn missing() -> Option<String> {
     Some("there is no sandbox for this system".to_owned())
 }
 
-/// Returns a sentence on the gaps of the sandbox on this system; `None` if there are none. There are gaps if
-/// the kernel allows this user neither mounts nor a user namespace with mounts, as in many containers.
+/// Returns a sentence that lists the gaps of the sandbox on this system; `None` if there are none. There
+/// are gaps if the kernel allows this user neither mounts nor a user namespace with mounts, as in many
+/// containers.
 ///
 /// ```
 /// if let Some(open) = archon_tools::sandbox::not_held() {
-///     eprintln!("commands are held, but {open}");
+///     eprintln!("commands are sandboxed, but {open}");
 /// }
 /// ```
 pub fn not_held() -> Option<String> {
     #[cfg(target_os = "linux")]
     let why = mounts::maker().err()?;
     #[cfg(not(target_os = "linux"))]
-    let why = "there are none on this system";
+    let why = "this system has no mounts for one command";
     Some(format!(
-        "no mounts can be made for them ({why}): control files such as .git/config are compared after each command and put \
-         back, and not held before; what a rule denies to read_file can be read by commands; modes and times of files \
-         outside the workspace can be changed; a workspace that holds Archon's own folders has no commands"
+        "no mounts can be made for commands ({why}): control files such as .git/config are compared and restored after each \
+         command, but not protected before; commands can read files that a rule denies to read_file; they can change \
+         modes and times of files outside the workspace; in a workspace with Archon's own folders no command can run"
     ))
 }
 
@@ -229,7 +235,7 @@ impl Cage {
         self.missing.is_none()
     }
 
-    /// Returns the reason why no command may run here, if so.
+    /// Returns the reason why no command may run, or `None` if commands may run.
     pub(crate) fn refusal(&self) -> Option<String> {
         let missing = self.missing.as_ref().filter(|_| self.options.isolation == Isolation::Required)?;
         Some(format!(

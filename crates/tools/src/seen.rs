@@ -11,7 +11,7 @@ use std::{
 use archon_types::{Json, SessionId, ToolError, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// Most sessions that are remembered; an older one must read files again.
+/// Maximum number of sessions that are remembered; an older session must read files again.
 const SESSIONS: usize = 1_000;
 
 /// Identifies a version of a file, by the file's own data only; clocks are not compared.

@@ -28,7 +28,7 @@ pub struct ToolStats {
     pub total_calls: u64,
     /// Number of calls without an error.
     pub successful_calls: u64,
-    /// Number of retries by the engine; in a run the loop retries, and each try counts as a call.
+    /// Number of retries by the engine. In a run the loop retries, and each attempt counts as a call.
     #[serde(default)]
     pub retries: u64,
     /// Total time of all calls.
@@ -72,7 +72,7 @@ pub(crate) enum Phase {
     Running,
 }
 
-/// Counts a call in a phase until it is dropped.
+/// A call that is counted in a phase until this value is dropped.
 pub(crate) struct Under<'s> {
     statistics: &'s Statistics,
     tool: &'s str,
@@ -84,7 +84,7 @@ impl Statistics {
         self.with(tool, |usage| usage.stats.count(took, succeeded, retries));
     }
 
-    /// Counts a call in a phase.
+    /// Counts a call in a phase until the returned value is dropped.
     pub(crate) fn under<'s>(&'s self, tool: &'s str, phase: Phase) -> Under<'s> {
         self.with(tool, |usage| *usage.calls_in(phase) += 1);
         Under { statistics: self, tool, phase }
@@ -129,13 +129,15 @@ pub fn prometheus(usage: &BTreeMap<String, ToolUsage>) -> String {
     type Value = fn(&ToolUsage) -> f64;
     let metrics: [(&str, &str, &str, Value); 6] = [
         ("calls_total", "counter", "Calls that ran.", |u| u.stats.total_calls as f64),
-        ("failures_total", "counter", "Calls that did not do what was asked.", |u| {
+        ("failures_total", "counter", "Calls with an error.", |u| {
             (u.stats.total_calls - u.stats.successful_calls) as f64
         }),
-        ("retries_total", "counter", "How often calls were tried again.", |u| u.stats.retries as f64),
-        ("seconds_total", "counter", "Time of all calls together.", |u| u.stats.total_time.as_secs_f64()),
-        ("running", "gauge", "Calls under way.", |u| u.running as f64),
-        ("waiting", "gauge", "Calls that wait for their turn.", |u| u.waiting as f64),
+        ("retries_total", "counter", "Retries of calls by the engine.", |u| u.stats.retries as f64),
+        ("seconds_total", "counter", "Total time of all calls, in seconds.", |u| {
+            u.stats.total_time.as_secs_f64()
+        }),
+        ("running", "gauge", "Running calls.", |u| u.running as f64),
+        ("waiting", "gauge", "Calls that wait for the rate limit of their tool.", |u| u.waiting as f64),
     ];
     let mut text = String::new();
     for (name, kind, help, value) in metrics {

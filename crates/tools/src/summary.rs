@@ -18,7 +18,7 @@ pub trait Summarizer: Send + Sync {
 /// Time limit of a summary.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Most characters of a summary.
+/// Maximum number of characters of a summary.
 const LONGEST: usize = 2_000;
 
 /// Replaces the text's beginning in a result by a summary; if there is none, the beginning stays.

@@ -12,14 +12,14 @@ use crate::{
     suggestion,
 };
 
-/// Most violations that are listed; more would not help a model.
+/// Maximum number of violations that are listed; more would not help a model.
 const LISTED: usize = 20;
 
-/// For arguments larger than this many bytes only the first violation is searched: a list of a million wrong
+/// Size of arguments in bytes above which only the first violation is searched: a list of a million wrong
 /// numbers has a million violations.
 const SEARCHED_WHOLE: usize = 64 * 1024;
 
-/// Most characters of a wrong value that are quoted.
+/// Maximum number of characters of a wrong value that are quoted.
 const QUOTED: usize = 60;
 
 /// The error text for arguments that do not match the schema.
@@ -216,7 +216,8 @@ fn example_parameters<'a>(spec: &'a ToolSpec, missing: &[&'a str]) -> Vec<&'a st
     names
 }
 
-/// Returns `string or integer`, if every branch has only a wrong type of the value at `path`.
+/// Returns the types of all branches, such as `string or integer`, if the only problem of each branch is
+/// the type of the value at `path`.
 fn only_types(branches: &[Vec<ValidationError<'_>>], path: &Location) -> Option<String> {
     let names: Option<Vec<String>> = branches
         .iter()

@@ -1,10 +1,9 @@
 //! Fetches web pages from public addresses only: whatever a model or page requests, nothing on this machine
 //! or its network is reached.
 //!
-//! Addresses are checked where they are used: for a name, after it was resolved, exactly the addresses that
-//! will be connected to; for an address in a URL, again after each redirect. No proxy is used, because it
-//! would resolve names elsewhere. Public addresses count as private if they belong to this machine or its
-//! network.
+//! Addresses are checked when they are used: the resolved addresses of a name before a connection is made
+//! to them, and an address in a URL, also after each redirect. No proxy is used, because it would resolve
+//! names elsewhere. Public addresses count as private if they belong to this machine or its network.
 
 use std::{
     error::Error as StdError,
@@ -33,11 +32,11 @@ use crate::{
 pub struct WebOptions {
     /// Servers that may be reached although their address is not public, as `host:port`. Default none.
     pub private_servers: Vec<String>,
-    /// Most bytes of a response that are read. Default 5 MB.
+    /// Maximum number of bytes of a response that are read. Default 5 MB.
     pub max_bytes: usize,
-    /// Most redirects that are followed. Default 5.
+    /// Maximum number of redirects that are followed. Default 5.
     pub max_redirects: usize,
-    /// Time limit of connecting, and of each chunk of a response. Default 20 s.
+    /// Time limit of connecting, and of waiting for each chunk of a response. Default 20 s.
     pub timeout: Duration,
     /// The `User-Agent` header.
     pub user_agent: String,
@@ -55,7 +54,7 @@ impl Default for WebOptions {
     }
 }
 
-/// A client that reaches only public addresses.
+/// A client that reaches only public addresses, and the allowed private servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Web {
     client: Client,
@@ -75,7 +74,8 @@ pub(crate) struct Page {
 impl Web {
     /// Creates a client.
     ///
-    /// # Errors TLS is not available on this system.
+    /// # Errors
+    /// TLS is not available on this system.
     pub(crate) fn new(options: WebOptions) -> Result<Self, ToolError> {
         Self::among(options, networks)
     }
@@ -95,8 +95,8 @@ impl Web {
         Ok(Self { client, options, networks })
     }
 
-    /// Fetches a page. Redirects are followed within the same server only: another server needs another call
-    /// through the guards, and must not get a key.
+    /// Fetches a page. Redirects are followed within the same server only: another server needs another
+    /// call through the guards, and must not get this server's key.
     pub(crate) async fn get(&self, url: &str, headers: HeaderMap) -> Result<Page, ToolError> {
         let mut url = Url::parse(url).map_err(|e| {
             ToolError::InvalidArgs(format!(
@@ -143,7 +143,7 @@ impl Web {
         Ok(Page { url, status, content_type, body, truncated })
     }
 
-    /// Checks whether a URL may be requested; names are checked again when they are resolved.
+    /// Checks that a URL may be requested; names are checked again when they are resolved.
     fn check(&self, url: &Url) -> Result<(), ToolError> {
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = clip(url.scheme(), 40);
@@ -170,7 +170,7 @@ impl Web {
     }
 }
 
-/// A resolver that returns only public addresses.
+/// A resolver that returns only public addresses, except for the allowed private servers.
 struct PublicOnly {
     private_servers: Vec<String>,
     networks: Networks,
@@ -196,7 +196,7 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// Error: a name has no public address.
+/// The error for a name without a public address.
 #[derive(Debug)]
 struct PrivateAddress;
 

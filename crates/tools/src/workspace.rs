@@ -19,7 +19,7 @@ pub(crate) use listing::Entry;
 pub(crate) use places::Places;
 pub(crate) use write::Target;
 
-/// Most entries that are searched for a file with the same name elsewhere.
+/// Maximum number of entries that are searched for a file with the same name elsewhere.
 const LOOKED_THROUGH: usize = 2_000;
 
 /// One or more folders; tools cannot reach anything outside of them.
@@ -56,7 +56,7 @@ impl Workspace {
         Ok(Self { roots, without: Arc::default(), seen: Seen::default() })
     }
 
-    /// Adds a folder, which is reached by absolute paths.
+    /// Adds a folder; paths in it must be absolute.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -66,11 +66,11 @@ impl Workspace {
         Ok(Self { roots: Arc::new(roots), ..self })
     }
 
-    /// Excludes a folder with everything in it, wherever the workspace's folders are. It need not exist yet.
-    /// `what` describes it in refusals, for instance "Archon's settings".
+    /// Excludes a folder with everything in it, wherever the workspace's folders are. The folder need not
+    /// exist yet. `what` describes the folder in refusals, for instance "Archon's settings".
     ///
-    /// File tools refuse paths within it. Commands do not see it; if the kernel cannot hide it, and it is
-    /// within a granted folder, commands are refused.
+    /// File tools refuse paths within the folder. Commands do not see it; if it is within a granted folder
+    /// and the kernel cannot hide it, commands are refused.
     pub fn without(self, folder: impl AsRef<Path>, what: impl Into<String>) -> Self {
         let folder = std::path::absolute(folder.as_ref()).unwrap_or_else(|_| folder.as_ref().to_owned());
         let folder = crate::permissions::resolved(Path::new("/"), &folder).unwrap_or(folder);
@@ -106,8 +106,8 @@ impl Workspace {
         }
     }
 
-    /// Like [`resolve`](Self::resolve), for a call that was allowed: the path must still lead to the same
-    /// place as then.
+    /// Like [`resolve`](Self::resolve), for a call that was allowed: the path must still lead to the target
+    /// that was allowed.
     ///
     /// # Errors
     /// As [`resolve`](Self::resolve), and if the path leads elsewhere now.
@@ -117,8 +117,8 @@ impl Workspace {
         Ok(real)
     }
 
-    /// Checks that a path still leads to the place that rules and people allowed. After this no link is
-    /// followed any more.
+    /// Checks that a path still leads to the target that rules and people allowed. After this check no link
+    /// is followed.
     fn check_place(&self, path: &str, real: &Path, context: &ToolContext) -> Result<(), ToolError> {
         let Some(Subject::Paths { paths, .. }) = context.subject.as_deref() else { return Ok(()) };
         let Some(before) = paths.first().filter(|before| *before != real) else { return Ok(()) };
@@ -147,7 +147,7 @@ impl Workspace {
         Ok((real, file))
     }
 
-    /// Opens a canonical path, unless it leads elsewhere by now.
+    /// Opens a file by its canonical path; fails if the path leads elsewhere by now.
     #[cfg(unix)]
     pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
         use crate::beneath::{Missing, Place};
@@ -156,7 +156,7 @@ impl Workspace {
         Place::find(root, relative, Missing::Refuse)?.open()
     }
 
-    /// Opens a canonical path, unless it leads elsewhere by now.
+    /// Opens a file by its canonical path; fails if the path leads elsewhere by now.
     #[cfg(not(unix))]
     pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
         let before = fs::symlink_metadata(real)?;
@@ -184,8 +184,9 @@ impl Workspace {
         }
     }
 
-    /// Returns the path of a call's arguments for permission rules: its target, followed by the link that it
-    /// names, if it is one. A path that leads outside or cannot be resolved is unknown; the tool refuses it.
+    /// Returns the subject of a call with the argument `path` for permission rules: the path's target,
+    /// followed by the path itself if it is a link. A path that cannot be resolved gives `Unknown`; the
+    /// tool refuses it.
     pub(crate) fn subject(&self, arguments: &archon_types::Json) -> Subject {
         let path = arguments.get("path").and_then(archon_types::Json::as_str).unwrap_or(".");
         let root = self.root().to_owned();
@@ -238,7 +239,8 @@ impl Workspace {
         ToolError::PermissionDenied(format!("'{}' is outside the workspace. {advice}", shown(path)))
     }
 
-    /// Explains why a path within the workspace cannot be used; `parent` is the part of it that exists.
+    /// Returns the error for a path within the workspace that cannot be used; `parent` is the existing part
+    /// of the path.
     fn unusable(&self, path: &str, parent: &Path, why: &io::Error) -> ToolError {
         if !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             return ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)));

@@ -1,5 +1,6 @@
-//! What a call leaves in the application's log. Alone in its process: which events are wanted is
-//! remembered for all threads, so tests without a subscriber would switch them off.
+//! The lines that a call writes to the application's log. This test has a process of its own, because the
+//! set of wanted events is remembered for all threads: tests without a subscriber would switch the events
+//! off.
 #![allow(clippy::unwrap_used)]
 
 use std::{

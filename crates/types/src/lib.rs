@@ -1,13 +1,12 @@
-//! The data types and traits that all crates of Archon share. It has no I/O and starts no tasks.
+//! The data types and traits that all crates of Archon share. This crate performs no I/O and starts no tasks.
 //!
-//! Depend on it alone to write an agent, a tool, a provider or a store that works with every other crate.
-//!
-//! An implementation of one of the traits can live in a crate that depends on this one alone.
+//! A crate that implements an agent, a tool, a provider or a store needs only this crate as a dependency, and
+//! its types work with every other crate of Archon.
 //!
 //! | term | types | meaning |
 //! |---|---|---|
 //! | message | [`Message`], [`AgentMessage`] | a text of a person, a model or a tool, in a conversation |
-//! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; the role on the wire may be another |
+//! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; its role in a request may be another |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
 //! | event | [`Event`] | a record or a delta, as it happens |
@@ -38,7 +37,7 @@
 //! | secret | [`Secret`], [`Redactor`] | a value that is removed from everything that is kept or shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests control them |
 //!
-//! Traits have three required methods at most and can be made into trait objects.
+//! Traits have at most three required methods and are object-safe.
 //!
 //! # Example
 //!

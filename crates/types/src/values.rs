@@ -1,4 +1,4 @@
-//! Values that know nothing of agents: ids, time, hashes, secrets, and helpers for texts.
+//! Values that do not depend on agents: ids, time, hashes, secrets, and helpers for texts.
 //!
 //! Imports no other folder.
 

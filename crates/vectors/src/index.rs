@@ -8,8 +8,8 @@ use std::{
 
 use crate::quantized::{Quantized, dot};
 
-/// Many vectors of one length, in groups. A group's name has levels with `:` between them; a search looks at
-/// one group, or at a group and all groups within it, and sees no others.
+/// A set of vectors of one length, in groups. The name of a group has levels with `:` between them. A search
+/// covers one group, or a group and all groups within it, and no others.
 #[derive(Clone, Debug, Default)]
 pub struct VectorIndex {
     dimensions: usize,
@@ -26,29 +26,29 @@ struct Group {
     slots: HashMap<u64, usize>,
 }
 
-/// A hit of a search.
+/// A row that a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// The row's number.
+    /// The number of the row.
     pub row: u64,
-    /// Cosine similarity, exact to about 0.01.
+    /// The cosine similarity, exact to about 0.01.
     pub cosine: f32,
 }
 
-/// A range of group names: one name and all names that follow it after a `:`, in a form for queries on
-/// ordered maps and SQL indexes. `;` is the byte after `:`.
+/// A range of group names: one name and the names of all groups within it, which continue it after a `:`. The
+/// form suits queries on ordered maps and SQL indexes. `;` is the byte after `:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRange {
-    /// The group itself; empty for all groups.
+    /// The name of the group itself; empty for all groups.
     pub name: String,
-    /// The first name within the group.
+    /// The start of the names within the group.
     pub from: String,
     /// The end of the names within the group, exclusive; `None` for all groups.
     pub to: Option<String>,
 }
 
 impl GroupRange {
-    /// Makes a range of a group and all groups within it; an empty name means all groups.
+    /// Creates the range of a group and all groups within it. An empty name means all groups.
     pub fn of(name: &str) -> Self {
         match name {
             "" => Self { name: String::new(), from: String::new(), to: None },
@@ -56,7 +56,7 @@ impl GroupRange {
         }
     }
 
-    /// Makes a range of this group alone; an empty name means the group that has no name.
+    /// Creates the range of this group alone. An empty name means the group with the empty name.
     pub fn only(name: &str) -> Self {
         let name = name.to_owned();
         Self { from: name.clone(), to: Some(name.clone()), name }
@@ -71,12 +71,12 @@ impl GroupRange {
 }
 
 impl VectorIndex {
-    /// Creates an empty index for vectors of this length.
+    /// Creates an empty index for vectors of `dimensions` dimensions.
     pub fn new(dimensions: usize) -> Self {
         Self { dimensions, ..Self::default() }
     }
 
-    /// Returns the length of the vectors.
+    /// Returns the number of dimensions of the vectors.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
@@ -86,21 +86,21 @@ impl VectorIndex {
         self.rows
     }
 
-    /// Returns whether the index has no vectors.
+    /// Returns true if the index has no vectors.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Adds a vector, or replaces the row's earlier one. Returns false and adds nothing if its length does
-    /// not fit.
+    /// Adds a vector, or replaces the row's earlier one. Returns false and adds nothing if the vector has
+    /// another number of dimensions than the index.
     pub fn insert(&mut self, group: &str, row: u64, vector: &[f32]) -> bool {
         let Quantized { values, scale } = Quantized::of(vector);
         let bytes: Vec<u8> = values.iter().map(|value| value.cast_unsigned()).collect();
         self.insert_bytes(group, row, &bytes, scale)
     }
 
-    /// Like [`insert`](Self::insert), with the values (as two's complement bytes) and the scale of a stored
-    /// [`Quantized`].
+    /// Does the same as [`insert`](Self::insert), with the values (as two's complement bytes) and the scale
+    /// of a stored [`Quantized`] vector.
     pub fn insert_bytes(&mut self, group: &str, row: u64, bytes: &[u8], scale: f32) -> bool {
         if bytes.len() != self.dimensions {
             return false;
@@ -124,7 +124,7 @@ impl VectorIndex {
         true
     }
 
-    /// Removes a row. Returns whether it was there.
+    /// Removes a row. Returns true if the row existed.
     pub fn remove(&mut self, group: &str, row: u64) -> bool {
         let Some(part) = self.groups.get_mut(group) else { return false };
         let Some(slot) = part.slots.remove(&row) else { return false };
@@ -143,12 +143,12 @@ impl VectorIndex {
         true
     }
 
-    /// Returns the `count` rows of these groups with the greatest cosine similarity, best first; equal ones
-    /// in the order of rows. `keep` filters rows, and is called only for those that would be among the
-    /// nearest. Zero vectors are left out.
+    /// Returns the `count` rows of these groups with the highest cosine similarity, the highest first; rows
+    /// of equal similarity are ordered by number. `keep` filters rows, and is called only for rows that would
+    /// be among the nearest. Zero vectors are left out.
     ///
-    /// For the exact nearest `k`, ask for `4 * k + 16` and sort those by the exact cosine: the order of the
-    /// quantized vectors differs from the exact one by a few places.
+    /// For the exact nearest `k` rows, request `4 * k + 16` rows and sort them by their exact cosine, because
+    /// the order of the quantized vectors differs from the exact order by a few places.
     pub fn nearest(
         &self,
         groups: &GroupRange,
@@ -174,10 +174,11 @@ impl VectorIndex {
     }
 }
 
-/// Rows that are worth a thread of their own: a few tenths of a millisecond of work.
+/// The number of rows that is worth a thread of its own: a few tenths of a millisecond of work.
 const ROWS_OF_A_THREAD: usize = 16 * 1024;
 
-/// Most threads of one search. The scan is limited by memory bandwidth, so more do not help.
+/// The maximum number of threads of one search. The scan is limited by memory bandwidth, so more threads do
+/// not help.
 const MOST_THREADS: usize = 4;
 
 fn threads(rows: usize) -> usize {
@@ -199,7 +200,7 @@ struct Scan<'a, K> {
     keep: &'a K,
 }
 
-/// A range of `rows` rows from the row `first` on, counted through the groups as one list.
+/// A range of `rows` rows from the row `first` on, counted through all groups as one list.
 struct Part<'a> {
     groups: &'a [&'a Group],
     first: usize,
@@ -226,7 +227,7 @@ impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
         })
     }
 
-    /// Returns the nearest rows of a part, in no order.
+    /// Returns the nearest rows of a part, in no particular order.
     fn nearest(&self, part: &Part<'_>) -> Vec<Worst> {
         let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(self.count.min(part.rows) + 1);
         let (mut skip, mut left) = (part.first, part.rows);
@@ -260,7 +261,7 @@ impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
     }
 }
 
-/// A hit in reverse order: the greatest element is the worst hit, which is dropped first.
+/// A found row in reverse order: the greatest element is the worst row, which is dropped first.
 #[derive(PartialEq)]
 struct Worst(Near);
 

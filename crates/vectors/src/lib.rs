@@ -1,15 +1,15 @@
 //! Finds the nearest of many vectors by exact scan, without an approximate index and without dependencies.
 //!
-//! Use it alone where a few hundred thousand vectors are searched in memory.
+//! Use this crate alone to search a few hundred thousand vectors in memory.
 //!
-//! A [`VectorIndex`] keeps a copy of each vector in one byte per dimension and scans all of them. 100,000
-//! vectors of 384 dimensions take milliseconds, deletes are exact, and a search visits only the groups that
-//! it may see. The cosines of the copies are off by up to about 0.01, so a caller who has the exact vectors
-//! asks for more rows than needed and sorts them by the exact [`cosine`]: [`VectorIndex::nearest`] says how
-//! many more.
+//! A [`VectorIndex`] keeps a copy of each vector with one byte per dimension and scans all of them. A search
+//! of 100,000 vectors of 384 dimensions takes milliseconds, deletes are exact, and a search visits only the
+//! groups that it may see. The cosines of the copies are off by up to about 0.01. With the exact vectors at
+//! hand, request more rows than needed and sort them by the exact [`cosine`]; [`VectorIndex::nearest`] has
+//! the number of rows.
 //!
-//! It is a crate of its own because both the in-memory store and the stores in files need it, and neither of
-//! them may depend on the other.
+//! This is a crate of its own because both the in-memory store and the stores in files need it, and neither
+//! of them may depend on the other.
 //!
 //! # Example
 //!
@@ -30,7 +30,8 @@ mod quantized;
 pub use index::{GroupRange, Near, VectorIndex};
 pub use quantized::Quantized;
 
-/// Returns the cosine similarity of two vectors, from -1 to 1; 0 if either is zero or their lengths differ.
+/// Returns the cosine similarity of two vectors, from -1 to 1; 0 if one of them is zero or their lengths
+/// differ.
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     if a.len() != b.len() {
         return 0.0;

@@ -1,10 +1,10 @@
 //! One vector, quantized to one byte per dimension.
 
-/// A vector of length 1, as bytes from -127 to 127 times a factor. Only the direction is kept, which is all
-/// that a cosine needs.
+/// A vector of length 1, stored as bytes from -127 to 127 and a factor. Only the direction of the original
+/// vector is kept, which is all that a cosine needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
-    /// One value for each dimension.
+    /// One byte for each dimension.
     pub values: Box<[i8]>,
     /// The factor for all values.
     pub scale: f32,
@@ -12,7 +12,7 @@ pub struct Quantized {
 
 impl Quantized {
     /// Quantizes the direction of a vector. A vector that is zero, or has a value that is not finite, becomes
-    /// zero and is never a hit.
+    /// the zero vector, which no search finds.
     pub fn of(vector: &[f32]) -> Self {
         let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
         let largest = vector.iter().fold(0_f32, |most, x| most.max(x.abs()));
@@ -27,8 +27,8 @@ impl Quantized {
     }
 }
 
-/// Returns the dot product of a query, in 16 bits, and a row. Compilers turn this form into the vector
-/// instruction that multiplies and adds pairs. A sum of 130,000 products of bytes fits into 32 bits.
+/// Returns the dot product of a query, with 16 bits per value, and a row. Compilers turn this form into the
+/// vector instruction that multiplies and adds pairs. A sum of 130,000 products of bytes fits into 32 bits.
 pub(crate) fn dot(question: &[i16], row: &[i8]) -> i32 {
     let (heads, tails) = (question.chunks_exact(32), row.chunks_exact(32));
     let product = |x: &i16, y: &i8| i32::from(*x) * i32::from(*y);

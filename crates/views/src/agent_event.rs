@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are named by their types")]
 pub enum AgentEvent {
-    /// A loop begins. `continuation_kind` is absent for the first loop of a session. Other loops name this
-    /// one by its `run_id`, as their parent or child.
+    /// A loop starts. `continuation_kind` is absent for the first loop of a session. Other loops refer to
+    /// this loop, as their parent or child, by its `run_id`.
     AgentStart {
         agent_id: AgentId,
         session_id: SessionId,
@@ -29,7 +29,7 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Json>,
     },
-    /// A loop ended. `messages` are all that it added to the conversation.
+    /// A loop ended. `messages` are all messages that the loop added to the conversation.
     AgentEnd {
         loop_id: LoopId,
         messages: Vec<AgentMessage>,
@@ -39,7 +39,7 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rejection: Option<String>,
     },
-    /// A turn begins.
+    /// A turn starts.
     TurnStart {
         loop_id: LoopId,
         turn_index: u32,
@@ -47,7 +47,7 @@ pub enum AgentEvent {
         timestamp: Timestamp,
         triggered_by: TurnTrigger,
     },
-    /// A turn ended; it has all tool results.
+    /// A turn ended; `tool_results` are the results of all its tool calls.
     TurnEnd {
         loop_id: LoopId,
         message: AgentMessage,
@@ -56,9 +56,9 @@ pub enum AgentEvent {
         timestamp: Timestamp,
         tool_results: Vec<Message>,
     },
-    /// A message begins; an assistant message is still empty here.
+    /// A message starts. An assistant message is still empty here.
     MessageStart { loop_id: LoopId, message: AgentMessage },
-    /// A piece of the assistant message arrived. `MessageEnd` has the whole message.
+    /// A piece of the assistant message arrived. `MessageEnd` has the complete message.
     MessageUpdate { loop_id: LoopId, delta: StreamDelta },
     /// A message is complete.
     MessageEnd { loop_id: LoopId, message: AgentMessage },
@@ -81,18 +81,18 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_loop_id: Option<RunId>,
     },
-    /// A tool reports its progress to the person.
+    /// A tool reports its progress, for a person.
     ProgressMessage { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String },
-    /// A filter refused the prompt.
+    /// A filter rejected the prompt.
     InputRejected { loop_id: LoopId, reason: String },
-    /// Several loops begin in parallel.
+    /// Several loops start in parallel.
     ParallelLoopStart {
         session_id: SessionId,
         loop_ids: Vec<LoopId>,
         #[serde(with = "iso8601")]
         timestamp: Timestamp,
     },
-    /// One of the parallel loops was chosen.
+    /// One of the parallel loops was selected.
     ParallelLoopEnd {
         session_id: SessionId,
         selected_loop_id: LoopId,
@@ -103,23 +103,23 @@ pub enum AgentEvent {
     },
 }
 
-/// A [`DeltaKind`](archon_types::DeltaKind) in the form that other systems use: text, thinking or argument text.
+/// A [`DeltaKind`](archon_types::DeltaKind) in the form that other systems use: text, thinking or arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum StreamDelta {
-    /// Text of the answer.
+    /// A piece of the answer's text.
     Text {
         /// The piece.
         delta: String,
     },
-    /// Reasoning.
+    /// A piece of the model's thinking.
     Thinking {
         /// The piece.
         delta: String,
     },
-    /// Argument text.
+    /// A piece of a tool call's arguments.
     ToolCallDelta {
         /// The piece.
         delta: String,

@@ -1,5 +1,5 @@
-//! Cycles: a run's log as one structured entry per turn, with prompt, thought, calls and results. A view of
-//! the log for people and for log analysis; nothing is stored.
+//! Cycles: the log of a run as one structured entry per turn, with prompt, thought, calls and results. Cycles
+//! are a view of the log for people and for log analysis, and are not stored.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,14 +9,14 @@ use archon_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One turn of a run: a model's answer and the results of its calls.
+/// One turn of a run: an answer of the model and the results of its tool calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cycle {
     /// The time of the model request.
     #[serde(with = "iso8601")]
     pub timestamp: Timestamp,
-    /// The run; it correlates entries, log lines and tool calls.
+    /// The id of the run, which correlates entries, log lines and tool calls.
     pub correlation_id: RunId,
     /// Always `react-loop`.
     pub component: String,
@@ -24,38 +24,38 @@ pub struct Cycle {
     pub cycle: u32,
     /// The last state of the loop in this turn.
     pub state: ReactState,
-    /// The new text that the model read since its last answer, cut to 200 characters.
+    /// The new text that the model reads in this turn, cut to 200 characters.
     pub prompt_preview: String,
-    /// The model's reasoning: thinking, and the text of answers with tool calls.
+    /// The model's thoughts: its thinking, and the text of an answer with tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
     /// The text of the answer.
     pub llm_response: String,
-    /// The calls in the answer.
+    /// The tool calls in the answer.
     pub parsed_action: Vec<CycleAction>,
-    /// The results, in the order in which the calls ended.
+    /// The results, in the order in which the tool calls ended.
     pub tool_result: Vec<CycleObservation>,
-    /// The session, the loop and the attempts.
+    /// The session, the run, and the attempts of the model call.
     pub context: CycleContext,
-    /// Durations and tokens.
+    /// The durations and the tokens of the turn.
     pub performance: CyclePerformance,
 }
 
-/// A call that the model made.
+/// A tool call of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CycleAction {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments, as the model gave them.
+    /// The arguments, as the model gave them.
     pub arguments: Json,
 }
 
-/// The result of a call.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CycleObservation {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The status.
+    /// The status of the call.
     pub status: ToolResultStatus,
     /// The text that the model reads.
     pub content: String,
@@ -66,27 +66,27 @@ pub struct CycleObservation {
 pub struct CycleContext {
     /// The session.
     pub session_id: SessionId,
-    /// Display name of the run.
+    /// The display name of the run.
     pub loop_id: LoopId,
-    /// [`Request::content_hash`](archon_types::Request::content_hash) of the whole request.
+    /// The [`content_hash`](archon_types::Request::content_hash) of the last request of the turn.
     pub request_hash: String,
-    /// The number of attempts.
+    /// The number of attempts of the model call.
     pub attempts: u32,
-    /// The errors of failed attempts, and of failed calls that were retried.
+    /// The errors of failed attempts, and of failed tool calls that were retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
 
-/// Durations and tokens of a cycle.
+/// The durations and the tokens of a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CyclePerformance {
-    /// The time from the first request to the answer, milliseconds.
+    /// The time from the first request to the answer, in milliseconds.
     pub model_ms: u64,
-    /// The time from the answer to the last result, milliseconds.
+    /// The time from the answer to the last tool result, in milliseconds.
     pub tools_ms: u64,
-    /// Tokens of the answer.
+    /// The tokens of the answer and of its request.
     pub usage: Usage,
-    /// The calls, one by one.
+    /// The metrics of each tool call.
     pub tool_calls: Vec<ToolCallRecord>,
 }
 
@@ -94,24 +94,25 @@ pub struct CyclePerformance {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCallRecord {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments; texts and nested values are cut to 100 characters.
+    /// The arguments; text and nested values are cut to 100 characters.
     pub args_summary: Json,
-    /// The time from its first start to its end, milliseconds; 0 for a call that never started.
+    /// The time from the first start of the call to its end, in milliseconds; 0 for a call that never
+    /// started.
     pub duration_ms: u64,
-    /// True if it succeeded.
+    /// True if the call succeeded.
     pub success: bool,
-    /// The status.
+    /// The status of the call.
     pub result_status: ToolResultStatus,
-    /// The characters of its result, before any cut.
+    /// The number of characters of the result.
     pub result_chars: u64,
-    /// Tokens of the answer with the call, including its other calls.
+    /// The tokens of the answer with this call, including those of the other calls in it.
     pub token_attribution: Usage,
 }
 
 impl Cycle {
-    /// Returns the cycles of a run, from its records.
+    /// Returns the cycles of a run from its records.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let mut fold = Fold::default();
         for record in records {
@@ -120,7 +121,7 @@ impl Cycle {
         fold.cycles
     }
 
-    /// Returns the cycle as lines of text: failed attempts, thought, actions, observations, answer.
+    /// Returns the cycle as lines of text: failed attempts, thought, tool calls, results, answer.
     pub fn lines(&self) -> Vec<String> {
         let failed = self.context.failures.iter().map(|failure| format!("Failed: {failure}"));
         let mut lines: Vec<String> = failed.collect();
@@ -140,7 +141,7 @@ impl Cycle {
 struct Fold {
     started: Option<Box<RunStarted>>,
     cycles: Vec<Cycle>,
-    /// Texts that the model has not read yet.
+    /// The texts that the model has not read yet.
     unread: Vec<String>,
     asked_at: Timestamp,
     /// The command and the attempt of the request that the model is working on.
@@ -316,8 +317,8 @@ fn summary(arguments: &Json) -> Json {
     }
 }
 
-/// The most characters of the prompt preview.
+/// The maximum number of characters of the prompt preview.
 const PREVIEW: usize = 200;
 
-/// The most characters of an argument.
+/// The maximum number of characters of an argument.
 const ARGUMENT: usize = 100;

@@ -1,4 +1,4 @@
-//! The errors of a run, for people and monitors; computed from its log, never stored.
+//! The errors of a run, for people and monitors. They are computed from the run's log and not stored.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use archon_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The part of the system that a failure comes from.
+/// The part of the system in which a failure occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum FailureGroup {
     Planning,
     /// Memory.
     Memory,
-    /// The cooperation of agents.
+    /// The cooperation of several agents.
     MultiAgent,
     /// The process, its storage or its network.
     System,
@@ -32,14 +32,14 @@ pub enum FailureGroup {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorSeverity {
-    /// No action is needed: the model reads it and corrects itself.
+    /// No action is needed: the model reads the error and corrects itself.
     Low,
-    /// The component can recover by itself.
+    /// The component can recover without help.
     #[default]
     Medium,
-    /// Other components have to help.
+    /// Other components must help.
     High,
-    /// A person has to help.
+    /// A person must help.
     Critical,
 }
 
@@ -67,30 +67,31 @@ impl fmt::Display for ErrorSeverity {
     }
 }
 
-/// One error.
+/// One error of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorContext {
     /// The component that failed.
     pub component: FailureGroup,
-    /// The type of the error: [`ModelFailure::code`], or the `error_type` of a tool result.
+    /// The type of the error: the [`code`](ModelFailure::code) of a model failure, the `error_type` of a tool
+    /// result, or a name such as `process_died`.
     pub error_type: String,
     /// The severity.
     pub severity: ErrorSeverity,
-    /// The time.
+    /// The time of the error.
     pub timestamp: Timestamp,
-    /// The message, and further data.
+    /// The message of the error, and further data.
     pub details: Json,
-    /// The number of retries before this error: 0 for the first failure of a call.
+    /// The number of retries before this error; 0 for the first failure of a call.
     pub recovery_attempts: u32,
-    /// The run.
+    /// The id of the run.
     pub correlation_id: Option<RunId>,
 }
 
 impl ErrorContext {
-    /// Returns the errors of a run, oldest first. If three of the nine errors before one are of the same
-    /// kind, its severity is at least [`ErrorSeverity::High`]. The end of a failed run is
-    /// [`ErrorSeverity::Critical`]. A cancelled call is no error.
+    /// Returns the errors of a run, oldest first. An error has at least the severity [`ErrorSeverity::High`]
+    /// if three of the nine errors before it have the same component and type. The end of a failed run is
+    /// [`ErrorSeverity::Critical`]. A cancelled call is not an error.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let (mut run, mut errors) = (None, Vec::<Self>::new());
         let mut starts = BTreeMap::new();
@@ -124,7 +125,8 @@ impl ErrorContext {
         errors
     }
 
-    /// Creates the error of a memory. It is not in the log, because the run goes on without its memories.
+    /// Creates the error of a memory. The log does not have such an error, because the run goes on without
+    /// its memories.
     pub fn of_memory(error: &MemoryError, run: RunId, at: Timestamp) -> Self {
         let (error_type, severity) = match error {
             MemoryError::Storage { .. } => ("storage", ErrorSeverity::High),
@@ -152,13 +154,13 @@ impl ErrorContext {
 /// The number of errors that are compared, including the current one.
 const RECENT: usize = 10;
 
-/// The number of similar errors before one that raises its severity.
+/// The number of similar earlier errors that raises the severity of an error.
 const MANY: usize = 3;
 
 type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
 
-/// Converts a record into an error, if it is one. `starts` has the last start of each call, because a result
-/// does not name its attempt.
+/// Converts a record into an error; `None` if the record is not an error. `starts` has the last attempt of
+/// each call, because a result does not name its attempt.
 fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
     match body {
         RecordBody::ModelCallFailed { attempt, failure, .. } => of_model(*attempt, failure),
@@ -208,7 +210,7 @@ fn of_team(record: &TeamRecord) -> Option<Seen> {
     Some((FailureGroup::MultiAgent, error_type.to_owned(), severity, details, 0))
 }
 
-/// Converts the outcome of a failed run.
+/// Converts the outcome of a failed run into an error; `None` for any other outcome.
 fn of_run(outcome: &Outcome) -> Option<Seen> {
     if outcome.status != OutcomeStatus::Failed {
         return None;
@@ -248,7 +250,7 @@ fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
 }
 
 impl FailureGroup {
-    /// Returns the part of the system that failures of this kind come from.
+    /// Returns the part of the system in which failures of this kind occur.
     pub const fn of(kind: FailureKind) -> Self {
         match kind {
             FailureKind::Unreachable

@@ -1,4 +1,4 @@
-//! The state of each tool call of a run; computed from the log, never stored.
+//! The state of each tool call of a run, computed from the log and not stored.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,26 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum ToolExecutionState {
-    /// The call does not exist, or not yet.
+    /// The call does not exist, or does not exist yet.
     #[default]
     Idle,
     /// The tool and its arguments are being checked.
     Validating,
-    /// A person is asked.
+    /// A person is asked about the call.
     RequestingPermission,
-    /// It runs.
+    /// The call is being executed.
     Executing,
-    /// It succeeded; the model has not got its result yet.
+    /// The call succeeded; the model has not yet got the result.
     ProcessingResult,
-    /// The model has got its result.
+    /// The model has got the result.
     Completed,
-    /// It failed or was refused; the model has not got its result yet.
+    /// The call failed or was refused; the model has not yet got the result.
     Failed,
 }
 
 impl ToolExecutionState {
-    /// Returns true if a call may change to `next`. A call of an agent may ask a person while it runs.
+    /// Returns true if the state of a call may change to `next`. A call of an agent may ask a person while it
+    /// is executed.
     pub fn may_become(self, next: Self) -> bool {
         use ToolExecutionState::{
             Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,
@@ -45,15 +46,16 @@ impl ToolExecutionState {
     }
 }
 
-/// The states of a run's calls. Pass it each record in order; it returns the changes.
+/// The states of a run's tool calls. Pass each record in order to [`see`](Self::see), which returns the
+/// changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolExecutions {
-    /// The calls of the model's latest answer.
+    /// The tool calls of the model's latest answer.
     states: BTreeMap<CallId, ToolExecutionState>,
 }
 
 impl ToolExecutions {
-    /// Takes the run's next record. Returns the calls whose state changed, with each state in order.
+    /// Takes the next record of the run. Returns each call whose state changed with its new state, in order.
     pub fn see(&mut self, body: &RecordBody) -> Vec<(CallId, ToolExecutionState)> {
         use ToolExecutionState::{Executing, RequestingPermission, Validating};
         let mut changes = Vec::new();
@@ -90,7 +92,7 @@ impl ToolExecutions {
         self.states.get(&call).copied().unwrap_or_default()
     }
 
-    /// Ends a call. The results of a turn reach the model together, so the last one completes all.
+    /// Ends a call. The results of a turn reach the model together, so the last result completes all calls.
     fn ended(&mut self, call: CallId, result: &ToolResult, changes: &mut Vec<(CallId, ToolExecutionState)>) {
         use ToolExecutionState::{Completed, Failed, ProcessingResult};
         let has_failed = result.is_error() || self.state(call) != ToolExecutionState::Executing;

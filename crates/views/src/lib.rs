@@ -1,6 +1,6 @@
-//! Views of the logs of runs: computed from records and events, and stored nowhere.
+//! Views of the logs of runs: computed from records and events, and not stored.
 //!
-//! Use it to show, measure or export runs. An agent or a tool needs only `archon-agents-types`.
+//! Use this crate to show, measure or export runs. An agent or a tool needs only `archon-agents-types`.
 //!
 //! | term | types | meaning |
 //! |---|---|---|

@@ -1,5 +1,5 @@
-//! Metrics of conversations: tool calls, tokens and durations, with a report for people. They are a fold over
-//! the logs of a session's runs; nothing is stored.
+//! Metrics of conversations: tool calls, tokens and durations, with a report for people. Metrics are a fold
+//! over the logs of a session's runs, and are not stored.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,23 +19,23 @@ use crate::report::active;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetrics {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// The time of its first start; the time of its end, if it never started.
+    /// The time of the first start of the call, or of its end if it never started.
     pub start_time: Timestamp,
-    /// The time of its end.
+    /// The time of the end of the call.
     pub end_time: Timestamp,
-    /// Milliseconds between the two.
+    /// The time between start and end, in milliseconds.
     pub duration_ms: u64,
-    /// Estimated tokens of the arguments.
+    /// The estimated number of tokens of the arguments.
     pub input_tokens: u64,
-    /// Estimated tokens of the result.
+    /// The estimated number of tokens of the result.
     pub output_tokens: u64,
-    /// The sum of both.
+    /// The sum of `input_tokens` and `output_tokens`.
     pub total_tokens: u64,
-    /// True if it succeeded.
+    /// True if the call succeeded.
     pub success: bool,
-    /// The kind of failure.
+    /// The type of the failure; `None` if the result names none.
     pub error_code: Option<String>,
     /// The number of retries.
     pub retry_count: u32,
@@ -47,21 +47,21 @@ pub struct ToolMetrics {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationMetrics {
-    /// The session.
+    /// The id of the session.
     pub conversation_id: SessionId,
-    /// The working time of its runs, milliseconds.
+    /// The working time of the session's runs, in milliseconds.
     pub total_duration_ms: u64,
-    /// Tokens that models read, with those from a cache.
+    /// The number of tokens that models read, including those from a cache.
     pub total_input_tokens: u64,
-    /// Tokens that models wrote.
+    /// The number of tokens that models wrote.
     pub total_output_tokens: u64,
-    /// The sum of both.
+    /// The sum of `total_input_tokens` and `total_output_tokens`.
     pub total_tokens: u64,
-    /// The calls, in the order in which they ended.
+    /// The metrics of the tool calls, in the order in which the calls ended.
     pub tool_calls: Vec<ToolMetrics>,
     /// The number of calls that succeeded.
     pub successful_calls: u64,
-    /// The number of other calls, with those that were refused.
+    /// The number of calls that did not succeed, including those that were refused.
     pub failed_calls: u64,
     /// The number of calls with more than one attempt.
     pub retried_calls: u64,
@@ -75,24 +75,24 @@ pub struct ConversationMetrics {
     pub compression_events: u64,
 }
 
-/// Averages over the calls of one tool.
+/// The averages over the calls of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolAverages {
     /// The number of calls.
     pub call_count: u64,
-    /// Average duration, milliseconds.
+    /// The average duration of a call, in milliseconds.
     pub avg_duration_ms: f64,
-    /// Average tokens of arguments and result.
+    /// The average number of tokens of arguments and result.
     pub avg_tokens: f64,
-    /// The share of successful calls, 0 to 1.
+    /// The share of successful calls, from 0 to 1.
     pub success_rate: f64,
-    /// The share of failed calls, 0 to 1.
+    /// The share of failed calls, from 0 to 1.
     pub error_rate: f64,
 }
 
 impl ConversationMetrics {
-    /// Creates empty metrics.
+    /// Creates metrics without any run.
     pub fn new(conversation_id: SessionId) -> Self {
         Self {
             conversation_id,
@@ -162,7 +162,7 @@ impl ConversationMetrics {
         self.failed_calls = self.tool_calls.len() as u64 - self.successful_calls;
     }
 
-    /// Returns averages per tool, by name.
+    /// Returns the averages of each tool, by its name.
     pub fn tool_stats(&self) -> BTreeMap<String, ToolAverages> {
         let mut stats: BTreeMap<String, ToolAverages> = BTreeMap::new();
         for call in &self.tool_calls {
@@ -182,7 +182,7 @@ impl ConversationMetrics {
         stats
     }
 
-    /// Returns a text for people; the tools with the most calls come first.
+    /// Returns a report for people, in which the tools with the most calls come first.
     pub fn to_report(&self) -> String {
         let mut tools: Vec<_> = self.tool_stats().into_iter().collect();
         tools.sort_by_key(|(_, stats)| std::cmp::Reverse(stats.call_count));
@@ -225,7 +225,7 @@ impl ConversationMetrics {
     }
 }
 
-/// A call that has not ended.
+/// A tool call that has not ended.
 struct Call<'a> {
     call: &'a ToolCall,
     started_at: Option<Timestamp>,
@@ -257,7 +257,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Sums over all conversations.
+/// The sums over several conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GlobalStats {
@@ -267,14 +267,14 @@ pub struct GlobalStats {
     pub total_tool_calls: u64,
     /// The number of tokens.
     pub total_tokens: u64,
-    /// The duration in seconds.
+    /// The total duration in seconds.
     pub total_duration_seconds: f64,
-    /// The average tokens per tool call; 0 without calls.
+    /// The average number of tokens per tool call; 0 without calls.
     pub avg_tokens_per_call: f64,
 }
 
 impl GlobalStats {
-    /// Sums up conversations.
+    /// Sums up the metrics of conversations.
     pub fn of<'a>(conversations: impl IntoIterator<Item = &'a ConversationMetrics>) -> Self {
         let mut sum = Self::default();
         for conversation in conversations {

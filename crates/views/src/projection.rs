@@ -1,4 +1,5 @@
-//! [`AgentEvents`]: the fold that computes [`AgentEvent`]s from records and deltas. Nothing is stored.
+//! [`AgentEvents`]: the fold that computes [`AgentEvent`]s from records and deltas. The events are not
+//! stored.
 
 use std::collections::HashMap;
 
@@ -12,16 +13,16 @@ use crate::agent_event::{AgentEvent, StreamDelta};
 
 /// Folds the events of runs into [`AgentEvent`]s.
 ///
-/// Push each run's events from the first record on; events of several runs may be interleaved. Each start
-/// event has an end event: a turn whose model call failed ends with an empty assistant message that has the
-/// error. The one exception is a model call that is retried: its message starts again.
+/// Push the events of each run from its first record on; events of several runs may be interleaved. Each
+/// start event has an end event: a turn whose model call failed ends with an empty assistant message that has
+/// the error. The one exception is a model call that is retried: its message starts again.
 #[derive(Clone, Debug, Default)]
 pub struct AgentEvents {
     runs: HashMap<RunId, RunEvents>,
 }
 
 impl AgentEvents {
-    /// Creates a projection without any state.
+    /// Creates a fold without any event.
     pub fn new() -> Self {
         Self::default()
     }
@@ -36,25 +37,25 @@ impl AgentEvents {
     }
 }
 
-/// The fold of one run's events.
+/// The fold of the events of one run.
 #[derive(Clone, Debug, Default)]
 struct RunEvents {
     started: Option<Box<RunStarted>>,
-    /// The time at which the loop began, until `AgentStart` is sent: a hook may stop the loop before.
+    /// The time at which the loop started, until `AgentStart` is sent: a hook may stop the loop before that.
     unannounced: Option<Timestamp>,
-    /// The branches, if the run is a parallel loop. Events of the branches come from their own logs.
+    /// The branches, if the run is a parallel loop. The events of the branches come from their own logs.
     parallel: Option<Vec<ParallelBranch>>,
     turns: u32,
     open_turn: Option<OpenTurn>,
-    /// The command and the attempt of the request that the model is working on.
+    /// The command and the attempt of the request that the model is answering.
     asking: Option<(CommandId, u32)>,
-    /// The reason why the model gave no answer, if a record before the outcome has it.
+    /// The reason why the model gave no answer, if a record before the outcome has the reason.
     unanswered: Option<(StopReason, Option<String>)>,
     /// The time of the last record.
     last: Timestamp,
-    /// True if the answer's `MessageStart` was sent.
+    /// True if `MessageStart` was sent for the current answer.
     streaming: bool,
-    /// Messages to send later, because now they would be between two turns or inside another message.
+    /// The messages to send later, because now they would be between two turns or inside another message.
     held: Vec<AgentMessage>,
     messages: Vec<AgentMessage>,
     ended: bool,
@@ -65,8 +66,8 @@ struct RunEvents {
 struct OpenTurn {
     answer: Option<(CommandId, Box<AssistantMessage>)>,
     calls: Vec<OpenCall>,
-    /// The time of the last tool result, once all are there. The turn ends after the run's hooks were called,
-    /// and with the next record at the latest.
+    /// The time of the last tool result, once all results have arrived. The turn ends after the run's hooks
+    /// were called, and with the next record at the latest.
     over: Option<Timestamp>,
 }
 
@@ -196,7 +197,7 @@ impl RunEvents {
         });
     }
 
-    /// Sends the warnings of a parallel loop's choice, and the chosen branch.
+    /// Sends the warnings of a parallel loop's choice, and the selected branch.
     fn parallel_record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
         let RecordBody::ParallelFinished(choice) = &record.body else { return };
         out.extend(choice.warnings.iter().map(|text| AgentEvent::ProgressMessage {
@@ -232,7 +233,7 @@ impl RunEvents {
         self.asking == Some((command, attempt))
     }
 
-    /// Announces a run that goes on after its end as a continued loop.
+    /// Announces a run that continues after its end as a continued loop.
     fn begin_again(&mut self, at: Timestamp, out: &mut Vec<AgentEvent>) {
         self.ended = false;
         let Some(started) = &self.started else { return };
@@ -366,7 +367,7 @@ impl RunEvents {
         }
     }
 
-    /// Ends the turn, after the hooks were called for all that happened in it.
+    /// Ends the turn, after the hooks were called for everything that happened in it.
     fn turn_end(&mut self, out: &mut Vec<AgentEvent>) {
         match &self.open_turn {
             Some(OpenTurn { answer: None, .. }) => {
@@ -433,7 +434,7 @@ impl RunEvents {
         });
     }
 
-    /// Returns the message of a turn in which the model gave no answer.
+    /// Returns the message for a turn in which the model gave no answer.
     fn no_answer(&self, stop_reason: StopReason, why: Option<String>, at: Timestamp) -> AssistantMessage {
         let config = self.started.as_ref().map(|s| &s.config);
         AssistantMessage {

@@ -1,4 +1,4 @@
-//! Reports about runs that have ended; computed from the log, never stored.
+//! Reports about runs that have ended. They are computed from the log and not stored.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 
 use crate::cycle::{Cycle, ToolCallRecord};
 
-/// A report about a run: its outcome, its calls, its working time.
+/// A report about a run: its outcome, its tool calls and its working time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunReport {
     /// The outcome, with the answer, the turns and the tokens.
     pub outcome: Outcome,
-    /// Its calls, in the order in which they ended.
+    /// The tool calls, in the order in which they ended.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// The working time, milliseconds. The time between a crash or a cancel and the resumption does not
-    /// count.
+    /// The working time in milliseconds: the time between the records, without the time before each `resumed`
+    /// record.
     pub duration_ms: u64,
     /// The calls that wait for a person's decision.
     pub pending_approvals: Vec<CallId>,
 }
 
 impl RunReport {
-    /// Returns the report of a run, from its records; `None` if it has no outcome.
+    /// Returns the report of a run from its records; `None` if the run has no outcome.
     pub fn of(records: &[Arc<Record>]) -> Option<Self> {
         let outcome = records.iter().rev().find_map(|record| match &record.body {
             RecordBody::RunFinished(outcome) => Some(Outcome::clone(outcome)),
@@ -35,7 +35,7 @@ impl RunReport {
     }
 }
 
-/// Returns the working time of a run, milliseconds.
+/// Returns the working time of a run in milliseconds, without the time before each `resumed` record.
 pub(crate) fn active(records: &[Arc<Record>]) -> u64 {
     let mut before: Option<Timestamp> = None;
     let mut all = 0;

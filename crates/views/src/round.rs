@@ -1,5 +1,5 @@
-//! Conversation rounds: a run's log as question, thoughts, calls and answer; computed from the log, never
-//! stored.
+//! Conversation rounds: the log of a run as question, thoughts, tool calls and answer. They are computed from
+//! the log and not stored.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,31 +9,31 @@ use archon_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One question to an agent, with everything up to its answer.
+/// One question to an agent, with all events up to its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationRound {
-    /// The run's id; from the second round on, with the round's number.
+    /// The id of the round: the id of the run, from the second round on followed by the number of the round.
     pub round_id: String,
     /// The session.
     pub conversation_id: SessionId,
-    /// The person's message; steering messages during the round follow on further lines.
+    /// The person's message. Steering messages during the round follow on further lines.
     pub user_message: String,
-    /// The model's reasoning: thinking, and the text of answers with tool calls.
+    /// The model's thoughts: its thinking, and the text of answers with tool calls.
     pub thoughts: Vec<String>,
-    /// The calls, in the model's order.
+    /// The tool calls, in the model's order.
     pub tool_calls: Vec<ToolCall>,
-    /// The text of each result that the model read, in the order in which the results came.
+    /// The text of each tool result that the model read, in the order in which the results came.
     pub tool_observations: Vec<String>,
-    /// The skills that were activated.
+    /// The names of the skills that were activated.
     pub skill_activations: Vec<String>,
-    /// The answer, once there is one.
+    /// The answer; `None` before there is one.
     pub final_answer: Option<String>,
-    /// Tokens of all model calls.
+    /// The number of tokens of the model calls of the round.
     pub tokens_used: u64,
-    /// The time from the question to the last record of the round, milliseconds.
+    /// The time from the question to the last record of the round, in milliseconds.
     pub latency_ms: u64,
-    /// The status.
+    /// The status of the round.
     pub status: RoundStatus,
 }
 
@@ -42,20 +42,20 @@ pub struct ConversationRound {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RoundStatus {
-    /// The model was not asked yet.
+    /// The model was not yet asked.
     #[default]
     Pending,
     /// The agent works, or waits for a person.
     InProgress,
-    /// There is an answer.
+    /// The round has its answer.
     Completed,
-    /// It ended without an answer.
+    /// The round ended without a final answer.
     Error,
 }
 
 impl ConversationRound {
-    /// Returns the rounds of a run, from its records. A steering message belongs to the current round; a
-    /// follow-up begins the next one.
+    /// Returns the rounds of a run from its records. A steering message belongs to the current round; a
+    /// follow-up starts the next round.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let mut fold = Fold::default();
         for record in records {
@@ -103,7 +103,7 @@ impl ConversationRound {
         }
     }
 
-    /// Reopens the round: the loop sent a message after the answer, so the answer was not final.
+    /// Reopens the round, because the loop sent a message after the answer, so the answer was not final.
     fn reopen(&mut self) {
         if let Some(text) = self.final_answer.take() {
             self.think(&text);
@@ -112,7 +112,7 @@ impl ConversationRound {
     }
 }
 
-/// The tool that activates a skill, and the argument that names the skill.
+/// The tool that activates a skill, and the argument with the name of the skill.
 const ACTIVATE_SKILL: (&str, &str) = ("activate_skill", "skill_name");
 
 #[derive(Default)]
@@ -121,7 +121,7 @@ struct Fold {
     conversation: Option<SessionId>,
     rounds: Vec<ConversationRound>,
     began: Timestamp,
-    /// Follow-ups that wait for the end of the current round.
+    /// The follow-ups that wait for the end of the current round.
     waiting: Vec<(String, Timestamp)>,
     calls: HashMap<CallId, ToolCall>,
 }
@@ -206,7 +206,7 @@ impl Fold {
         });
     }
 
-    /// Handles a model request: for the current round, or for follow-ups that waited until it was over.
+    /// Handles a model request, for the current round or for follow-ups that waited for its end.
     fn on_model_asked(&mut self) {
         if self.rounds.last().is_some_and(|r| !r.is_open()) {
             for (i, (text, at)) in std::mem::take(&mut self.waiting).into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Sessions: the runs of a conversation as a tree, in a format that other agent systems write and read.
 //!
-//! A session is a fold over logs. [`Session::read`] makes it from a journal, and a
-//! [`SessionRecorder`](crate::SessionRecorder) from [`AgentEvent`]s as they happen.
+//! A session is a fold over logs. [`Session::read`] builds it from a journal, and a
+//! [`SessionRecorder`](crate::SessionRecorder) builds it from [`AgentEvent`]s as they happen.
 
 use archon_types::{
     AgentId, AgentMessage, ContinuationKind, Json, LoopId, RunConfig, RunId, SessionId, ThinkingLevel,
@@ -17,17 +17,17 @@ use crate::agent_event::AgentEvent;
 pub struct Session {
     /// The id of the session.
     pub session_id: SessionId,
-    /// The agent of its first loop.
+    /// The agent of the first loop.
     pub agent_id: AgentId,
-    /// The time at which it was created.
+    /// The time at which the session was created.
     #[serde(with = "iso8601")]
     pub created_at: Timestamp,
-    /// The time of its last activity.
+    /// The time of the last activity.
     #[serde(with = "iso8601")]
     pub last_active_at: Timestamp,
-    /// The reason why it was created.
+    /// The reason why the session was created.
     pub formation: SessionFormation,
-    /// The call that started it, if the agent of another session did.
+    /// The call that started the session, if an agent of another session did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_spawn_ref: Option<SpawnRef>,
     /// All loops, in the order in which they started.
@@ -35,7 +35,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session without loops, with an explicit formation.
+    /// Creates a session without loops, with the formation [`SessionFormation::Explicit`].
     pub fn new(session_id: SessionId, agent_id: AgentId, at: Timestamp) -> Self {
         Self {
             session_id,
@@ -48,19 +48,19 @@ impl Session {
         }
     }
 
-    /// Returns the loops that continue no other loop of this session.
+    /// Returns the loops without a parent loop in this session.
     pub fn root_loops(&self) -> impl Iterator<Item = &LoopRecord> {
         self.loops
             .iter()
             .filter(|l| l.parent_loop_id.as_ref().is_none_or(|parent| self.get_loop(parent).is_none()))
     }
 
-    /// Returns the loops of this session that continue a loop, or that it called.
+    /// Returns the loops of this session that continue the given loop, or that it called.
     pub fn children_of<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
         self.loops.iter().filter(move |l| l.parent_loop_id.as_ref() == Some(loop_id))
     }
 
-    /// Returns the other branches of the parallel group of a loop.
+    /// Returns the other branches of the parallel group that a loop belongs to.
     pub fn parallel_siblings<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
         let group = self.get_loop(loop_id).and_then(|l| l.parallel_group.as_ref());
         self.loops.iter().filter(move |l| {
@@ -68,12 +68,12 @@ impl Session {
         })
     }
 
-    /// Returns a loop by its id.
+    /// Returns the loop with this id.
     pub fn get_loop(&self, loop_id: &LoopId) -> Option<&LoopRecord> {
         self.loops.iter().find(|l| l.loop_id == *loop_id)
     }
 
-    /// Returns the tokens of all loops.
+    /// Returns the tokens of all loops together.
     pub fn total_usage(&self) -> Usage {
         let mut total = Usage::default();
         self.loops.iter().for_each(|l| total += l.usage);
@@ -81,8 +81,8 @@ impl Session {
     }
 
     /// Returns the conversation up to the end of a loop: the messages of the loops that it continues, oldest
-    /// first, and then its own. If an earlier loop was left for a branch, its messages after the branching
-    /// point are included too, because only the log knows that point.
+    /// first, and then its own messages. If the loop branches off from an earlier loop, the messages of that
+    /// loop after the branching point are included too, because only the log has that point.
     pub fn history(&self, loop_id: &LoopId) -> Vec<AgentMessage> {
         let mut chain = Vec::new();
         let mut next = self.get_loop(loop_id);
@@ -106,14 +106,14 @@ impl Session {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SessionFormation {
-    /// It was created explicitly.
+    /// The session was created explicitly.
     Explicit,
     /// A loop named a session that did not exist.
     #[default]
     FirstLoop,
-    /// The previous session had been idle for too long.
+    /// The previous session had been idle for longer than the maximum.
     InactivityTimeout {
-        /// The longest idle time in seconds.
+        /// The maximum idle time in seconds.
         secs: u64,
     },
 }
@@ -122,52 +122,53 @@ pub enum SessionFormation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoopRecord {
-    /// Display name of the run, unique in its session.
+    /// The display name of the run, unique in its session.
     pub loop_id: LoopId,
-    /// The id of the run, if it is known.
+    /// The id of the run; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Its session.
+    /// The session of the loop.
     pub session_id: SessionId,
-    /// The agent that worked.
+    /// The agent of the loop.
     pub agent_id: AgentId,
-    /// The loop that this one continues, or that called it.
+    /// The loop that this loop continues, or that called it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
-    /// The kind of the continuation; none for the first loop of a session and for one that was called.
+    /// The kind of the continuation; `None` for the first loop of a session and for a loop that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_kind: Option<ContinuationKind>,
-    /// The time at which it started.
+    /// The time at which the loop started.
     #[serde(with = "iso8601")]
     pub started_at: Timestamp,
-    /// The time at which it ended.
+    /// The time at which the loop ended; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_iso8601")]
     pub ended_at: Option<Timestamp>,
-    /// The status.
+    /// The status of the loop.
     pub status: LoopStatus,
-    /// The reason why its prompt was refused.
+    /// The reason why the prompt was rejected; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
-    /// Its configuration, if known.
+    /// The configuration; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<LoopConfigSnapshot>,
-    /// The messages that it added to the conversation.
+    /// The messages that the loop added to the conversation.
     pub messages: Vec<AgentMessage>,
-    /// Its tokens.
+    /// The tokens of the loop's model calls.
     pub usage: Usage,
     /// Data of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// Its events; pieces of messages only if the recorder was asked for them.
+    /// The events of the loop. Pieces of messages are included only if the recorder's configuration asks for
+    /// them.
     #[serde(default)]
     pub events: Vec<LoopEvent>,
-    /// The loops of this session that continue this one, or that it called.
+    /// The loops of this session that continue this loop, or that it called.
     #[serde(default)]
     pub children_loop_ids: Vec<LoopId>,
-    /// The loops of other sessions that its calls started.
+    /// The loops of other sessions that calls of this loop started.
     #[serde(default)]
     pub child_loop_refs: Vec<ChildLoopRef>,
-    /// The parallel group that it is a part of.
+    /// The parallel group of the loop; `None` if it was not a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group: Option<ParallelGroupRecord>,
 }
@@ -176,16 +177,16 @@ pub struct LoopRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LoopStatus {
-    /// It waits for a person or a timer.
+    /// The loop waits for a person or a timer.
     Pending,
-    /// It runs, or its process died.
+    /// The loop is running, or its process died.
     #[default]
     Running,
-    /// It ended by itself, with an answer or at a limit.
+    /// The loop ended with an answer or at a limit.
     Completed,
-    /// Its prompt was refused.
+    /// The prompt of the loop was rejected.
     Rejected,
-    /// It was cancelled, failed, or its end was not observed.
+    /// The loop was cancelled, failed, or its end was not observed.
     Aborted,
 }
 
@@ -196,33 +197,33 @@ pub enum LoopStatus {
 pub struct LoopConfigSnapshot {
     /// The model, as the provider names it.
     pub model: String,
-    /// The provider's id.
+    /// The id of the provider.
     pub provider: String,
     /// The id of the configuration within the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_id: Option<String>,
-    /// The configuration's name, for people.
+    /// The name of the configuration, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The protocol.
+    /// The name of the provider's protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
-    /// The service's address.
+    /// The base URL of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// True if the model thinks before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
-    /// Tokens of the model's context window.
+    /// The context window of the model, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// The thinking level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<ThinkingLevel>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
 }
@@ -246,51 +247,52 @@ impl From<&RunConfig> for LoopConfigSnapshot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoopEvent {
-    /// The index among the events that the recorder saw of this loop, from 0; events that were left out count
-    /// too.
+    /// The index of the event among all events of this loop that the recorder got, from 0. Events that were
+    /// left out count too.
     pub sequence: u64,
     /// The event.
     pub event: AgentEvent,
 }
 
-/// In the caller's session: a loop of another session that a call started.
+/// A reference from the session of a caller to a loop of another session that a call started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLoopRef {
-    /// The call.
+    /// The id of the call.
     pub tool_call_id: ToolCallId,
     /// The tool that was called.
     pub tool_name: String,
-    /// The loop.
+    /// The id of the child loop.
     pub child_loop_id: LoopId,
-    /// The loop's session.
+    /// The session of the child loop.
     pub child_session_id: SessionId,
 }
 
-/// In the called session: the call that started it.
+/// A reference from a session to the call of another session that started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnRef {
-    /// The caller's session.
+    /// The session of the calling loop.
     pub parent_session_id: SessionId,
-    /// The loop that made the call.
+    /// The calling loop.
     pub parent_loop_id: LoopId,
-    /// The call.
+    /// The id of the call.
     pub tool_call_id: ToolCallId,
     /// The tool that was called.
     pub tool_name: String,
 }
 
-/// A group of loops that ran in parallel, of which one was chosen. Each of them has a copy.
+/// A group of loops that ran in parallel, of which one was selected. Each of the loops has a copy of this
+/// record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParallelGroupRecord {
     /// All loops of the group, in the order of their configurations.
     pub all_loop_ids: Vec<LoopId>,
-    /// The chosen loop.
+    /// The loop that was selected.
     pub selected_loop_id: LoopId,
-    /// The index of its configuration.
+    /// The index of the selected loop's configuration, from 0.
     pub selected_config_index: usize,
-    /// Tokens that the choice used.
+    /// The tokens that the selection used.
     pub evaluation_usage: Usage,
-    /// True if the loop with this copy is the chosen one.
+    /// True if the loop with this copy was selected.
     pub is_selected: bool,
 }
 
@@ -299,14 +301,14 @@ pub struct ParallelGroupRecord {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum SessionState {
-    /// There is no session.
+    /// No session exists.
     #[default]
     NoSession,
     /// The session has unsaved changes.
     SessionActive,
-    /// It is being saved.
+    /// The session is being saved.
     Saving,
-    /// It is saved.
+    /// The session is saved.
     Saved,
 }
 
@@ -328,7 +330,8 @@ impl SessionState {
 /// Returns messages as JSON text.
 ///
 /// # Errors
-/// Never for messages that were read from JSON or made by a run.
+/// The messages cannot be written as JSON, which does not happen for messages that were read from JSON or
+/// made by a run.
 pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Error> {
     serde_json::to_string(messages)
 }
@@ -336,12 +339,12 @@ pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Er
 /// Returns the messages of a JSON text that [`save_messages`] wrote.
 ///
 /// # Errors
-/// The text holds something else.
+/// The text is not a list of messages.
 pub fn restore_messages(json: &str) -> Result<Vec<AgentMessage>, serde_json::Error> {
     serde_json::from_str(json)
 }
 
-/// As [`iso8601`], for optional times.
+/// A serde adapter like [`iso8601`], for optional times.
 mod optional_iso8601 {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -16,8 +16,9 @@ use crate::{
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
 
 impl Session {
-    /// Builds a session from the runs in a journal. Runs of other sessions that called it or that it called
-    /// are read too, for the links; a missing run leaves a link out.
+    /// Builds a session from the runs in a journal. Runs of other sessions that called it, or that it called,
+    /// are read too, for the links between sessions. A link to a missing run is left out. Returns `None` if
+    /// there is no run of the session.
     ///
     /// # Errors
     /// The journal cannot be listed, or a run of the session cannot be read.
@@ -39,7 +40,7 @@ impl Session {
         Ok(Self::of_logs(logs.values().map(Vec::as_slice)).into_iter().find(|s| s.session_id == *id))
     }
 
-    /// Builds sessions from logs, in the order in which they formed.
+    /// Builds sessions from logs, in the order in which the sessions were created.
     pub fn of_logs<'a>(logs: impl IntoIterator<Item = &'a [Arc<Record>]>) -> Vec<Self> {
         let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((RunStarted::of(log)?, log))).collect();
         // Callers and continued runs must come before the runs that name them, and branches before their
@@ -71,7 +72,7 @@ impl Session {
     }
 }
 
-/// Adds data that records have and events do not.
+/// Adds the data that records have and events do not have.
 fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) {
     // The answer of a plan or a team is no message of a model in this run, so it is added here.
     if let (RunKind::Plan | RunKind::Team, Some(last)) = (started.kind, log.last())
@@ -94,7 +95,7 @@ fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) 
     };
 }
 
-/// Returns the runs that called this one, or that it called.
+/// Returns the runs that called this run, or that it called.
 fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
     log.iter()
         .filter_map(|record| match &record.body {

@@ -13,45 +13,46 @@ use crate::{
     },
 };
 
-/// Settings of a [`SessionRecorder`].
+/// The settings of a [`SessionRecorder`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRecorderConfig {
-    /// The rule for new sessions.
+    /// The policy for creating sessions.
     pub formation_policy: SessionFormationPolicy,
-    /// True to keep pieces of messages too. Whole messages are always kept.
+    /// True to record pieces of messages too. Complete messages are always recorded.
     pub include_streaming_events: bool,
 }
 
-/// The rule for new sessions.
+/// The policy for creating sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionFormationPolicy {
-    /// One session per session id.
+    /// One session for each session id.
     #[default]
     PerSessionId,
-    /// Also a new one when a loop starts in a session that was idle for longer than the limit. The new
-    /// session is named `{session}.2`, then `{session}.3` and so on. Child loops stay with their caller.
+    /// One session for each session id, and a new session when a loop starts in a session that was idle for
+    /// longer than the maximum. The new session is named `{session}.2`, then `{session}.3` and so on. Child
+    /// loops stay in the session of their caller.
     InactivityTimeout {
-        /// The longest idle time, seconds.
+        /// The maximum idle time in seconds.
         secs: u64,
     },
 }
 
 /// Folds the events of any number of loops into sessions.
 ///
-/// Events of a loop whose start was not seen are ignored.
+/// Events of a loop without a start event are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRecorder {
     config: SessionRecorderConfig,
     sessions: Vec<Session>,
-    /// The record of each open loop, by the loop's id in its events.
+    /// The open loops, by the loop's id in its events.
     open: HashMap<LoopId, OpenLoop>,
-    /// The loops by their runs.
+    /// The session and the loop of each run.
     runs: HashMap<RunId, (SessionId, LoopId)>,
-    /// Calls that started a run whose loop was not seen yet.
+    /// The calls that started a run whose loop has not started yet.
     spawned: HashMap<RunId, SpawnRef>,
-    /// Groups of parallel loops, by session.
+    /// The groups of parallel loops, by session.
     groups: HashMap<SessionId, Vec<LoopId>>,
 }
 
@@ -59,11 +60,11 @@ pub struct SessionRecorder {
 #[derive(Clone, Debug)]
 struct OpenLoop {
     session: SessionId,
-    /// The id of its record, which differs from its own if that was taken.
+    /// The id of the loop's record, which differs from the loop's own id if that id was taken.
     record: LoopId,
-    /// The number of messages from before it was resumed.
+    /// The number of messages that the loop had before it was resumed.
     before: usize,
-    /// The number of events so far, with those that were left out.
+    /// The number of events so far, including those that were left out.
     events: u64,
 }
 
@@ -73,7 +74,7 @@ impl SessionRecorder {
         Self { config, ..Self::default() }
     }
 
-    /// Takes the next event of any loop.
+    /// Takes the next event of any loop, and updates the sessions.
     pub fn on_event(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::AgentStart {
@@ -116,7 +117,7 @@ impl SessionRecorder {
         self.keep(event);
     }
 
-    /// Marks every open loop as aborted, at the end of the program or after a broken stream.
+    /// Sets the status of every open loop to aborted, at the end of the program or after a broken stream.
     pub fn flush(&mut self) {
         for (_, open) in std::mem::take(&mut self.open) {
             if let Some(record) = self.record_mut(&open) {
@@ -125,7 +126,7 @@ impl SessionRecorder {
         }
     }
 
-    /// Removes and returns the sessions that have no open loop.
+    /// Removes and returns the sessions without an open loop.
     pub fn drain_completed(&mut self) -> Vec<Session> {
         let is_open = |s: &Session| self.open.values().any(|open| open.session == s.session_id);
         let (open, completed) = std::mem::take(&mut self.sessions).into_iter().partition(is_open);
@@ -133,23 +134,23 @@ impl SessionRecorder {
         completed
     }
 
-    /// Returns all sessions, in the order in which they formed.
+    /// Returns all sessions, in the order in which they were created.
     pub fn sessions(&self) -> impl ExactSizeIterator<Item = &Session> {
         self.sessions.iter()
     }
 
-    /// Returns a session.
+    /// Returns the session with this id.
     pub fn get_session(&self, id: &SessionId) -> Option<&Session> {
         self.sessions.iter().find(|s| s.session_id == *id)
     }
 
-    /// Returns an open loop, by its id in events.
+    /// Returns the open loop with this id in its events.
     pub fn current_loop(&self, id: &LoopId) -> Option<&LoopRecord> {
         let open = self.open.get(id)?;
         self.get_session(&open.session)?.get_loop(&open.record)
     }
 
-    /// Returns the sessions, by value.
+    /// Returns all sessions by value.
     pub(crate) fn into_sessions(self) -> Vec<Session> {
         self.sessions
     }
@@ -205,7 +206,7 @@ impl SessionRecorder {
         }
     }
 
-    /// Reopens a loop that had ended, or whose process died.
+    /// Reopens a loop that has ended, or whose process died.
     fn start_again(&mut self, start: &Start<'_>, session: SessionId, record: LoopId) {
         let mut open = OpenLoop { session, record, before: 0, events: 0 };
         let Some(record) = self.record_mut(&open) else { return };
@@ -216,7 +217,7 @@ impl SessionRecorder {
         self.open.insert(start.loop_id.clone(), open);
     }
 
-    /// Returns the session of a loop that starts, and creates it if needed.
+    /// Returns the session of a loop that starts, and creates the session if needed.
     fn session_of(&mut self, start: &Start<'_>, called: bool) -> SessionId {
         let part = |n: u32| match n {
             1 => start.session.clone(),
@@ -244,7 +245,7 @@ impl SessionRecorder {
         part(n)
     }
 
-    /// Returns the session and the loop of a run.
+    /// Returns the session and the loop of a run. The session is empty if the run is unknown.
     fn loop_of(&self, run: &RunId) -> (SessionId, LoopId) {
         let unknown = || (SessionId::new(""), LoopId::new(run.as_str()));
         self.runs.get(run).cloned().unwrap_or_else(unknown)
@@ -291,7 +292,7 @@ impl SessionRecorder {
         }
     }
 
-    /// Links a call and the loop of another session that it started.
+    /// Links a call and the loop of another session that the call started.
     fn link(&mut self, by: SpawnRef, child: &RunId) {
         let (child_session_id, child_loop_id) = self.loop_of(child);
         if child_session_id == by.parent_session_id {
@@ -353,8 +354,8 @@ struct Start<'a> {
     metadata: Option<&'a Json>,
 }
 
-/// Applies an event to the record of its own loop. Messages are added as they come; the final list at the end
-/// replaces them.
+/// Applies an event to the record of its loop. Messages are added as they come; the final list at the end of
+/// the loop replaces them.
 fn apply(record: &mut LoopRecord, event: &AgentEvent, before: usize) {
     match event {
         AgentEvent::MessageEnd { message, .. } => record.messages.push(message.clone()),

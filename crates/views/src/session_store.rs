@@ -1,18 +1,19 @@
-//! Session stores keep sessions in a format that other programs can read.
+//! Session stores, which store sessions in a format that other programs can read.
 
 use archon_types::{AgentId, BoxFuture, SessionId};
 
 use crate::session::Session;
 
-/// Stores sessions. These are copies in a shared format; the logs of the runs are the only source of truth.
+/// Stores sessions. A stored session is a copy in a shared format; only the logs of the runs are the source
+/// of truth.
 pub trait SessionStore: Send + Sync {
-    /// Stores a session, and replaces an earlier version.
+    /// Stores a session, which replaces an earlier version.
     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>>;
 
-    /// Reads a session.
+    /// Returns the session with this id.
     fn load<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Session, SessionError>>;
 
-    /// Returns the ids of all sessions, the last saved first.
+    /// Returns the ids of all sessions, the last saved session first.
     fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>>;
 
     /// Deletes a session. Default: [`SessionError::Unsupported`].
@@ -21,8 +22,8 @@ pub trait SessionStore: Send + Sync {
         Box::pin(std::future::ready(Err(SessionError::Unsupported { action: "delete sessions" })))
     }
 
-    /// Returns the sessions of an agent, the last saved first, without those that cannot be read or are
-    /// deleted meanwhile.
+    /// Returns the sessions of an agent, the last saved session first. Sessions that cannot be read, or are
+    /// deleted meanwhile, are left out.
     fn list_for_agent<'a>(&'a self, agent: &'a AgentId) -> BoxFuture<'a, Result<Vec<Session>, SessionError>> {
         Box::pin(async move {
             let mut sessions = Vec::new();
@@ -43,7 +44,7 @@ pub trait SessionStore: Send + Sync {
 #[non_exhaustive]
 pub enum SessionError {
     /// No session has this id.
-    #[error("no session {session}")]
+    #[error("session {session} does not exist")]
     Unknown {
         /// The session that was asked for.
         session: SessionId,
@@ -54,10 +55,10 @@ pub enum SessionError {
         /// The session that is locked.
         session: SessionId,
     },
-    /// The id cannot be used, for instance because it holds a path separator.
+    /// The text cannot be used as a session id, for instance because it has a path separator.
     #[error("{id:?} cannot be a session id: use letters, digits, '-', '_' and inner '.'")]
     BadId {
-        /// The id.
+        /// The text.
         id: String,
     },
     /// The stored data is not a session.
@@ -74,7 +75,7 @@ pub enum SessionError {
         /// The action.
         action: &'static str,
     },
-    /// The storage failed: full, read-only or missing.
+    /// The storage failed, for instance because it is full, read-only or missing.
     #[error("cannot {action} {place}: {source}")]
     Storage {
         /// The action, for instance `write`.
@@ -87,15 +88,15 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns advice for a person, in a line.
+    /// Returns advice for a person, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } | Self::BadId { .. } => {
-                "`archon sessions list` shows the sessions there are"
-            }
+            Self::Unknown { .. } | Self::BadId { .. } => "`archon sessions list` lists the existing sessions",
             Self::Locked { .. } => "wait for the other process, or stop it",
-            Self::Corrupt { .. } => "remove what is kept; the runs' own logs still hold the session",
-            Self::Unsupported { .. } => "use a store that can",
+            Self::Corrupt { .. } => {
+                "delete the stored session; the logs of its runs still have the conversation"
+            }
+            Self::Unsupported { .. } => "use a store that supports this action",
             Self::Storage { .. } => "check that the directory exists, is writable and has free space",
         }
     }

@@ -1,5 +1,5 @@
 //! Stream events: a run in the form that a chat interface shows, with the event names of another agent
-//! system. They are computed from [`AgentEvent`]s; nothing is stored.
+//! system. They are computed from [`AgentEvent`]s and not stored.
 
 use archon_types::{AgentMessage, Event, Json, LoopId, Message, RecordBody, ToolCallId};
 use serde::{Deserialize, Serialize};
@@ -15,15 +15,15 @@ use crate::{
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are named by their types")]
 pub enum StreamEvent {
-    /// The model begins its answer.
+    /// The model starts its answer.
     MessageStart { loop_id: LoopId },
-    /// The next piece of the answer's text. Thinking and arguments are not shown.
+    /// The next piece of the answer's text. Thinking and tool arguments are not shown.
     MessageChunk { loop_id: LoopId, text: String },
     /// The answer is complete.
     MessageEnd { loop_id: LoopId, text: String },
-    /// A tool begins.
+    /// A tool starts.
     ToolCallStart { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, arguments: Json },
-    /// A tool call has its result, also if it did not run.
+    /// A tool call has its result, even if the tool did not run.
     ToolResult { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String, is_error: bool },
     /// The agent waits for a person.
     StateChange { loop_id: LoopId, state: WaitingFor },
@@ -31,34 +31,34 @@ pub enum StreamEvent {
     ExecutionEnd { loop_id: LoopId },
 }
 
-/// The thing that an agent waits for.
+/// The reason why an agent waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum WaitingFor {
-    /// Input from a person.
+    /// A person's input, or a timer.
     #[serde(rename = "WAITING_FOR_INPUT")]
     Input,
-    /// A person's consent.
+    /// A person's approval.
     #[serde(rename = "WAITING_FOR_APPROVAL")]
     Approval,
 }
 
-/// Folds the events of one run into [`StreamEvent`]s. Push the run's events from the first record on.
+/// Folds the events of one run into [`StreamEvent`]s. Push the events of the run from its first record on.
 #[derive(Clone, Debug, Default)]
 pub struct StreamEvents {
     events: AgentEvents,
     loop_id: Option<LoopId>,
-    /// True if a person was asked since the last state that was sent.
+    /// True if a person was asked since the last change of state was sent.
     asked: bool,
 }
 
 impl StreamEvents {
-    /// Creates a projection at the start of a run.
+    /// Creates a fold at the start of a run.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the run's next event and returns the stream events that follow from it, in order.
+    /// Takes the next event of the run and returns the stream events that follow from it, in order.
     pub fn push(&mut self, event: &Event) -> Vec<StreamEvent> {
         let mut out = Vec::new();
         if let Event::Record { record, .. } = event {
@@ -85,7 +85,7 @@ impl StreamEvents {
     }
 }
 
-/// Converts an event for an interface; none if it is not shown.
+/// Converts an agent event into a stream event; `None` if it is not shown.
 fn of(event: AgentEvent) -> Option<StreamEvent> {
     Some(match event {
         AgentEvent::MessageStart { loop_id, message } => match message.as_llm()? {

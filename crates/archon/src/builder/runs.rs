@@ -1,5 +1,5 @@
-//! The journal of a builder's agents: opened when the first agent is built, and shared by clones of the
-//! builder.
+//! The journal of the agents of a builder. It is opened when the first agent is built, and clones of the
+//! builder share it.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::{Journal, JournalError};
 
-/// A journal, or the path of one.
+/// A journal, or the path of a journal.
 #[derive(Clone)]
 pub(crate) enum Runs {
     Given(Arc<dyn Journal>),
@@ -33,7 +33,7 @@ impl Runs {
         Self::At(Arc::new(Place { path: path.to_owned(), open, opened: Mutex::default() }))
     }
 
-    /// Returns the journal, and opens it if needed.
+    /// Returns the journal, which is opened if needed.
     pub(crate) fn opened(&self) -> Result<Arc<dyn Journal>, JournalError> {
         let place = match self {
             Self::Given(journal) => return Ok(journal.clone()),

@@ -47,7 +47,7 @@ impl AnswerRuns for Runs {
 }
 
 impl Runs {
-    /// Answers a question of any tenant, or of one.
+    /// Answers a question of any tenant, or of one tenant.
     pub(super) async fn answer_of(
         &self,
         tenant: Option<&TenantId>,
@@ -85,10 +85,11 @@ impl Runs {
             }
             Ok(true)
         });
-        answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer again")))
+        answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer the question again")))
     }
 
-    /// Resumes a run after it has come to rest here, since it may have missed its inbox.
+    /// Resumes a run after it has ended or was suspended in this process, since it may have missed an inbox
+    /// message.
     async fn go_on_after(self, live: Arc<Live>) {
         live.ended().await;
         if let Err(error) = self.go_on(live.run()).await {
@@ -96,8 +97,8 @@ impl Runs {
         }
     }
 
-    /// Returns whether one of the questions has expired, or has an answer for which no process has resumed
-    /// its run.
+    /// Returns true if one of the questions has expired, or has an answer that no process has used to resume
+    /// the run.
     async fn has_answer(&self, open: &[PendingApproval], now: Timestamp) -> bool {
         for open in open {
             if open.request.is_expired(now) {
@@ -112,7 +113,7 @@ impl Runs {
         false
     }
 
-    /// Sweeps the runs of all tenants, or of one. A run that cannot go on does not stop the others.
+    /// Sweeps the runs of all tenants, or of one. A run that cannot be resumed does not stop the others.
     pub(super) async fn sweep_of(&self, tenant: Option<&TenantId>) -> Result<ResumedRuns, RunError> {
         let now = self.archon().clock.now();
         let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
@@ -139,7 +140,7 @@ impl Runs {
         Ok(swept.into_iter().collect())
     }
 
-    /// Returns whether the run waits. A cancelled run stays cancelled.
+    /// Returns true if the run is suspended or interrupted. A cancelled run stays cancelled.
     async fn can_be_swept(&self, root: &RunId) -> bool {
         let status = self.head(root).await.map(|head| head.status);
         matches!(status, Ok(RunStatus::Suspended | RunStatus::Interrupted))
@@ -157,8 +158,8 @@ impl Runs {
         }
     }
 
-    /// Resumes a run for its inbox, unless a process works on it and reads the inbox anyway, or it has ended:
-    /// a run that was just cancelled must not begin again.
+    /// Resumes a run because of its inbox, unless a process works on the run and reads the inbox anyway, or
+    /// the run has ended: a run that was just cancelled must not start again.
     async fn go_on(&self, run: &RunId) -> Result<(), RunError> {
         let status = self.head(&self.root(run).await?).await?.status;
         match status.has_ended() || status == RunStatus::Running {
@@ -168,7 +169,8 @@ impl Runs {
     }
 }
 
-/// Accepts that another process works on the run, or that it has ended: then no resume is needed.
+/// Converts the error that another process works on the run, or that the run has ended, into a success: then
+/// no resume is needed.
 fn went_on(resumed: Result<StartedRun, RunError>) -> Result<(), RunError> {
     match resumed {
         Err(RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. })) => {

@@ -1,4 +1,4 @@
-//! Forks, deletes and prunes runs.
+//! Forks, deletes, prunes and erases runs.
 
 use archon_types::{
     AnswerRuns, BoxFuture, Fork, JournalError, ManageRuns, Removed, RunError, RunFilter, RunHead, RunId,
@@ -16,7 +16,7 @@ impl ManageRuns for Runs {
                     run: run.clone(),
                     kind,
                     action: "be forked",
-                    instead: "fork one of the loops that it called, or start it again",
+                    instead: "fork one of the loops that the run called, or start the run again",
                 }),
                 _ => Ok(self.archon().fork(run, turns).await?),
             }
@@ -67,7 +67,7 @@ impl Runs {
         self.remove(heads.into_iter().filter(old).map(|head| head.run_id).collect()).await
     }
 
-    /// Deletes runs in any order that works: a run that another one needs is deleted after it.
+    /// Deletes runs in an order that works: a run that another run needs is deleted after that run.
     async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
         let mut removed = Removed::default();
         loop {

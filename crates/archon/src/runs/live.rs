@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::watch::{EventSink, EventStream, channel};
 
-/// The watchers of a run at work. They may come and go; the run never waits for one.
+/// The watchers of a run at work. Watchers may come and go; the run never waits for one.
 pub(super) struct Live {
     run: RunId,
     state: Mutex<State>,
@@ -20,18 +20,18 @@ pub(super) struct Live {
 }
 
 struct State {
-    /// `None` once the run rests.
+    /// The sinks of the watchers; `None` once the run has ended or is suspended.
     watchers: Option<Vec<EventSink>>,
-    /// All events so far, for the first watcher, so that it misses nothing between the start and its
-    /// subscription. Given up if there are too many.
+    /// All events so far, for the first watcher, so that it misses no event between the start and its
+    /// subscription. Dropped if there are too many events.
     early: Option<EventStream>,
     /// The sequence number of the run's first record among the events.
     from: Option<u64>,
-    /// The reason why the run stopped without an end.
+    /// The reason why the run stopped without an outcome.
     failure: Option<Arc<RunError>>,
 }
 
-/// The most events kept for a first watcher.
+/// The maximum number of events that are kept for the first watcher.
 const EARLY: usize = 256;
 
 impl Live {
@@ -51,19 +51,19 @@ impl Live {
         &self.run
     }
 
-    /// Resolves once the run has its first new record.
+    /// Returns a future that completes once the run has its first new record.
     pub(super) fn begun(&self) -> impl Future<Output = ()> + use<> {
         let first = self.first.clone();
         async move { first.notified().await }
     }
 
-    /// Returns whether the run has its first new record.
+    /// Returns true if the run has its first new record.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// Returns the events from now on. The first watcher gets them from the beginning, with the sequence
-    /// number of the first record. `None` if the run rests and had a watcher.
+    /// Returns the events from now on. The first watcher gets all events, with the sequence number of the
+    /// first record. `None` if the run has ended or is suspended and already had a watcher.
     pub(super) fn subscribe(&self) -> Option<(EventStream, Option<u64>)> {
         let mut state = self.state();
         if let Some(stream) = state.early.take() {
@@ -75,7 +75,7 @@ impl Live {
         Some((stream, None))
     }
 
-    /// Resolves once the run rests.
+    /// Waits until the run has ended or is suspended.
     pub(super) async fn ended(&self) {
         let rests = self.rests.notified();
         if self.state().watchers.is_some() {
@@ -83,12 +83,12 @@ impl Live {
         }
     }
 
-    /// Notes the reason why the run stopped without an end, for instance a journal that failed.
+    /// Records the reason why the run stopped without an outcome, for instance a journal that failed.
     pub(super) fn fail(&self, error: RunError) {
         self.state().failure = Some(Arc::new(error));
     }
 
-    /// The reason why the run stopped; each watcher gets a copy.
+    /// Returns the reason why the run stopped; each watcher gets a copy.
     pub(super) fn failure(&self) -> Option<RunError> {
         let error = self.state().failure.clone()?;
         Some(match &*error {

@@ -18,11 +18,11 @@ use futures_util::{StreamExt, stream};
 use super::{Runs, live::Live};
 use crate::{RunOptions, claim::run_named, watch::EventStream};
 
-/// Interval of looks at a run of another process.
+/// The interval in which the log of another process's run is read again.
 const POLL: Duration = Duration::from_millis(250);
-/// The most tries to queue a message for a session whose runs end before they read it.
+/// The maximum number of tries to queue a message for a session whose runs end before they read it.
 const MOST_TRIES: u32 = 20;
-/// The most looks for whether the next run has taken a message that an ended run did not read.
+/// The maximum number of checks if the next run has taken a message that an ended run did not read.
 const MOST_LOOKS: u32 = 4;
 
 impl StartRuns for Runs {
@@ -135,7 +135,7 @@ impl StartRuns for Runs {
     }
 }
 
-/// The place where prompts go.
+/// The target of the prompts of a request.
 enum Place {
     /// A new run.
     Own(Box<Context>, Origin),
@@ -197,7 +197,7 @@ impl Runs {
         }
     }
 
-    /// The run that a key has started before, if it has.
+    /// Returns the run that a request with this key has already started; `None` if there is none.
     async fn started_before(
         &self,
         run: &RunId,
@@ -222,7 +222,7 @@ impl Runs {
         Ok(Some(StartedRun::new(run.clone(), started.session.clone(), Started::Before)))
     }
 
-    /// Finds the place for the prompts of a request.
+    /// Returns the target of the prompts of a request.
     async fn place(
         &self,
         options: RunOptions,
@@ -269,7 +269,8 @@ impl Runs {
         Ok(messages.iter().map(|message| Message::clone(message)).collect())
     }
 
-    /// Puts prompts into the inbox of a busy run of their session; `None` if it ends without reading them.
+    /// Puts prompts into the inbox of a busy run of their session; `None` if the run ends without reading
+    /// them.
     async fn queue(&self, run: &RunId, prompts: &[AgentMessage]) -> Result<Option<StartedRun>, RunError> {
         let inbox = self.archon().journal.inbox();
         let waiting = async || match &inbox {
@@ -324,7 +325,7 @@ impl Runs {
     }
 }
 
-/// Returns the outcome of a suspended run. Only that of a loop says what the run used so far.
+/// Returns the outcome of a suspended run. Only that of a loop has the spending of the run so far.
 fn suspended(run: &RunId, records: &[Arc<Record>]) -> Result<Outcome, RunError> {
     match RunStarted::of(records).map(|started| started.kind) {
         Some(RunKind::Loop) => Ok(fold(run, records, History::default())?.suspended_outcome()),
@@ -332,14 +333,14 @@ fn suspended(run: &RunId, records: &[Arc<Record>]) -> Result<Outcome, RunError> 
     }
 }
 
-/// The run id of an idempotency key, equal in every process. A SHA-256 hash, because customers choose keys:
-/// no key may lead to another tenant's run.
+/// Returns the run id of an idempotency key, which is the same in every process. It is a SHA-256 hash,
+/// because customers choose keys: no key may lead to another tenant's run.
 fn of_key(tenant: &TenantId, key: &str) -> RunId {
     run_named("run_key_", tenant, key)
 }
 
-/// Returns what a repeated request asks for differently from the one that started the run. Settings that it
-/// leaves to the agent are not compared, since the agent may have changed.
+/// Returns the part of a repeated request that differs from the request that started the run; `None` if none
+/// differs. Settings that the request leaves to the agent are not compared, since the agent may have changed.
 fn differing_settings(
     started: &RunStarted,
     records: &[Arc<Record>],
@@ -370,7 +371,7 @@ fn differing_settings(
     same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
 }
 
-/// Returns whether `wanted` is made of whole lines of `text`.
+/// Returns true if `text` contains `wanted` as whole lines.
 fn has_lines(text: &str, wanted: &str) -> bool {
     text.match_indices(wanted).any(|(at, _)| {
         let (before, behind) = (&text[..at], &text[at + wanted.len()..]);
@@ -386,7 +387,7 @@ fn is_empty(prompt: &AgentMessage) -> bool {
     }
 }
 
-/// The messages that a run began with.
+/// Returns the messages that a run began with.
 fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
     let mut prompts = Vec::new();
     for record in records {
@@ -400,17 +401,17 @@ fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
     prompts
 }
 
-/// State of one watcher.
+/// The state of one watcher.
 struct Watching {
     runs: Runs,
     run: RunId,
-    /// The last record that the watcher got.
+    /// The sequence number of the last record that the watcher got.
     after: Option<u64>,
     live: Option<EventStream>,
-    /// The run's state in this process, which has the reason if it stops.
+    /// The state of the run in this process, which has the reason if the run stops.
     watched: Option<Arc<Live>>,
     ready: VecDeque<Arc<Record>>,
-    /// An error was sent; it is the last item.
+    /// True if an error was sent, which is the last item.
     has_failed: bool,
 }
 
@@ -448,12 +449,13 @@ impl Watching {
         }
     }
 
-    /// The reason why the run stopped in this process, if it did.
+    /// Returns the reason why the run stopped in this process; `None` if it did not.
     fn failure(&self) -> Option<RunError> {
         self.watched.as_ref()?.failure()
     }
 
-    /// Waits for records of a run that this process does not work on. Returns the run's status once it rests.
+    /// Waits for records of a run that this process does not work on. Returns the status of the run once no
+    /// process works on it.
     async fn elsewhere(&mut self) -> Result<Option<RunStatus>, RunError> {
         loop {
             let head = self.runs.head(&self.run).await?;

@@ -1,4 +1,4 @@
-//! Sweeps repeatedly, as long as a service runs.
+//! Sweeps repeatedly while a service runs.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tokio::task::JoinHandle;
 
 use super::Runs;
 
-/// A task that sweeps; see [`Runs::keep_sweeping`]. Dropping this ends the task.
+/// A task that sweeps repeatedly; see [`Runs::keep_sweeping`]. Dropping this value ends the task.
 #[derive(Debug)]
-#[must_use = "the sweeping ends when this is dropped"]
+#[must_use = "the sweeping ends when this value is dropped"]
 pub struct Sweeping(JoinHandle<()>);
 
 impl Runs {
-    /// [Sweeps](AnswerRuns::sweep) now and after each `period`, until the returned value is dropped. A run
-    /// that cannot go on is logged (`tracing`, at `warn`) and tried again.
+    /// [Sweeps](AnswerRuns::sweep) now and after each `period`, until the returned value is dropped. The
+    /// error of a run that cannot be resumed is logged (`tracing`, at `warn`), and the run is tried again.
     ///
     /// ```no_run
     /// use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The runs of one tenant behind the same traits, for services whose customers name runs.
 //!
-//! A run of another tenant gives the same answer as a run that does not exist, so guessing ids reveals
+//! A run of another tenant gives the same answer as a run that does not exist, so that guessing ids reveals
 //! nothing.
 
 use archon_types::{
@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 
 use super::{MOST_COMPARED, Runs, nearest};
 
-/// The runs of one tenant; see [`Runs::for_tenant`]. Cloning is cheap.
+/// A handle for the runs of one tenant; see [`Runs::for_tenant`]. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct TenantRuns {
     runs: Runs,
@@ -20,11 +20,12 @@ pub struct TenantRuns {
 }
 
 impl Runs {
-    /// Returns a handle of one tenant's runs, for requests that name runs: it starts runs of this tenant and
-    /// sees no others. A run of another tenant is [`RunError::UnknownRun`], like one that never existed, and
-    /// the nearest ids are this tenant's own. The same holds for questions.
+    /// Returns a handle for the runs of one tenant, for requests that name runs. The handle starts runs of
+    /// this tenant and sees no other runs. A run of another tenant is [`RunError::UnknownRun`], like a run
+    /// that never existed, and the similar ids in the error are this tenant's own. The same applies to
+    /// questions.
     ///
-    /// A list has this tenant's runs only, whatever tenant its filter names. A start or an erasure that names
+    /// A list has only this tenant's runs, whichever tenant its filter names. A start or an erasure for
     /// another tenant is refused with [`RunError::NoEffect`].
     ///
     /// ```no_run
@@ -41,12 +42,12 @@ impl Runs {
 }
 
 impl TenantRuns {
-    /// The tenant.
+    /// Returns the tenant.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// Does `work` if the run belongs to the tenant; otherwise `work` does not begin.
+    /// Waits for `work` if the run belongs to the tenant; otherwise `work` is not polled.
     async fn with<T>(
         &self,
         run: &RunId,
@@ -82,7 +83,7 @@ impl TenantRuns {
     }
 }
 
-/// Removes the nearest ids from an error of the service, which may be other tenants'.
+/// Removes the similar ids from an error of the service, which may belong to other tenants.
 fn without_ids(error: RunError) -> RunError {
     match error {
         RunError::UnknownRun { run, .. } => RunError::UnknownRun { run, nearest: Vec::new() },
@@ -221,7 +222,7 @@ impl ManageRuns for TenantRuns {
     }
 }
 
-/// Removes other tenants' ids from the errors of resumed runs.
+/// Removes the ids of other tenants from the errors of resumed runs.
 fn own(resumed: ResumedRuns) -> ResumedRuns {
     resumed.into_iter().map(|(run, resumed)| (run, resumed.map_err(without_ids))).collect()
 }

@@ -1,5 +1,5 @@
-//! Messages that a run did not read before its end: they start the next run of its session, so that none is
-//! lost.
+//! Messages that a run did not read before its end. They start the next run of the session, so that no
+//! message is lost.
 
 use archon_types::{
     AgentMessage, BoxFuture, Inbox, InboxEntry, InboxRequest, JournalError, Origin, RunError, RunFilter,
@@ -11,7 +11,7 @@ use crate::RunOptions;
 
 impl Runs {
     /// Starts a run with the messages that the newest run of the session did not read; `None` if there are
-    /// none. The claim of the run to continue keeps others from taking them meanwhile.
+    /// none. The claim of the run to continue prevents that another caller takes the messages meanwhile.
     pub(super) fn begin_unread<'a>(
         &'a self,
         session: &'a SessionId,
@@ -59,7 +59,7 @@ impl Runs {
     }
 }
 
-/// The follow-ups in the inbox of a run, with their ids.
+/// Returns the ids and the messages of the follow-ups in the inbox of a run.
 async fn unread(inbox: &dyn Inbox, run: &RunId) -> Result<(Vec<String>, Vec<AgentMessage>), JournalError> {
     let message = |entry: InboxEntry| match entry.request {
         InboxRequest::FollowUp { message } => Some((entry.id, message)),

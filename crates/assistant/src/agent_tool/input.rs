@@ -1,5 +1,5 @@
-//! State of a call of an agent tool, folded from its log: the fields so far, the open question, the next
-//! step. No clock, no I/O.
+//! State of a call of an agent tool, folded from the call's log: the fields so far, the open question,
+//! the next step. No clock, no I/O.
 
 use std::sync::Arc;
 
@@ -13,48 +13,48 @@ use serde_json::{Map, json};
 use super::{Parts, WORK, instruction, task_of};
 use crate::fields::{Filled, INSTRUCTION, InputField, fill};
 
-/// Number of useless answers after which the call is refused.
+/// Number of unusable answers after which the call is refused.
 const MAX_USELESS: u32 = 5;
 
 const CANCELLED_BY_USER: &str = "User cancelled this action.";
 
-/// State of a call.
+/// State of a call of an agent tool.
 pub(super) struct CallInput {
     parts: Arc<Parts>,
     run: RunId,
     /// True if a person can be asked.
     can_ask: bool,
-    /// The fields so far, and the model's instruction besides them.
+    /// The fields so far, and the model's instruction.
     given: Map<String, Json>,
     /// The open question of this run.
     asked: Option<ApprovalRequest>,
     questions: u32,
-    /// The problems with the last answer; `useless` counts the useless answers.
+    /// Problems with the last answer. `useless` is the number of answers with a problem so far.
     problems: Vec<String>,
     useless: u32,
-    /// Version of the fields for which the last question was asked.
+    /// Version of the fields at the time of the last question.
     version: Option<String>,
     is_agreed: bool,
-    /// The child run, which does the work, waits for an answer to its own question.
+    /// True while the child run, which does the work, waits for an answer to its own question.
     waits_below: bool,
     attempts: u32,
-    /// True if the agent works in this process.
+    /// True while the agent works in this process.
     is_at_work: bool,
-    /// The child run has a log.
+    /// True if the child run has a log.
     is_begun: bool,
     end: Option<End>,
     is_suspended: bool,
     outcome: Option<Outcome>,
 }
 
-/// The way in which the call must end.
+/// Reason for which the call ends.
 enum End {
     Refused(String),
     Replied(String),
     Cancelled,
 }
 
-/// Let the agent work on this task.
+/// A task for the agent, and the number of the attempt.
 pub(super) struct Work {
     pub(super) attempt: u32,
     pub(super) task: String,
@@ -146,13 +146,13 @@ impl CallInput {
         }
     }
 
-    /// Returns the question that waits for an answer.
+    /// Returns the open question, unless the call has ended or its fields have changed.
     pub(super) fn question(&self) -> Option<&ApprovalRequest> {
         self.asked.as_ref().filter(|_| self.outcome.is_none() && self.end.is_none() && !self.is_stale())
     }
 
-    /// Returns whether the fields differ from those that a person was asked about. Work that has started has
-    /// its task in its own log.
+    /// Returns whether the fields differ from those at the time of the last question. Always false once
+    /// the work has started, because the task is then in the child run's log.
     fn is_stale(&self) -> bool {
         self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version)
     }
@@ -162,7 +162,7 @@ impl CallInput {
         self.is_begun
     }
 
-    /// Returns whether this question is the open one.
+    /// Returns whether the open question has this id and binding.
     pub(super) fn is_open(&self, request_id: &str, binding: &str) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_meant(request_id, binding))
     }
@@ -194,8 +194,8 @@ impl CallInput {
         Next::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    /// Returns the question that a person must answer before the agent works, if there is one. It has no end
-    /// yet: the caller that appends it sets the time at which it expires.
+    /// Returns the question that a person must answer before the agent works, if there is one. The
+    /// question has no expiry: the caller that appends the record sets it.
     fn needed(&self, filled: &Filled) -> Option<ApprovalRequest> {
         let mut request = match (filled.missing.is_empty(), self.parts.needs_approval) {
             (false, _) => self.input(filled),
@@ -233,7 +233,8 @@ impl CallInput {
         request
     }
 
-    /// Returns everything that the agent will read, as a JSON object: a person approves the instruction, too.
+    /// Returns everything that the agent will read, as a JSON object. The instruction is included,
+    /// because a person approves it too.
     fn with_instruction(&self, filled: &Filled) -> Json {
         let mut values = filled.values.clone();
         if let Some(text) = instruction(&self.given) {
@@ -246,7 +247,7 @@ impl CallInput {
         if self.problems.is_empty() { text } else { format!("{}. {text}", self.problems.join("; ")) }
     }
 
-    /// Id of the next question; globally unique, because the run's id is.
+    /// Returns the id of the next question. The id is globally unique, because the run's id is.
     fn id(&self) -> String {
         format!("{}-q{}", self.run, self.questions)
     }
@@ -256,7 +257,7 @@ impl CallInput {
             (self.waits_below, self.is_at_work) = (true, false);
             return;
         }
-        // A question that is set aside or asked again replaces itself.
+        // A question that is paused or asked again has the id of the open one.
         let is_new = self.asked.as_ref().is_none_or(|asked| asked.request_id != request.request_id);
         self.questions += u32::from(is_new);
         self.version = Some(request.schema_version.clone());
@@ -295,7 +296,7 @@ impl CallInput {
         }
     }
 
-    /// Takes the values that fit, and notes problems with the others.
+    /// Stores the values that are valid, and records problems with the others.
     fn take(&mut self, arguments: &Map<String, Json>) {
         for (name, value) in arguments {
             if name == INSTRUCTION {
@@ -319,7 +320,8 @@ impl CallInput {
         }
     }
 
-    /// Takes a person's plain text: the value of the only missing field, or lines `name: value` for several.
+    /// Stores the values in a person's plain text: the value of the only missing field, or lines `name:
+    /// value` for several fields.
     fn read(&mut self, text: &str) {
         let parts = self.parts.clone();
         let missing = fill(&parts.fields, &self.given).missing;

@@ -1,4 +1,4 @@
-//! Drives a call of an agent tool: asks, waits, runs the agent, and appends each step to the log first.
+//! Drives a call of an agent tool: asks, waits, runs the agent. Each step is appended to the log first.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
 /// Time in ms between the end of the agent's work and the tool's own time limit.
 const TO_END_MS: u64 = 5_000;
 
-/// A call of an agent tool, and the call of the run that made it.
+/// A call of an agent tool, and the delegation from the run that made the call.
 #[derive(Clone)]
 pub(super) struct Call<'a> {
     pub(super) parts: &'a Arc<Parts>,
@@ -28,7 +28,7 @@ pub(super) struct Call<'a> {
 type Run = RunDriver<CallInput, Outcome>;
 
 impl Call<'_> {
-    /// Works on the call until it ends or waits. What is there from before goes on.
+    /// Drives the call until it ends or waits for a person. A call that already has a log is resumed.
     pub(super) async fn run(&self, given: Map<String, Json>, context: &Context) -> Outcome {
         let begin = self.begin(given.clone(), context);
         let done: Result<_, RunError> = self.by.attach(begin, self.resume_run(given, context)).await;
@@ -85,8 +85,8 @@ impl Call<'_> {
         )
     }
 
-    /// Makes the context of the child run. It is no deeper than the call, since the call itself costs
-    /// nothing. The work ends by its own limit before the call meets the tool's time limit.
+    /// Returns the context of the child run. Its depth is the depth of the call, because the call itself
+    /// costs nothing. The work reaches its own time limit before the call reaches the tool's time limit.
     fn child(&self, run: &Run) -> Context {
         let by = self.by;
         let mut lease = by.lease;
@@ -101,7 +101,7 @@ impl Call<'_> {
 }
 
 impl Executor<CallInput> for Call<'_> {
-    /// The outcome of the agent's work.
+    /// Outcome of the agent's work.
     type Done = Outcome;
 
     const GRACE: Option<Duration> = None;
@@ -126,7 +126,7 @@ impl Executor<CallInput> for Call<'_> {
         Ok(())
     }
 
-    /// Returns the records of an outcome of the agent's work.
+    /// Appends the records of an outcome of the agent's work.
     async fn done(&mut self, outcome: Outcome, run: &mut Run) -> Recorded {
         let name = &self.parts.spec.name;
         if outcome.status == OutcomeStatus::Suspended {
@@ -149,7 +149,7 @@ impl Executor<CallInput> for Call<'_> {
         run.record(vec![RecordBody::ToolCallFinished { call: WORK, result: result.into() }, ended(own)]).await
     }
 
-    /// Records an open question as expired when its time is over.
+    /// Records that the open question has expired, once its time is over.
     async fn before_step(&mut self, run: &mut Run) -> Recorded {
         let now = run.context().clock.now_for_others();
         match run.machine.question().is_some_and(|asked| asked.is_expired(now)) {
@@ -161,7 +161,7 @@ impl Executor<CallInput> for Call<'_> {
         }
     }
 
-    /// Adds the time at which a question expires, which the machine does not know.
+    /// Sets the expiry of a question, which the machine cannot know.
     async fn append(&mut self, mut body: RecordBody, run: &mut Run) -> Recorded {
         if let RecordBody::ApprovalRequested { request, .. } = &mut body {
             let now = run.context().clock.now_for_others();
@@ -182,13 +182,13 @@ impl Executor<CallInput> for Call<'_> {
         })
     }
 
-    /// The outcome of the work tells that it was cancelled with the call.
+    /// Returns nothing, because the outcome of the work already records the cancel.
     fn cancelled(&self) -> Option<RecordBody> {
         None
     }
 }
 
-/// The result of a call in doubt, whose child run's log is lost.
+/// Returns the result of a call in doubt whose child run's log is lost.
 fn lost_run_result(child: &RunId) -> String {
     format!(
         "the effect of this call is unknown: the log of its run {child} is lost. It was not begun again. Check what it did \

@@ -10,10 +10,11 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Reads answers from a person's text.
+/// Reads answers to questions from a person's text.
 pub trait AnswerReader: Send + Sync {
-    /// Returns the ids of the questions that `text` answers, with the answers. Returns nothing if the meaning
-    /// is not clear; then the person is asked again. In doubt nothing is a yes.
+    /// Returns the ids of the questions that `text` answers, with the answers. Returns nothing if the
+    /// meaning is unclear; then the person is asked again. An unclear text must never count as an
+    /// approval.
     fn read<'a>(
         &'a self,
         text: &'a str,
@@ -21,8 +22,8 @@ pub trait AnswerReader: Send + Sync {
     ) -> BoxFuture<'a, Vec<(String, Answer)>>;
 }
 
-/// Understands plain words: yes and no for all questions, a value if one field is missing, and a line
-/// `name: value` for each of several that are.
+/// Understands plain words: yes and no for all questions, the value of the only missing field, and a line
+/// `name: value` for each of several missing fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordReader;
 
@@ -44,7 +45,7 @@ const NO: [&str; 9] =
     ["no", "n", "no thanks", "cancel", "cancel it", "stop", "don't", "never mind", "reject"];
 
 impl WordReader {
-    /// Returns what a text that needs no interpretation answers.
+    /// Returns the answers in a text that needs no interpretation.
     fn meaning(text: &str, asked: &[PendingApproval]) -> Vec<(String, Answer)> {
         let words = text.trim().trim_end_matches(['.', '!']).to_lowercase().replace(',', "");
         let cancel = || Answer::Cancel { reason: String::new() };
@@ -87,13 +88,13 @@ impl AnswerReader for WordReader {
     }
 }
 
-/// Returns the number of fields that a question is about.
+/// Returns the number of fields that a question asks for.
 fn missing(asked: &PendingApproval) -> usize {
     asked.request.details.get("missing").and_then(Json::as_array).map_or(0, Vec::len)
 }
 
-/// Understands plain words as [`WordReader`] does, and asks a model about other texts, for instance a yes to
-/// one question and a change to another, or a sentence with the values of several fields.
+/// Understands plain words as [`WordReader`] does, and asks a model about other texts. Examples are a yes
+/// to one question and a change to another, or a sentence with the values of several fields.
 #[derive(Clone)]
 pub struct ModelReader {
     provider: Arc<dyn Provider>,
@@ -101,7 +102,7 @@ pub struct ModelReader {
 }
 
 impl ModelReader {
-    /// Creates a reader that asks this model.
+    /// Creates a reader that asks this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self { provider, model: model.into() }
     }
@@ -158,7 +159,7 @@ struct ReadAnswer {
     fields: Json,
 }
 
-/// Parses the JSON object in the model's answer, which may have text around it.
+/// Parses the JSON object in the model's answer; text around the object is ignored.
 fn parse(text: &str) -> Result<Vec<ReadAnswer>, String> {
     let (start, end) = (text.find('{'), text.rfind('}'));
     let object = start.zip(end).and_then(|(start, end)| text.get(start..=end)).ok_or("there is no JSON")?;

@@ -1,4 +1,4 @@
-//! The questions that each tenant was shown last: a plain yes is meant for these, and for no others.
+//! The questions that each tenant was shown last. A plain yes answers these questions and no others.
 
 use std::{
     collections::HashMap,
@@ -7,11 +7,11 @@ use std::{
 
 use archon_types::{PendingApproval, RunId, TenantId};
 
-/// The last shown questions of each tenant. They are kept in this process only.
+/// The questions that were shown last to each tenant, in the memory of this process.
 #[derive(Debug, Default)]
 pub(super) struct ShownQuestions(Mutex<HashMap<TenantId, Shown>>);
 
-/// The questions of a run, in the order in which they were shown.
+/// The shown questions of one run, in the order in which they were shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) run: RunId,
@@ -19,12 +19,13 @@ pub(super) struct Shown {
 }
 
 impl ShownQuestions {
-    /// Returns what the tenant was shown last; `None` if nothing waited then, or after a restart.
+    /// Returns the questions that the tenant was shown last. `None` if no question was open then, or
+    /// after a restart.
     pub(super) fn last(&self, tenant: &TenantId) -> Option<Shown> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tenant).cloned()
     }
 
-    /// Notes that these questions of one run are shown now.
+    /// Records that these questions of one run are shown to the tenant now.
     pub(super) fn show(&self, tenant: &TenantId, asked: &[PendingApproval]) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match asked.first() {

@@ -1,4 +1,4 @@
-//! The steps before and after the agent's work, each replaceable: context, checks, post-processing.
+//! Replaceable steps before and after the agent's work: context, checks, post-processing.
 
 use std::{
     collections::HashMap,
@@ -12,21 +12,21 @@ use serde_json::{Map, json};
 
 use super::{AssistantReply, Incoming};
 
-/// An application's steps before and after the agent's work. The defaults do nothing.
+/// An application's steps before and after the agent's work. The default methods do nothing.
 pub trait Steps: Send + Sync {
-    /// Returns the context of the tenant.
+    /// Returns the context of the message's tenant.
     fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
         let _ = message;
         Box::pin(std::future::ready(Background::default()))
     }
 
-    /// Returns whether a message is handled: safety, rate limit, tier.
+    /// Returns whether the assistant handles a message: for checks of safety, rate limit or price tier.
     fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
         let _ = message;
         Box::pin(std::future::ready(StepVerdict::Process))
     }
 
-    /// Gets the message and the reply afterwards.
+    /// Receives the message and the reply, after the agent's work.
     fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
         let _ = (message, reply);
         Box::pin(std::future::ready(()))
@@ -37,21 +37,21 @@ pub trait Steps: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Background {
-    /// Persona for this tenant, if it is not the usual one.
+    /// Persona for this tenant. `None` takes the assistant's persona.
     pub persona: Option<String>,
     /// Time zone of the tenant.
     pub zone: Zone,
-    /// Memories, best first.
+    /// Memories for the system prompt, most relevant first.
     pub memories: Vec<String>,
 }
 
-/// Decision about a message.
+/// Decision whether a message is handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepVerdict {
     /// Handle the message.
     Process,
-    /// Refuse it with this reply.
+    /// Refuse the message with this reply.
     Refuse(String),
 }
 
@@ -59,14 +59,14 @@ pub enum StepVerdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// The time zone database of this system has no such name.
+/// The system's time zone database is missing, or has no zone of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no time zone `{name}`: {reason}; write an IANA name such as `Europe/Berlin`, and install the system's package \
+    "the time zone `{name}` cannot be loaded: {reason}; write an IANA name such as `Europe/Berlin`, and install the system's package \
      `tzdata` if no name is found"
 )]
 pub struct UnknownZone {
-    /// The name as given.
+    /// Name of the zone, as given.
     pub name: String,
     reason: String,
 }
@@ -78,7 +78,7 @@ impl Default for Zone {
 }
 
 impl Zone {
-    /// Returns the zone of an IANA name, for instance `Asia/Shanghai`, from the system's database.
+    /// Returns the time zone of an IANA name, for instance `Asia/Shanghai`, from the system's database.
     ///
     /// # Errors
     /// The database is missing, or has no such zone.
@@ -87,12 +87,12 @@ impl Zone {
         TimeZone::get(name).map(Self).map_err(unknown)
     }
 
-    /// Returns its IANA name.
+    /// Returns the IANA name of the zone; `UTC` if the zone has none.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// The local time at a moment, as in `2026-01-31T16:00:00.000+08:00 (Asia/Shanghai)`.
+    /// Returns the local time at `at`, for instance `2026-01-31T16:00:00.000+08:00 (Asia/Shanghai)`.
     pub fn local(&self, at: Timestamp) -> String {
         let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
         // A time after the last year of the calendar is shown as that year.
@@ -108,7 +108,7 @@ pub struct PlainSteps;
 
 impl Steps for PlainSteps {}
 
-/// Limits the messages of each tenant in a period; passes the other steps on to `within`.
+/// Limits the number of messages of each tenant in a period. The other steps are those of `within`.
 pub struct RateLimited<S> {
     within: S,
     messages: u32,
@@ -118,7 +118,7 @@ pub struct RateLimited<S> {
 }
 
 impl<S: Steps> RateLimited<S> {
-    /// Allows `messages` in each `period`.
+    /// Allows `messages` messages of each tenant in each `period`.
     pub fn new(within: S, messages: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
         Self { within, messages, period, clock, buckets: Mutex::default() }
     }
@@ -141,7 +141,7 @@ impl<S: Steps> Steps for RateLimited<S> {
             Ok(()) => self.within.should_process(message),
             Err(at) => {
                 let wait = at.since(self.clock.now()).as_secs().max(1);
-                let text = format!("That is more messages than can be answered. Try again in {wait} s.");
+                let text = format!("Too many messages. Try again in {wait} s.");
                 Box::pin(std::future::ready(StepVerdict::Refuse(text)))
             }
         }
@@ -152,11 +152,11 @@ impl<S: Steps> Steps for RateLimited<S> {
     }
 }
 
-/// Finds the memory of a tenant.
+/// Returns the memory of a tenant.
 type MemoryOf = dyn Fn(&TenantId) -> Arc<dyn LongTerm> + Send + Sync;
 
-/// Recalls memories for a message, and stores the conversation in the tenant's memory; passes the other steps
-/// on to `within`. A failure of the memory is only logged.
+/// Recalls memories for a message, and stores the conversation in the tenant's memory. The other steps
+/// are those of `within`. A failure of the memory is only logged.
 pub struct LongTermSteps<S> {
     within: S,
     memory_of: Box<MemoryOf>,

@@ -1,4 +1,4 @@
-//! The pool's index in the memory of this process.
+//! The pool's index in memory.
 
 use std::{
     collections::HashMap,
@@ -7,15 +7,15 @@ use std::{
 
 use archon_types::{BoxFuture, JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, TenantId};
 
-/// An index in memory; after a restart [`AgentPool::restore`](crate::AgentPool::restore) fills it from the
-/// logs.
+/// An index in memory. After a restart [`AgentPool::restore`](crate::AgentPool::restore) rebuilds the
+/// index from the logs.
 #[derive(Debug, Default)]
 pub struct InMemoryPoolIndex(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     tenants: HashMap<TenantId, HashMap<RunId, Vec<PendingApproval>>>,
-    /// The tenant of each run.
+    /// Tenant of each run.
     of_run: HashMap<RunId, TenantId>,
 }
 

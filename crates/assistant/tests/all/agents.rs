@@ -1,4 +1,4 @@
-//! Agents as tools: fields, questions, consent, and what is left after a crash.
+//! Tests of agents as tools: fields, questions, approvals, and the state after a crash.
 
 use archon_assistant::{AgentTool, FieldKind, InputField, exposed};
 use archon_testkit::{FnAgent, answer};
@@ -269,7 +269,7 @@ async fn agent_tool_call_killed_at_any_record_resumes() {
     assert!(deaths > 10, "{deaths}");
 }
 
-/// A call without the run around it.
+/// Calls a tool without a run.
 async fn alone(office: &Office, tool: &AgentTool) -> Result<archon_types::ToolResult, ToolError> {
     use std::sync::Arc;
     let mut context = office.context("t", "run_1");

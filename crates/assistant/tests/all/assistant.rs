@@ -1,4 +1,5 @@
-//! The assistant: messages of people and of triggers, those who wait, and tenants that never see each other.
+//! Tests of the assistant: messages of people and of triggers, waiting runs, and the separation of
+//! tenants.
 
 use std::{
     sync::{
@@ -26,7 +27,7 @@ use crate::{
     office::{Office, complete, mailer},
 };
 
-/// A tool that says something after everybody of its turn has begun.
+/// A tool that returns a text once all calls of its turn have started.
 struct Says(ToolSpec, &'static str, Arc<AtomicUsize>);
 
 impl Tool for Says {
@@ -61,7 +62,7 @@ fn all(results: &[ToolResult]) -> Act {
     Act::Say(texts.join(" | "))
 }
 
-/// One call of an agent, and then what came of it.
+/// Returns a script of one tool call, after which the model repeats the result.
 fn one(tool: &'static str, arguments: Json) -> impl Fn(usize, &NextTurn, &[ToolResult]) -> Act {
     move |n, _, results| match n {
         0 => Act::Call(vec![(tool, arguments.clone())]),
@@ -247,7 +248,7 @@ async fn a_38_a_missing_field_is_asked_for_and_the_next_message_completes_it() {
     assert_eq!(sent.lock().unwrap().len(), 1);
 }
 
-/// Begins an email that lacks its recipient and its text.
+/// Starts an email that lacks its recipient and its text.
 async fn two_are_missing(reader: impl AnswerReader + 'static) -> (Assistant, Arc<Mutex<Vec<Json>>>) {
     let (office, (mail, sent)) = (Arc::new(Office::new()), mailer());
     let mail = mail.field(InputField::required("body", FieldKind::Text, "What to write."));
@@ -355,7 +356,7 @@ async fn assistant_paused_or_expired_runs_receive_no_messages() {
     assert!(sent.lock().unwrap().is_empty());
 }
 
-/// Conversations that cannot take up some runs, as often as said; or whose process dies there.
+/// Conversations that fail to resume each listed run, once for each entry in the list.
 struct Failing(Arc<MiniLoop>, Mutex<Vec<&'static str>>);
 
 impl Failing {
@@ -387,7 +388,7 @@ fn failing(office: &Office, conversations: &Arc<Failing>) -> Assistant {
     Assistant::new("", conversations.clone(), office.pool.clone(), Arc::new(office.clock.clone()))
 }
 
-/// Mails on "Go", then books a flight if `then_book`; says of everything else that it was heard.
+/// Sends an email on "Go", then books a flight if `then_book`. Confirms every other message.
 fn mails(then_book: bool) -> impl Fn(usize, &NextTurn, &[ToolResult]) -> Act {
     move |n, turn, results| match (n, turn.message.as_str()) {
         (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
@@ -446,7 +447,7 @@ async fn assistant_repeated_yes_does_not_approve_an_unseen_question() {
     assert_eq!(booked.lock().unwrap().len(), 1);
 }
 
-/// Ann's email lacks its recipient, and then a trigger's flight waits for her, too.
+/// Ann's email lacks its recipient; then the flight of a trigger also waits for her.
 async fn email_and_then_flight(office: &Arc<Office>) -> (Assistant, [Arc<Mutex<Vec<Json>>>; 2]) {
     let ((mail, sent), (book, booked)) = (email(), flight());
     let conversations =
@@ -561,7 +562,7 @@ async fn assistant_run_that_fails_to_resume_does_not_block_others_and_is_retried
     assert!(assistant.sweep().await.unwrap().is_empty());
 }
 
-/// A memory that finds everything, and what was asked of it.
+/// A memory that finds an entry for every query, and the list of queries.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -654,7 +655,7 @@ async fn assistant_rate_limit_is_counted_per_tenant() {
     for tenant in ["ann", "ann", "ann", "bob"] {
         said.push(person(&assistant, tenant, "Hello").await.text);
     }
-    assert_eq!(said[2], "That is more messages than can be answered. Try again in 30 s.");
+    assert_eq!(said[2], "Too many messages. Try again in 30 s.");
     assert_eq!((&*said[0], &*said[1], &*said[3]), ("Hi!", "Hi!", "Hi!"));
     office.clock.advance(Duration::from_secs(30));
     assert_eq!(person(&assistant, "ann", "Hello").await.text, "Hi!");
@@ -686,7 +687,8 @@ fn local_time_of_a_named_zone_follows_its_summer_time() {
     assert!(Zone::default().local(Timestamp::from_millis(u64::MAX)).starts_with("9999-12-3"));
     let unknown = Zone::named("Europe/Atlantis").unwrap_err().to_string();
     assert!(
-        unknown.starts_with("no time zone `Europe/Atlantis`: ") && unknown.contains("tzdata"),
+        unknown.starts_with("the time zone `Europe/Atlantis` cannot be loaded: ")
+            && unknown.contains("tzdata"),
         "{unknown}"
     );
 }

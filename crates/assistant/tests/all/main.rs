@@ -1,4 +1,4 @@
-//! What agents that wait promise: as tools, in their pool, and behind an assistant.
+//! Tests of waiting agents: as tools, in their pool, and behind an assistant.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod agents;

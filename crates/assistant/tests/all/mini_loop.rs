@@ -1,5 +1,5 @@
-//! A loop as small as can be, for tests of what is around it: a script says what a model would; calls run side by side, are
-//! kept as a loop keeps them, and wait as a loop lets them wait. The loop itself is tested where it is.
+//! A minimal loop for tests of its surroundings: a script replaces the model, the calls of a turn run
+//! concurrently, and records and waits are those of a loop. The real loop is tested in its own crate.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use futures_util::future::join_all;
 
 use crate::office::Office;
 
-/// What the model does next.
+/// The next step of the model.
 pub(crate) enum Act {
     Call(Vec<(&'static str, Json)>),
     Say(String),
@@ -42,7 +42,8 @@ struct Run {
 }
 
 impl MiniLoop {
-    /// `script` is given the number of the model call within the run, what the run began with, and all results so far.
+    /// Creates a loop. `script` gets the number of the model call in the run, the initial input, and all
+    /// results so far.
     pub(crate) fn new(
         office: &Arc<Office>,
         tools: Vec<Arc<dyn Tool>>,

@@ -1,4 +1,4 @@
-//! What the tests of agents that wait share: a place where they wait, and a run that calls them as a loop does.
+//! Shared parts of the tests: a pool with its journal, and a run that calls agents as a loop does.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// A place where agents wait.
+/// A pool of waiting agents with its journal, clock and ids.
 pub(crate) struct Office {
     pub(crate) clock: VirtualClock,
     pub(crate) journal: InboxJournal,
@@ -30,7 +30,7 @@ impl Office {
         Self::reopened(VirtualClock::new(), InboxJournal::default())
     }
 
-    /// The same place in another process: the logs are there, the index is empty.
+    /// Returns the office of another process, with the same logs and an empty index.
     pub(crate) fn reopened(clock: VirtualClock, journal: InboxJournal) -> Self {
         let pool = AgentPool::new(
             Arc::new(InMemoryPoolIndex::default()),
@@ -49,7 +49,7 @@ impl Office {
         context
     }
 
-    /// Calls an agent in a run of a tenant, and leaves the run as a loop would: suspended, or ended.
+    /// Calls an agent in a run of a tenant, and leaves the run suspended or ended, as a loop does.
     pub(crate) async fn call(
         &self,
         tenant: &str,
@@ -110,12 +110,12 @@ impl Office {
         log.append(bodies).await.unwrap();
     }
 
-    /// What a run waits for, by its log.
+    /// Returns the open questions in the log of a run.
     pub(crate) fn open(&self, run: &str) -> Vec<PendingApproval> {
         pending_approvals(&self.journal.logs().log(run))
     }
 
-    /// Leaves an answer for the only thing that a run waits for.
+    /// Posts an answer to the only question of a run.
     pub(crate) async fn answer(&self, run: &str, answer: Answer) {
         let entry = self.open(run).remove(0);
         let request = entry.request.answered(answer);
@@ -126,7 +126,7 @@ impl Office {
     }
 }
 
-/// An agent that sends emails, and what it sent.
+/// Returns an agent that sends emails, and the list of the sent emails.
 pub(crate) fn mailer() -> (AgentTool, Arc<Mutex<Vec<Json>>>) {
     let sent: Arc<Mutex<Vec<Json>>> = Arc::default();
     let seen = sent.clone();

@@ -1,4 +1,4 @@
-//! The pool of agents that wait.
+//! Tests of the pool of waiting agents.
 
 use std::time::Duration;
 

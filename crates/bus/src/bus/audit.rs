@@ -1,4 +1,4 @@
-//! Audit of a bus: every message that it accepts or refuses, and its fate.
+//! The audit of a bus: every message that the bus accepts or refuses, and the fate of the message.
 
 use std::{
     collections::VecDeque,
@@ -9,26 +9,26 @@ use archon_types::{BusMessage, DeathCause};
 
 /// Records the messages of a bus.
 ///
-/// The bus calls it in the order of the messages while it holds its lock. An implementation that writes to
-/// something slow should hand the message over and return.
+/// The bus calls the audit in the order of the messages while it holds its lock. An implementation that
+/// writes to a slow medium should pass the message on and return.
 pub trait BusAudit: Send + Sync {
-    /// A message was accepted, or could not be delivered.
+    /// Records a message that was accepted, answered or could not be delivered.
     fn note(&self, message: &BusMessage, fate: Fate);
 }
 
-/// Fate of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// Accepted; it waits for this many subscriptions.
+    /// The bus accepted the message, which waits for this many subscriptions.
     Accepted(usize),
-    /// It was an answer, and the requester got it.
+    /// The message was an answer, and its requester got it.
     Answered,
-    /// It became a dead letter.
+    /// The message became a dead letter.
     Dead(DeathCause),
 }
 
-/// Keeps the last messages in memory.
+/// An audit that keeps the last messages in memory.
 #[derive(Debug)]
 pub struct InMemoryAudit {
     most: usize,
@@ -36,12 +36,12 @@ pub struct InMemoryAudit {
 }
 
 impl InMemoryAudit {
-    /// Creates one that keeps `most` messages; the oldest go first.
+    /// Creates an audit that keeps at most `most` messages; the oldest are removed first.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), said: Mutex::default() }
     }
 
-    /// The messages, oldest first.
+    /// Returns the messages with their fates, oldest first.
     pub fn messages(&self) -> Vec<(BusMessage, Fate)> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

@@ -14,7 +14,7 @@ use super::{
     state::{Found, Item},
 };
 
-/// Reads messages one after the other; each must be confirmed before the next.
+/// Reads messages one after the other. Each message must be confirmed before the next one.
 pub struct Receiver {
     bus: InMemoryBus,
     id: u64,
@@ -25,13 +25,13 @@ impl Receiver {
         Self { bus, id }
     }
 
-    /// Returns the next message; `None` when the bus is closed and everything is read.
+    /// Returns the next message; `None` if the bus is closed and all messages were read.
     pub async fn next(&mut self) -> Option<Delivery<'_>> {
         let claim = poll_fn(|task| self.poll_claim(task)).await?;
         Some(Delivery { claim, _reader: PhantomData })
     }
 
-    /// As [`next`](Self::next), while other messages are not confirmed yet.
+    /// Polls for the next message like [`next`](Self::next), while other messages may still be unconfirmed.
     pub(super) fn poll_claim(&self, task: &mut Context<'_>) -> Poll<Option<Claim>> {
         loop {
             let item = match self.bus.state().claim(self.id, task.waker()) {
@@ -54,11 +54,11 @@ impl Drop for Receiver {
     }
 }
 
-/// A message that was delivered and is not confirmed yet.
+/// A message that was delivered and is not yet confirmed.
 pub(super) struct Claim {
     bus: InMemoryBus,
     id: u64,
-    /// `None` once it is confirmed.
+    /// `None` once the message is confirmed.
     item: Option<Item>,
 }
 
@@ -96,21 +96,21 @@ impl Drop for Claim {
     }
 }
 
-/// A message to confirm. Dropping it without a confirmation counts as a failure, as [`retry`](Self::retry)
-/// does.
+/// A message that must be confirmed. Dropping it without a confirmation counts as a failure, like
+/// [`retry`](Self::retry).
 pub struct Delivery<'a> {
     claim: Claim,
-    /// Borrows the receiver, which gives the next message only after this one.
+    /// Borrows the receiver, so that it gives the next message only after this one.
     _reader: PhantomData<&'a mut Receiver>,
 }
 
 impl Delivery<'_> {
-    /// The message.
+    /// Returns the message.
     pub fn message(&self) -> &BusMessage {
         self.claim.message()
     }
 
-    /// Number of earlier deliveries that were not confirmed.
+    /// Returns the number of earlier deliveries that were not confirmed.
     pub fn failures(&self) -> u32 {
         self.claim.item.as_ref().map_or(0, |item| item.failures)
     }
@@ -120,6 +120,6 @@ impl Delivery<'_> {
         self.claim.confirm();
     }
 
-    /// Does not confirm the message, so that it comes again.
+    /// Leaves the message unconfirmed, so that it is delivered again.
     pub fn retry(self) {}
 }

@@ -1,5 +1,5 @@
-//! State of a bus: subscriptions, their queues, and blocked senders. One lock around it gives all messages
-//! one order.
+//! The state of a bus: subscriptions, their queues, and blocked senders. One lock around the state gives all
+//! messages one order.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{BusOptions, Fate};
 
-/// Number of requests without an answer that are remembered, so that a late answer is recognised.
+/// The maximum number of requests without an answer that are remembered, so that a late answer is recognised.
 const GIVEN_UP: usize = 4_096;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct State {
     expected: HashMap<String, (AgentId, oneshot::Sender<BusMessage>)>,
     given_up: VecDeque<String>,
     is_given_up: HashSet<String>,
-    /// Senders that wait for room in a queue.
+    /// The senders that wait for room in a queue.
     blocked: Vec<Waker>,
     pub(super) dead: VecDeque<DeadLetter>,
     closed: bool,
@@ -36,7 +36,7 @@ struct Queue {
     agent: AgentId,
     also: Vec<MessageType>,
     items: VecDeque<Item>,
-    /// Messages that were delivered and are not known to be read.
+    /// The number of messages that were delivered and may not have been read yet.
     taken: usize,
     reader: Option<Waker>,
 }
@@ -45,25 +45,25 @@ struct Queue {
 pub(super) struct Item {
     pub(super) message: BusMessage,
     pub(super) expires: Timestamp,
-    /// Number of deliveries that were not confirmed.
+    /// The number of deliveries that were not confirmed.
     pub(super) failures: u32,
 }
 
-/// Result of [`State::offer`].
+/// The result of [`State::offer`].
 pub(super) enum Offered {
     Done(Result<(), BusError>),
-    /// The queue of this agent is full; no subscription has got the message.
+    /// The queue of this agent is full, and no subscription has got the message.
     Full(BusMessage, AgentId),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
     Plain,
-    /// A request: its correlation id is the one of the awaited answer, but it is not that answer.
+    /// A request. Its correlation id is that of the awaited answer, but it is not the answer.
     Request,
 }
 
-/// Result of reading a queue.
+/// The result of reading a queue.
 pub(super) enum Found<T> {
     Some(T),
     Nothing,
@@ -89,7 +89,7 @@ impl State {
         Ok(id)
     }
 
-    /// Ends a subscription; its queued messages become dead letters, `unread` first.
+    /// Ends a subscription. The messages in `unread`, and then the queued ones, become dead letters.
     pub(super) fn unsubscribe(&mut self, id: u64, unread: VecDeque<Item>, options: &BusOptions) {
         let Some(queue) = self.queues.remove(&id) else { return };
         if let Some(subscribed) = self.by_agent.get_mut(&queue.agent) {
@@ -178,7 +178,8 @@ impl State {
         }
     }
 
-    /// Gives an answer to the request that waits for it; returns the message if it is not such an answer.
+    /// Passes an answer to the request that waits for it. Returns the message as an error if it is not such
+    /// an answer.
     fn answer(
         &mut self,
         mut message: BusMessage,
@@ -235,7 +236,7 @@ impl State {
         }
     }
 
-    /// Takes up to `most` messages. Those taken before count as read.
+    /// Takes up to `most` messages. Messages that were taken before count as read.
     pub(super) fn take(&mut self, id: u64, most: usize, reader: &Waker) -> Found<VecDeque<Item>> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
@@ -258,7 +259,7 @@ impl State {
         }
     }
 
-    /// Takes one message until it is confirmed or put back. Others may be out at the same time.
+    /// Takes one message until it is confirmed or put back. Other messages may be taken at the same time.
     pub(super) fn claim(&mut self, id: u64, reader: &Waker) -> Found<Item> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
@@ -283,8 +284,8 @@ impl State {
         }
     }
 
-    /// Puts back a message that was not confirmed: it is delivered again before all others, or becomes a dead
-    /// letter.
+    /// Puts back a message that was not confirmed. It is delivered again before all other messages, or
+    /// becomes a dead letter after the last retry.
     pub(super) fn put_back(&mut self, id: u64, mut item: Item, options: &BusOptions) {
         item.failures += 1;
         if item.failures > options.retries {
@@ -324,7 +325,7 @@ impl State {
         self.expected.insert(correlation, (asker, answer));
     }
 
-    /// Ends the wait for an answer. If it has come, later copies are not late answers.
+    /// Ends the wait for an answer. If the answer has come, later copies of it do not count as late answers.
     pub(super) fn give_up(&mut self, correlation: &str) {
         if self.expected.remove(correlation).is_none() {
             return;

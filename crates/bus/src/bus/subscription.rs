@@ -1,4 +1,4 @@
-//! A subscription whose reader confirms nothing: a message counts as read when the next one is asked for.
+//! A subscription without confirmations: a message counts as read when the reader asks for the next one.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use super::{
     state::{Found, Item},
 };
 
-/// Number of messages that are taken with one lock.
+/// The maximum number of messages that are taken with one lock.
 const BATCH: usize = 64;
 
 pub(super) struct Subscription {

@@ -1,5 +1,5 @@
-//! Chooses the keys to send: from variables or stored keys, and never to addresses that could be an
-//! attacker's.
+//! Chooses the keys to send: from variables or stored keys, and never to addresses that may belong to an
+//! attacker.
 
 use archon::{
     providers::{Profile, is_local_address},
@@ -8,9 +8,9 @@ use archon::{
 
 use crate::{app::App, config::Origin, credentials, failure::Failure};
 
-/// Returns the keys to send, the first one first. A service's own keys are sent to the service's own address
-/// only, and a [foreign](is_foreign) address gets no key: both would give the keys to the author of the
-/// address.
+/// Returns the keys to send, the first one first. A service's own keys are sent only to the service's own
+/// address, and a [foreign](is_foreign) address gets no key; otherwise the author of the address would get
+/// the keys.
 pub(super) fn keys(
     app: &App,
     profile: Option<&Profile>,
@@ -23,7 +23,7 @@ pub(super) fn keys(
     }
 }
 
-/// Returns the keys of the variable that the settings name.
+/// Returns the keys in the variable that the settings set as `api_key_env`.
 pub(super) fn named_keys(
     app: &App,
     url: Option<&str>,
@@ -33,7 +33,7 @@ pub(super) fn named_keys(
         return Ok(None);
     };
     let missing = || {
-        let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
+        let what = format!("api_key_env sets the variable {name} for the key, but the variable is not set");
         Failure::usage(what, format!("set it: export {name}=…"))
     };
     some(secrets(app, name)).map(Some).ok_or_else(missing)
@@ -57,21 +57,22 @@ pub(super) fn own_keys(
     }
 }
 
-/// Returns the keys of the numbered variables of a service, if one of `variables` is set.
+/// Returns the keys in the numbered variables of a service, if one of `variables` is set.
 pub(super) fn further_keys(app: &App, variables: &[&str]) -> Vec<Secret> {
     let set = variables.iter().find(|variable| app.env(variable).is_some());
     set.map_or_else(Vec::new, |variable| secrets(app, variable).split_off(1))
 }
 
-/// Returns the variables that are set among `variable`, `variable_2`, `variable_3` and so on, up to the first
-/// that is not. They are numbered, since other programs read the first variable as one key.
+/// Returns the variables that are set among `variable`, `variable_2`, `variable_3` and so on, up to the
+/// first one that is not set. Further keys have numbered variables, because other programs read the first
+/// variable as one key.
 pub(crate) fn key_variables(app: &App, variable: &str) -> Vec<String> {
     let further = (2..).map(|n: u32| format!("{variable}_{n}"));
     std::iter::once(variable.to_owned()).chain(further).take_while(|name| app.env(name).is_some()).collect()
 }
 
-/// Returns whether an address comes from a project's settings, or only from the log of a run, where a
-/// project's settings may have put it. Local servers that were found are not foreign.
+/// Returns true if an address comes from a project's settings, or only from the log of a run, which may have
+/// it from a project's settings. Local servers that were found are not foreign.
 pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     url.is_some_and(|url| match origin {
         Some(Origin::Project(_)) => true,
@@ -80,11 +81,11 @@ pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     })
 }
 
-/// Advice if a key is missing.
+/// Returns the advice for a missing key.
 pub(super) fn how_to_give(variable: &str) -> String {
     let set = format!("set it: export {variable}=…");
     match credentials::service_of(variable) {
-        Some(service) => format!("{set}, or keep it: archon credentials add {}", service.name),
+        Some(service) => format!("{set}, or store it: archon credentials add {}", service.name),
         None => set,
     }
 }
@@ -98,5 +99,5 @@ fn secrets(app: &App, variable: &str) -> Vec<Secret> {
     set.iter().filter_map(|name| app.env(name)).map(|value| Secret::from(value.to_owned())).collect()
 }
 
-/// The variable with the key of a service that is known by its address only.
+/// The variable with the key of a service that is known only by its address.
 const ANY_KEY: &str = "OPENAI_COMPATIBLE_API_KEY";

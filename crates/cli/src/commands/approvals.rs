@@ -1,4 +1,4 @@
-//! `archon approvals`: the questions that wait for an answer, and answering them.
+//! `archon approvals`: lists and answers the questions of suspended runs.
 
 use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
@@ -14,41 +14,42 @@ use crate::{
 pub(crate) enum ApprovalsCommand {
     /// List the questions of runs that wait
     List,
-    /// Show the whole question: what the call would do, the differences and the arguments
+    /// Show the whole question: the effect of the call, the differences and the arguments
     Show {
-        /// The question's id, or the beginning of it
+        /// The question's id, or its beginning
         question: String,
     },
-    /// Say yes, and let the run go on
+    /// Answer yes, and let the run continue
     Approve {
         #[command(flatten)]
         flags: RecordedFlags,
-        /// The question's id, or the beginning of it
+        /// The question's id, or its beginning
         question: String,
-        /// Do it with these arguments instead: a JSON object
+        /// Run the call with these arguments instead: a JSON object
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
     },
-    /// Give the result of a call in its place: for one that asks you, or that was cut off and has happened
+    /// Give the result of a call in its place: for a call that asks you, or that was interrupted after its
+    /// effect
     Reply {
         #[command(flatten)]
         flags: RecordedFlags,
-        /// The question's id, or the beginning of it
+        /// The question's id, or its beginning
         question: String,
         /// The result of the call, for the model
         text: String,
     },
-    /// Say no, and let the run go on without the call
+    /// Answer no, and let the run continue without the call
     Deny {
         #[command(flatten)]
         flags: RecordedFlags,
-        /// The question's id, or the beginning of it
+        /// The question's id, or its beginning
         question: String,
         /// The reason, for the model
         #[arg(long, value_name = "TEXT", default_value = "")]
         reason: String,
     },
-    /// Let runs go on whose questions have expired, as after a no
+    /// Let the runs whose questions have expired continue, as after a no
     Sweep {
         #[command(flatten)]
         flags: RecordedFlags,
@@ -74,7 +75,7 @@ impl ApprovalsCommand {
                     app.item(pending, || line(pending));
                 }
                 if !open.is_empty() && !app.json {
-                    app.output.note(Look::Dim, "all of a question: archon approvals show QUESTION");
+                    app.output.note(Look::Dim, "the whole question: archon approvals show QUESTION");
                 }
                 Ok(Exit::Finished)
             }
@@ -98,7 +99,7 @@ impl ApprovalsCommand {
     }
 }
 
-/// Answers a question, and shows its run as it goes on here, unless another process works on it.
+/// Answers a question, and shows its run while it continues here, unless another process works on it.
 async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let open = runs.questions(None).await?;
@@ -109,24 +110,24 @@ async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Fai
     if matches!(answer, Answer::Reply { .. })
         && !pending.request.options.iter().any(|option| option == "reply")
     {
-        return Err(Failure::usage("this question takes no text for an answer", "approve or deny it"));
+        return Err(Failure::usage("this question cannot be answered with a text", "approve or deny it"));
     }
     let before = runs.records(&pending.run, None).await?.records;
     let is_elsewhere = runs.get(&pending.run).await?.status == RunStatus::Running;
     if !runs.answer(&pending.request.request_id, answer).await? {
         return Err(Failure::failed(
-            "somebody else has answered it",
-            "`archon approvals list` shows what waits",
+            "another person or process has answered the question",
+            "`archon approvals list` shows the open questions",
         ));
     }
     if is_elsewhere {
-        app.output.note(Look::Plain, format!("another process works on {} and goes on", pending.run));
+        app.output.note(Look::Plain, format!("another process works on {} and continues it", pending.run));
         return Ok(Exit::Finished);
     }
     follow(app, &runs, &pending.run, before).await
 }
 
-/// Resumes the runs whose questions have expired, and waits for each.
+/// Resumes the runs whose questions have expired, and waits for each of them.
 async fn sweep(app: &App) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let swept = runs.sweep().await?;
@@ -136,19 +137,19 @@ async fn sweep(app: &App) -> Result<Exit, Failure> {
     print_result(app, &runs, swept, RunStatus::Suspended).await
 }
 
-/// Returns the question with this id or beginning of an id, if there is exactly one.
+/// Returns the question with this id or beginning of an id, if exactly one question has it.
 fn meant<'o>(open: &'o [PendingApproval], question: &str) -> Result<&'o PendingApproval, Failure> {
     let mut meant = open.iter().filter(|pending| pending.request.request_id.starts_with(question));
     match (meant.next(), meant.next()) {
         (Some(pending), None) => Ok(pending),
         _ => {
-            let what = format!("{question:?} is not the id of one question that waits");
-            Err(Failure::usage(what, "`archon approvals list` shows which do"))
+            let what = format!("{question:?} is not the id of exactly one open question");
+            Err(Failure::usage(what, "`archon approvals list` shows the open questions"))
         }
     }
 }
 
-/// Formats a question as a line, with a mark if it is cut.
+/// Formats a question as a line, with a mark if its text was cut.
 fn line(pending: &PendingApproval) -> String {
     let request = &pending.request;
     let summary = visible(&request.action_summary);
@@ -168,7 +169,7 @@ fn line(pending: &PendingApproval) -> String {
     }
 }
 
-/// The most characters of a question's summary in the list.
+/// The maximum number of characters of a question's summary in the list.
 const SUMMARY: usize = 100;
 
 fn whole(pending: &PendingApproval) -> String {
@@ -180,8 +181,9 @@ fn whole(pending: &PendingApproval) -> String {
 fn arguments(text: &str) -> Result<Json, Failure> {
     match serde_json::from_str::<Json>(text) {
         Ok(arguments) if arguments.is_object() => Ok(arguments),
-        _ => {
-            Err(Failure::usage("the arguments are no JSON object", "say them as '{\"path\": \"notes.txt\"}'"))
-        }
+        _ => Err(Failure::usage(
+            "the arguments are not a JSON object",
+            "write them as '{\"path\": \"notes.txt\"}'",
+        )),
     }
 }

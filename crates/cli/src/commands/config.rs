@@ -1,4 +1,4 @@
-//! `archon config`: the files with settings, the values in them, and their problems.
+//! `archon config`: the settings files, the values in them, and their problems.
 
 mod problems;
 
@@ -21,30 +21,30 @@ use problems::problems;
 /// Arguments of `archon config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// The files that are read, in order: a later one wins
+    /// The settings files in the order of reading: a later file takes precedence
     Path,
-    /// Print settings, and where each comes from
+    /// Print settings, each with its origin
     Get {
-        /// The setting, as max_turns or permissions.allow [default: all that are set]
+        /// The setting, as max_turns or permissions.allow [default: all settings that are set]
         name: Option<String>,
     },
     /// Set a setting in your own file; its comments and its layout stay
     Set {
         /// The setting, as max_turns or permissions.allow
         name: String,
-        /// The value; a list has commas
+        /// The value; the items of a list are separated by commas
         #[arg(allow_hyphen_values = true)]
         value: String,
         /// Write into the file of the project, ./archon.toml
         #[arg(long)]
         project: bool,
     },
-    /// Look for mistakes in all files, and print each with its line
+    /// Check all files for mistakes, and print each mistake with its line
     Check,
 }
 
 impl ConfigCommand {
-    /// Returns the settings of flags: only to print them all settings must hold.
+    /// Returns the settings of flags; `None` if the command works without valid settings.
     pub(crate) fn settings(&self) -> Option<Settings> {
         matches!(self, Self::Get { .. }).then(Settings::default)
     }
@@ -61,7 +61,7 @@ impl ConfigCommand {
     }
 }
 
-/// The files of settings with their owners, in the order in which they are read.
+/// The settings files with their owners, in the order of reading.
 fn files(app: &App) -> impl Iterator<Item = (Owner, &PathBuf)> {
     [Owner::User, Owner::Project].into_iter().filter_map(|owner| Some((owner, app.sources.file(owner)?)))
 }
@@ -71,7 +71,7 @@ fn path(app: &App) -> Exit {
         let exists = path.exists();
         let whose = if owner == Owner::User { "yours" } else { "the project's" };
         let item = json!({"file": path.display().to_string(), "whose": whose, "exists": exists});
-        let mark = if exists { "" } else { ", not there" };
+        let mark = if exists { "" } else { ", missing" };
         app.item(&item, || format!("{}  ({whose}{mark})", visible(&path.display().to_string())));
     }
     Exit::Finished
@@ -134,7 +134,8 @@ fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
     ))
 }
 
-/// Notes that a written setting does not hold: because another place sets it, or nobody agreed to it.
+/// Notes that a written setting has no effect: because another layer sets it, or because no person agreed to
+/// it.
 #[cfg(feature = "setup")]
 fn warn_if_without_effect(app: &App, name: &Name, path: &Path) {
     use crate::config::{Config, Origin};
@@ -142,10 +143,12 @@ fn warn_if_without_effect(app: &App, name: &Name, path: &Path) {
     let Ok(config) = Config::load(&app.sources, Settings::default()) else { return };
     let asks = config.asks.as_ref().is_some_and(|asks| asks.path == path && asks.keys.contains(&name.key()));
     match config.origin(name.key()) {
-        _ if asks => app.output.note(Look::Plain, "it holds after you agree to the file: archon trust"),
+        _ if asks => {
+            app.output.note(Look::Plain, "the setting takes effect after you agree to the file: archon trust")
+        }
         Some(Origin::User(file) | Origin::Project(file)) if file == path => {}
         Some(other) if name.is_replaced() => {
-            app.output.note(Look::Plain, format!("{other} sets it, too, and is used instead"));
+            app.output.note(Look::Plain, format!("{other} sets it as well, and takes precedence"));
         }
         _ => {}
     }

@@ -16,21 +16,22 @@ use crate::{
 /// Arguments of `archon credentials`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialsCommand {
-    /// Keep a key: it is typed without being shown, or read from standard input
+    /// Store a key: it is typed without being shown, or read from standard input
     Add {
-        /// The service, as it stands before a model: openai, anthropic, …, or brave-search; or the variable that an
-        /// MCP server gets, as GITHUB_TOKEN
+        /// The service, with its name before a model: openai, anthropic, …, or brave-search; or the variable
+        /// for an MCP server, as GITHUB_TOKEN
         service: String,
-        /// A name for the key; the others of a service are tried after `primary`, in the order of their names
+        /// A name for the key; the other keys of a service are tried after `primary`, in the order of their
+        /// names
         #[arg(long, value_name = "NAME", default_value = PRIMARY)]
         account: String,
-        /// A key is never taken from here.
+        /// A key is never read from the command line.
         #[arg(hide = true, num_args = 0.., allow_hyphen_values = true)]
         key: Vec<String>,
     },
-    /// The services whose keys are kept; never the keys
+    /// List the services whose keys are stored; never the keys
     List,
-    /// Forget a key
+    /// Remove a key
     Remove {
         /// The service
         service: String,
@@ -42,7 +43,7 @@ pub(crate) enum CredentialsCommand {
 
 const PRIMARY: &str = "primary";
 
-/// Advice for giving a key without a terminal.
+/// The advice for giving a key without a terminal.
 const PIPE: &str = "pipe it in as text: archon credentials add SERVICE < FILE";
 
 impl CredentialsCommand {
@@ -60,7 +61,7 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
     let service = Service::named(name)?;
     if !key.is_empty() {
         return Err(Failure::usage(
-            "a key cannot be an argument: other programs could see it there, and the shell keeps it",
+            "a key cannot be an argument: other programs could see it, and the shell stores it",
             format!(
                 "replace the key if it is in use, then type the new one when asked: archon credentials add {name}"
             ),
@@ -68,8 +69,8 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
     }
     if account.is_empty() || account.chars().any(char::is_control) {
         return Err(Failure::usage(
-            "the name of the key is empty or no text",
-            "say another one: --account NAME",
+            "the name of the key is empty or has control characters",
+            "give another name: --account NAME",
         ));
     }
     let key = secret_input::read(app, &format!("key of {}: ", service.name), PIPE).await?;
@@ -79,7 +80,7 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
     match app.json {
         true => app.item(&item, String::new),
         false => {
-            let done = if replaced { "replaced" } else { "kept" };
+            let done = if replaced { "replaced" } else { "stored" };
             app.output.note(Look::Plain, format!("the key of {} ({account}) is {done}", service.name));
         }
     }
@@ -95,7 +96,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
         None => Vec::new(),
     };
     if entries.is_empty() && !app.json {
-        app.output.note(Look::Plain, "no keys are kept; keep one: archon credentials add SERVICE");
+        app.output.note(Look::Plain, "no keys are stored; store one: archon credentials add SERVICE");
     }
     for entry in entries {
         let key = &entry.key;
@@ -118,8 +119,8 @@ async fn remove(app: &App, name: &str, account: &str) -> Result<Exit, Failure> {
         None => false,
     };
     if !was_there {
-        let what = format!("no key of {} ({account}) is kept", service.name);
-        return Err(Failure::usage(what, "`archon credentials list` shows those that are"));
+        let what = format!("no key of {} ({account}) is stored", service.name);
+        return Err(Failure::usage(what, "`archon credentials list` shows the stored keys"));
     }
     app.output.note(Look::Plain, format!("the key of {} ({account}) is forgotten", service.name));
     Ok(Exit::Finished)

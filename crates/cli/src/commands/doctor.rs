@@ -1,5 +1,5 @@
-//! `archon doctor`: shows what was found on this machine, and what would be used and why. With `--fix` it mends
-//! what can be mended safely.
+//! `archon doctor`: shows the state of this machine, and the model and tools that would be used, with the
+//! reason. With `--fix` it repairs problems that can be repaired safely.
 
 mod repair;
 
@@ -25,7 +25,8 @@ use crate::{
 /// Arguments of `archon doctor`, as for `archon run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// Mend what can be mended safely: missing folders and models, permissions of secrets, stale locks and indexes
+    /// Repair problems that can be repaired safely: missing folders and models, permissions of secrets,
+    /// stale locks and indexes
     #[arg(long)]
     fix: bool,
     #[command(flatten)]
@@ -34,14 +35,14 @@ pub(crate) struct DoctorArgs {
     tools: ToolFlags,
 }
 
-/// Result of a check.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// The thing that was checked.
+    /// The name of the check.
     check: &'static str,
-    /// It can be used.
+    /// True if the checked thing can be used.
     ok: bool,
-    /// The finding, or the remedy.
+    /// The description of the result, or the remedy.
     found: String,
 }
 
@@ -50,7 +51,7 @@ impl DoctorArgs {
         super::settings(&self.model, &self.tools)
     }
 
-    /// Prints the findings; fails if no model can be used, so that scripts can ask.
+    /// Prints the results; fails if no model can be used, so that scripts can check it.
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let show = |finding: Finding| {
             let mark = if finding.ok { "ok" } else { "--" };
@@ -93,13 +94,13 @@ impl DoctorArgs {
         Ok(exit)
     }
 
-    /// Shows what can be mended, or mends it. Returns false if that failed.
+    /// Shows the problems that can be repaired, or repairs them. Returns false if a repair failed.
     async fn repairs(&self, app: &App, show: impl Fn(Finding)) -> bool {
         let mut is_mended = true;
         for repair in repair::find(app).await {
             let problem = repair.problem();
             let (ok, found) = match self.fix {
-                false => (false, format!("{problem}; `archon doctor --fix` mends it")),
+                false => (false, format!("{problem}; `archon doctor --fix` repairs it")),
                 true => match repair.mend(app).await {
                     Ok(done) => (true, format!("{problem}: {done}")),
                     Err(e) => {
@@ -107,7 +108,7 @@ impl DoctorArgs {
                         (
                             false,
                             format!(
-                                "{problem}, and could not be mended: {}; {}",
+                                "{problem}, and could not be repaired: {}; {}",
                                 e.what(),
                                 e.advice().join("; ")
                             ),
@@ -152,32 +153,32 @@ async fn servers(app: &App) -> Vec<Finding> {
                     choose::PATIENCE.as_millis()
                 ),
             ),
-            _ => (false, format!("nobody answers as {at}")),
+            _ => (false, format!("no server answers as {at}")),
         };
         Finding { check: "server", ok, found }
     };
     answers.map(finding).collect()
 }
 
-/// Shows names of variables and services only, never a value.
+/// Shows only names of variables and services, never a value.
 fn keys(app: &App) -> Finding {
     let shown = |variable: String| match app.sources.env.contains_key(&variable) {
         true => variable,
-        false => format!("{variable} (kept)"),
+        false => format!("{variable} (stored)"),
     };
     let set: Vec<_> = choose::keyed(app)
         .flat_map(|(_, variable)| choose::key_variables(app, variable))
         .map(shown)
         .collect();
     let found = if set.is_empty() {
-        "no service's key is in the environment or kept".to_owned()
+        "no service's key is in the environment or stored".to_owned()
     } else {
         set.join(", ")
     };
     Finding { check: "keys", ok: !set.is_empty(), found }
 }
 
-/// Opens the engine for local models, since only that shows whether it can be used.
+/// Opens the engine for local models, since only that shows if the engine can be used.
 fn engine(app: &App) -> Finding {
     match local::engine(app) {
         Ok(found) => Finding { check: "engine", ok: true, found },
@@ -197,14 +198,14 @@ fn models(app: &App) -> Finding {
     Finding { check: "files", ok: !names.is_empty(), found }
 }
 
-/// Shows whether the sandbox works here, and what a sandboxed command can still do.
+/// Shows if the sandbox works on this machine, and what a sandboxed command can still do.
 fn sandbox() -> Finding {
     let found = match (missing(), not_held()) {
         (Some(missing), _) => {
             return Finding { check: "sandbox", ok: false, found: format!("{missing}; bash is refused") };
         }
-        (None, Some(open)) => format!("commands are held, but {open}"),
-        (None, None) => "commands are held".to_owned(),
+        (None, Some(open)) => format!("commands are sandboxed, but {open}"),
+        (None, None) => "commands are sandboxed".to_owned(),
     };
     Finding { check: "sandbox", ok: true, found }
 }

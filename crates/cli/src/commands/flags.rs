@@ -3,7 +3,7 @@
 use super::{AllowFlags, ModelFlags, ToolFlags};
 use crate::config::Settings;
 
-/// Flags for an existing run; everything else comes from its log.
+/// Flags for an existing run; all other settings come from its log.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RecordedFlags {
     #[command(flatten)]

@@ -1,7 +1,8 @@
-//! `archon init`: asks for a provider and its key, tries them, keeps the key, and writes the default model.
+//! `archon init`: asks for a provider and its key, checks them, stores the key, and writes the default
+//! model.
 //!
-//! Everything is checked before anything is kept. If the settings cannot be written in the end, the key is
-//! taken back.
+//! Everything is checked before anything is stored. If the settings cannot be written in the end, the key is
+//! removed again.
 
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ use crate::{
 /// Arguments of `archon init`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
-    /// The provider, as it stands before a model: openai, anthropic, ollama, …
+    /// The provider, with its name before a model: openai, anthropic, ollama, …
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// The default model: the provider's name for it, or PROVIDER:MODEL [default: one that suits most tasks]
@@ -38,7 +39,7 @@ pub(crate) struct InitArgs {
     /// Read the key from standard input
     #[arg(long)]
     key_stdin: bool,
-    /// Keep the key and the model without a small question to the model
+    /// Store the key and the model without a test question to the model
     #[arg(long)]
     no_check: bool,
 }
@@ -52,9 +53,9 @@ struct Choice {
     service: Option<Service>,
 }
 
-/// Prefix of models in this program, as a provider.
+/// The provider name of models in this program.
 const LOCAL: &str = "local";
-/// The name of the key that is kept, as `archon credentials` calls it.
+/// The name of the stored key in `archon credentials`.
 const ACCOUNT: &str = "primary";
 
 impl InitArgs {
@@ -92,7 +93,7 @@ impl InitArgs {
             return app.item(&item, String::new);
         }
         if let Some(replaced) = kept {
-            let done = if replaced { "replaced" } else { "kept" };
+            let done = if replaced { "replaced" } else { "stored" };
             app.output.note(Look::Plain, format!("the key of {} ({ACCOUNT}) is {done}", choice.name));
         }
         app.output.note(Look::Plain, format!("{file}: model = {}", visible(model)));
@@ -108,7 +109,7 @@ impl InitArgs {
             Some(name) => Choice::named(name),
             None if app.output.asks && !app.json => Choice::chosen_on_terminal(app),
             None => Err(Failure::usage(
-                "there is no terminal to ask for the provider on",
+                "there is no terminal on which to ask for the provider",
                 format!("name it: archon init --provider NAME; the providers are: {}", names().join(", ")),
             )),
         }
@@ -138,13 +139,14 @@ impl InitArgs {
         match choice.name == LOCAL || whole.parse::<ModelRef>().is_ok() {
             true => Ok(whole),
             false => Err(Failure::usage(
-                format!("{whole:?} is no name of a model"),
-                "write it as the provider does: --model M, or whole: --model PROVIDER:MODEL",
+                format!("{whole:?} is not the name of a model"),
+                "write the provider's name for it: --model M, or the whole name: --model PROVIDER:MODEL",
             )),
         }
     }
 
-    /// Returns the key that is piped in or typed; `None` if the provider needs none, or the environment has it.
+    /// Returns the key that is piped in or typed; `None` if the provider needs none, or if the environment
+    /// has it.
     async fn key_of(&self, app: &App, choice: Choice) -> Result<Option<Secret>, Failure> {
         let Some(service) = choice.service else {
             return match self.key_stdin {
@@ -157,16 +159,16 @@ impl InitArgs {
         let advice = "pipe the key in as text: archon init --provider NAME --key-stdin < FILE";
         match (set, self.key_stdin) {
             (Some(variable), false) => {
-                app.output.note(Look::Plain, format!("{variable} is set, and is used: no key is kept"));
+                app.output.note(Look::Plain, format!("{variable} is set, and is used: no key is stored"));
                 Ok(None)
             }
             (None, false) if !app.output.asks => {
-                Err(Failure::usage("there is no terminal to type the key on", advice))
+                Err(Failure::usage("there is no terminal on which to type the key", advice))
             }
             _ => {
                 let key = secret_input::read(app, &format!("key of {}: ", service.name), advice).await?;
                 if let Some(variable) = set {
-                    app.output.note(Look::Plain, format!("{variable} is set, and is used instead"));
+                    app.output.note(Look::Plain, format!("{variable} is set, and takes precedence"));
                 }
                 Ok(Some(key))
             }
@@ -174,7 +176,7 @@ impl InitArgs {
     }
 }
 
-/// Keeps the key and writes the settings, or neither. Returns whether a key was replaced.
+/// Stores the key and writes the settings, or does neither. Returns true if a key was replaced.
 async fn keep(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<bool, Failure> {
     let store = credentials::open(&app.data_dir, &app.sources)?;
     let place = credentials::place(service, ACCOUNT);
@@ -189,7 +191,7 @@ async fn keep(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<
 }
 
 impl Choice {
-    /// Returns the provider of this name.
+    /// Returns the provider with this name.
     fn named(name: &str) -> Result<Self, Failure> {
         if let Some(choice) = choices().into_iter().find(|choice| choice.name == name) {
             return Ok(choice);
@@ -222,10 +224,11 @@ impl Choice {
         }
     }
 
-    /// Returns the model to use if none is named: of a server on this machine the first that it has.
+    /// Returns the model that is used without a model name: for a server on this machine, the first one that
+    /// it has.
     async fn default_model(self, app: &App) -> Result<Option<String>, Failure> {
         if self.name == LOCAL {
-            let missing = || Failure::usage("no model is on this machine", "fetch one: archon model pull");
+            let missing = || Failure::usage("no model is on this machine", "download one: archon model pull");
             return local::first(app).map(Some).ok_or_else(missing);
         }
         if let (None, Some(profile)) = (self.service, Profile::named(self.name)) {

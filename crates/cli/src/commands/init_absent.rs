@@ -1,8 +1,9 @@
-//! The stand-in for `archon init` without the feature `setup`: explains how to build the program with it.
+//! The replacement of `archon init` without the feature `setup`, which explains how to build the program
+//! with it.
 
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Arguments of `archon init`, which are not looked at.
+/// Arguments of `archon init`, which are ignored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     #[arg(hide = true, num_args = 0.., allow_hyphen_values = true, trailing_var_arg = true)]

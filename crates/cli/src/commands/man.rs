@@ -7,7 +7,8 @@ use crate::{app::App, exit::Exit, failure::Failure};
 /// Arguments of `archon man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for each command into this folder, as in ~/.local/share/man/man1 [default: print the page of archon]
+    /// Write a page for each command into this folder, as in ~/.local/share/man/man1 [default: print the
+    /// page of archon]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -19,7 +20,7 @@ impl ManArgs {
         let Some(folder) = self.folder else {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(command).render(&mut page);
-            rendered.map_err(|e| Failure::failed(format!("cannot make the page: {e}"), "report it"))?;
+            rendered.map_err(|e| Failure::failed(format!("cannot create the page: {e}"), "report it"))?;
             app.output.piece(&String::from_utf8_lossy(&page));
             return Ok(Exit::Finished);
         };

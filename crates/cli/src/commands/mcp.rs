@@ -1,4 +1,4 @@
-//! `archon mcp`: adds, lists, tries and removes MCP servers, and agrees to what they offer.
+//! `archon mcp`: adds, lists, tests and removes MCP servers, and agrees to their tools.
 
 mod add;
 mod approve;
@@ -25,9 +25,9 @@ pub(crate) struct McpArgs {
 pub(crate) enum McpCommand {
     /// Write a server into your settings, as in `archon mcp add files -- npx -y some-server notes`
     Add(add::AddArgs),
-    /// The servers of your settings and of the project, their tools, and what is held back
+    /// List the servers of your settings and of the project, their tools, and the tools that are held back
     List,
-    /// Remove a server from your settings, or take back the agreement to one of the project
+    /// Remove a server from your settings, or take back the agreement to a server of the project
     Remove {
         /// The server's name
         name: String,
@@ -43,7 +43,7 @@ pub(crate) enum McpCommand {
         name: String,
         /// The tool, by the server's name [default: all that are held back]
         tool: Option<String>,
-        /// Agree without being asked, for scripts
+        /// Agree without a question, for scripts
         #[arg(long)]
         yes: bool,
     },

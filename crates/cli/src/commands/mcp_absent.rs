@@ -1,8 +1,9 @@
-//! The stand-in for `archon mcp` without the feature `mcp`: explains how to build the program with it.
+//! The replacement of `archon mcp` without the feature `mcp`, which explains how to build the program with
+//! it.
 
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Arguments of `archon mcp`, which are not looked at.
+/// Arguments of `archon mcp`, which are ignored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpArgs {
     #[arg(hide = true, num_args = 0.., allow_hyphen_values = true, trailing_var_arg = true)]

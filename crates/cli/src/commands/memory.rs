@@ -34,7 +34,7 @@ use crate::{
 /// Arguments of `archon memory`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
-    /// Remember a text
+    /// Store a text as a memory
     Add {
         #[command(flatten)]
         of: Of,
@@ -42,26 +42,26 @@ pub(crate) enum MemoryCommand {
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// Find what fits a question, best first
+    /// Find the memories that fit a question, best first
     Search {
         #[command(flatten)]
         of: Of,
-        /// Most memories
+        /// The maximum number of memories
         #[arg(long, value_name = "N", default_value_t = 5)]
         limit: usize,
         /// The question
         #[arg(required = true)]
         question: Vec<String>,
     },
-    /// Show what was remembered last
+    /// List the latest memories
     List {
         #[command(flatten)]
         of: Of,
-        /// Most memories
+        /// The maximum number of memories
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
-    /// Forget memories by their ids, with the facts that were learnt from them alone
+    /// Forget memories by their ids, and the facts that were learnt from them alone
     Forget {
         #[command(flatten)]
         of: Of,
@@ -74,36 +74,40 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         of: Of,
     },
-    /// Remember the lines of a file that `export` wrote; the file is believed, unless `--untrusted` says otherwise
+    /// Import the lines of a file that `export` wrote, with their trust levels, unless `--untrusted` is
+    /// given
     Import {
         #[command(flatten)]
         of: Of,
-        /// Believe nothing in the file, whatever it says of itself; without this, each line is believed as far as it says
+        /// Import every line as untrusted, whatever its trust level; without this, each line keeps its trust
+        /// level
         #[arg(long)]
         untrusted: bool,
         /// The file; `-` reads standard input
         file: PathBuf,
     },
-    /// Forget what is too much or too old: what was of use longest ago, and matters least; facts stay
+    /// Forget memories beyond a maximum number or age: those unused longest and least important first; facts
+    /// stay
     Evict {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
         limits: upkeep::LimitFlags,
     },
-    /// Merge notes that say the same
+    /// Merge notes with the same words
     Merge {
         #[command(flatten)]
         of: Of,
     },
-    /// Forget everything that was remembered before a day, facts too
+    /// Forget everything that was stored before a day, including facts
     Purge {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
         what: upkeep::PurgeFlags,
     },
-    /// Make vectors for what has none of the chosen embedder, as after another was chosen
+    /// Compute vectors for memories without a vector of the chosen embedder, for instance after a change of
+    /// the embedder
     Embed {
         #[command(flatten)]
         of: Of,
@@ -181,14 +185,13 @@ async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Warns if the text begins with a collection's name, since that was perhaps meant as one.
+/// Warns if the text begins with a collection's name, since the person may have meant a collection.
 fn warn_of_collection(app: &App, words: &[String]) {
     let [first, _, ..] = words else { return };
     let is_name = |part: &str| part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
     if first.contains(':') && first.split(':').all(is_name) && Collection::new(first.as_str()).is_ok() {
         let first = visible(first);
-        app.output
-            .warn(format!("{first:?} is remembered as text; a collection is named with --memory {first}"));
+        app.output.warn(format!("{first:?} is stored as text; to set a collection, use --memory {first}"));
     }
 }
 
@@ -196,11 +199,11 @@ fn to_remember(words: &[String]) -> Result<String, Failure> {
     let text = super::task::words_or_stdin(words, "the text to remember")?;
     match (text.trim(), words) {
         ("", [word]) if word == "-" => {
-            let advice = "pipe text into the command, or say the text to remember as an argument";
+            let advice = "pipe text into the command, or give the text to remember as an argument";
             Err(Failure::usage("standard input is empty", advice))
         }
         ("", _) => {
-            let advice = "say what is to be remembered: archon memory add \"Anna prefers tea.\"";
+            let advice = "give the text to remember: archon memory add \"Anna prefers tea.\"";
             Err(Failure::usage("the text to remember is empty", advice))
         }
         _ => Ok(text),
@@ -209,14 +212,14 @@ fn to_remember(words: &[String]) -> Result<String, Failure> {
 
 async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Exit, Failure> {
     if question.trim().is_empty() {
-        let advice = "say what to look for: archon memory search \"What does Anna prefer?\"";
+        let advice = "give a question: archon memory search \"What does Anna prefer?\"";
         return Err(Failure::usage("the question is empty", advice));
     }
     let mut query = MemoryQuery::new(question);
     query.limit = limit;
     let found = open(app, &of.collection).await?.long_term().query(&query).await?;
     if found.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("nothing in {} fits", of.collection));
+        app.output.note(Look::Dim, format!("no memory in {} fits the question", of.collection));
     }
     for hit in &found {
         app.item(hit, || format!("{:.2}  {}", hit.score, row(&hit.entry)));
@@ -230,7 +233,7 @@ fn row(entry: &MemoryEntry) -> String {
     format!("{}  {when:<16}  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
 }
 
-/// Selects everything but the marks of forgotten entries.
+/// Selects all entries except the markers of forgotten entries.
 fn not_forgotten() -> MemoryFilter {
     MemoryFilter::all().of(&MemoryKind::TOLD)
 }
@@ -309,10 +312,10 @@ async fn import(app: &App, of: &Of, file: &PathBuf, trust: Trust) -> Result<Exit
     bar.finish_and_clear();
     let imported = imported?;
     for (line, problem) in &imported.refused {
-        app.output.note(Look::Dim, format!("line {line} is left out: {problem}"));
+        app.output.note(Look::Dim, format!("line {line} is refused: {problem}"));
     }
     let item = json!({"kept": imported.kept, "refused": imported.refused.len()});
-    app.item(&item, || format!("{} kept, {} left out", imported.kept, imported.refused.len()));
+    app.item(&item, || format!("{} imported, {} refused", imported.kept, imported.refused.len()));
     match imported.kept == 0 && !imported.refused.is_empty() {
         true => Err(Failure::usage("no line is a memory", "`archon memory export` writes what this reads")),
         false => Ok(Exit::Finished),
@@ -331,7 +334,7 @@ async fn embed(app: &App, of: &Of) -> Result<Exit, Failure> {
     });
     if refused > 0 {
         // The warnings have the reasons.
-        let hint = "what was refused stays without a vector and is found by words; the next `archon memory embed` tries it again";
+        let hint = "refused memories stay without a vector and are found by words; the next `archon memory embed` tries them again";
         app.output.note(Look::Dim, hint);
     }
     Ok(Exit::Finished)

@@ -1,4 +1,4 @@
-//! `archon model`: fetches local models and lists them.
+//! `archon model`: downloads local models and lists them.
 
 use std::path::Path;
 
@@ -17,25 +17,25 @@ use crate::{
 /// Arguments of `archon model`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Fetch a model; one that was cut off is continued
+    /// Download a model, or continue an interrupted download
     Pull {
         /// The model's name [default: gemma-3-270m]
         name: Option<String>,
     },
-    /// The models on this disk, and those that can be fetched
+    /// List the models on this disk, and those that can be downloaded
     List,
     /// Print the path of a model
     Path {
-        /// The model's name [default: the first there is]
+        /// The model's name [default: the first model on this disk]
         name: Option<String>,
     },
 }
 
-/// A model that is on this disk or can be fetched.
+/// A model that is on this disk or can be downloaded.
 #[derive(Debug, Serialize)]
 struct Item {
     name: String,
-    /// Its path; absent if it was not fetched.
+    /// The path of the file; missing if the model was not downloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     bytes: u64,
@@ -88,7 +88,7 @@ fn on_disk(name: String, path: &Path) -> Item {
 fn row(item: &Item) -> String {
     let place = match (&item.path, item.about, item.licence) {
         (Some(path), ..) => path.clone(),
-        (None, Some(about), Some(licence)) => format!("can be fetched: {about} ({licence})"),
+        (None, Some(about), Some(licence)) => format!("can be downloaded: {about} ({licence})"),
         _ => String::new(),
     };
     format!("{:<24} {:>5} MB  {place}", item.name, item.bytes / 1_000_000)
@@ -105,7 +105,7 @@ fn path(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let (name, path) = found.ok_or_else(|| {
         Failure::usage(
             missing(),
-            "fetch one with `archon model pull`; `archon model list` shows what there is",
+            "download one with `archon model pull`; `archon model list` shows the models",
         )
     })?;
     let item = on_disk(name, &path);

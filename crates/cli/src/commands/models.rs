@@ -1,4 +1,4 @@
-//! `archon models`: lists the models that can be used now, and shows what is known of a model.
+//! `archon models`: lists the models that can be used now, and shows the known facts about a model.
 
 use std::path::{Path, PathBuf};
 
@@ -22,20 +22,20 @@ use crate::{
 /// Arguments of `archon models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Models of running servers, of the service that is configured, and on this disk
+    /// List the models of running servers, of the configured service, and on this disk
     List {
         #[command(flatten)]
         flags: ModelFlags,
-        /// Instead, the models of this provider that are known by name: nobody is asked
+        /// List the models of this provider in the catalogue instead, without a request to it
         #[arg(long, value_name = "PROVIDER")]
         provider: Option<String>,
     },
-    /// Show what is known of a model: its window, its prices, its abilities
+    /// Show the known facts about a model: its context window, its prices, its abilities
     Show {
         /// The model, as PROVIDER:MODEL
         model: String,
     },
-    /// Keep a catalogue of models over the built-in one, in place of the one that was kept before
+    /// Store a catalogue of models over the built-in one; it replaces the one that was stored before
     Import {
         /// The catalogue: JSON lines as in crates/providers/models.jsonl
         file: PathBuf,
@@ -45,22 +45,22 @@ pub(crate) enum ModelsCommand {
 /// A model that can be used.
 #[derive(Debug, Serialize)]
 struct Item {
-    /// Its name for `--model`.
+    /// The name for `--model`.
     model: String,
-    /// Its provider.
+    /// The provider of the model.
     from: String,
     #[serde(flatten)]
     known: Known,
 }
 
-/// Properties of a model.
+/// The known properties of a model.
 #[derive(Debug, Default, Serialize)]
 struct Known {
     #[serde(skip_serializing_if = "Option::is_none")]
     context_window: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output: Option<u64>,
-    /// In millionths of a US dollar per million tokens.
+    /// The price in millionths of a US dollar per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<ModelPrice>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ struct Known {
     tools: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     small: Option<bool>,
-    /// Source of these properties.
+    /// The source of these properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
 }
@@ -96,7 +96,7 @@ impl Known {
         catalogue.info(provider, model).map(Self::from).unwrap_or_default()
     }
 
-    /// Formats them as a line; empty if nothing is known.
+    /// Formats the properties as a line; empty if none are known.
     fn line(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.context_window.map(|tokens| format!("{} tokens", grouped(tokens))));
@@ -142,7 +142,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
         let models = match answer {
             ServerAnswer::Models(models) => models,
             ServerAnswer::Late => {
-                let note = format!("{profile} at {url} was too slow to list its models");
+                let note = format!("{profile} at {url} did not list its models in time");
                 app.output.note(Look::Plain, note);
                 continue;
             }
@@ -194,8 +194,8 @@ fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
         let names = PROFILES.iter().map(|p| p.name).chain(PROTOCOLS.iter().map(|p| p.name));
         return match names.into_iter().find(|name| *name == provider) {
             Some(_) => Err(Failure::failed(
-                format!("no model of {provider} is known by name"),
-                format!("name one all the same: --model {provider}:MODEL"),
+                format!("the catalogue has no models of {provider}"),
+                format!("you can still name one: --model {provider}:MODEL"),
             )),
             None => Err(wrong_name(&format!("{provider}:MODEL"))),
         };
@@ -204,12 +204,12 @@ fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
         app.item(item, || format!("{:<48}  {}", item.model, item.known.line()));
     }
     if !app.json {
-        app.output.note(Look::Plain, format!("prices are of a million tokens, from {}", catalogue_source()));
+        app.output.note(Look::Plain, format!("prices are per million tokens, from {}", catalogue_source()));
     }
     Ok(Exit::Finished)
 }
 
-/// Shows what is known of a model.
+/// Shows the known facts about a model.
 fn show(app: &App, name: &str) -> Result<Exit, Failure> {
     let parts: ModelRef = name.parse().map_err(|_| wrong_name(name))?;
     let provider = parts.profile.map_or(parts.protocol.name, |profile| profile.name);
@@ -219,12 +219,10 @@ fn show(app: &App, name: &str) -> Result<Exit, Failure> {
     let Some(info) = catalogue.info(&id, &parts.model) else {
         let nearest = catalogue.nearest(provider, &parts.model);
         let advice = match nearest.is_empty() || elsewhere {
-            true => {
-                "it can be asked all the same; a limit on money needs a model whose price is known".to_owned()
-            }
+            true => "the model can still be used; --max-cost needs a model with a known price".to_owned(),
             false => format!("did you mean {}?", nearest.join(", ")),
         };
-        return Err(Failure::failed(format!("nothing is known of the model {name}"), advice));
+        return Err(Failure::failed(format!("the catalogue does not have the model {name}"), advice));
     };
     let from = match (parts.base_url, parts.profile) {
         (Some(url), _) => url,
@@ -241,7 +239,7 @@ fn page(item: &Item) -> String {
     let tokens =
         |tokens: Option<u64>| tokens.map_or("not known".to_owned(), |t| format!("{} tokens", grouped(t)));
     let price = |of: fn(&ModelPrice) -> u64| match &known.price {
-        Some(price) => format!("${} for a million tokens", format_money(of(price))),
+        Some(price) => format!("${} per million tokens", format_money(of(price))),
         None => "not known".to_owned(),
     };
     let yes = |is: Option<bool>| if is == Some(true) { "yes" } else { "no" }.to_owned();
@@ -264,14 +262,14 @@ fn page(item: &Item) -> String {
     rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the prices of long prompts, if they differ.
+/// Formats the prices of long prompts; `the same` if they do not differ.
 fn long_prices(price: ModelPrice) -> String {
     let Some(long) = price.long else { return "the same".to_owned() };
     let (input, output) = (format_money(long.input), format_money(long.output));
     format!("${input} in, ${output} out, above {} tokens", grouped(long.above))
 }
 
-/// Stores a catalogue in the data folder after it was read to its end.
+/// Stores a catalogue in the data folder, after the whole file was checked.
 fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
     let wrong = |e: String| {
         Failure::usage(
@@ -284,7 +282,7 @@ fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
     let place = app.catalogue_file();
     own_file::replace(&place, &text).map_err(|e| {
         let what = format!("cannot write {}: {e}", place.display());
-        Failure::failed(what, "say where it goes with --data-dir DIR")
+        Failure::failed(what, "set another folder with --data-dir DIR")
     })?;
     let built_in = Catalogue::default();
     let is_new = |name: &&str| name.split_once(':').is_some_and(|(p, m)| built_in.info(p, m).is_none());
@@ -295,19 +293,19 @@ fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
     };
     app.item(&imported, || {
         format!(
-            "{} models, {} of them not built in; kept in {}",
+            "{} models, {} of them not built in; stored in {}",
             imported.models, imported.new, imported.file
         )
     });
     Ok(Exit::Finished)
 }
 
-/// Result of an import.
+/// The result of an import.
 #[derive(Debug, Serialize)]
 struct Imported {
-    /// Models in the catalogue.
+    /// The number of models in the catalogue.
     models: usize,
-    /// Number of those that are not built in.
+    /// The number of models that are not built in.
     new: usize,
     /// The path of the file.
     file: String,

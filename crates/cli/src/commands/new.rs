@@ -1,7 +1,8 @@
 //! `archon new`: writes a small Rust project with an agent into a new folder.
 //!
-//! The files are in the folder `template` of this crate, and our own tests compile them. They are written
-//! into a temporary folder beside the new one, which then gets its name, so that no half of a project is left.
+//! The files are in the folder `template` of this crate, and the tests of this project compile them. They
+//! are written into a temporary folder beside the new one, which then gets the project's name, so that no
+//! partial project remains.
 
 use std::{
     fs, io,
@@ -33,10 +34,10 @@ const FILES: &[(&str, &str)] = &[
     ("README.md", include_str!("../../template/README.md")),
 ];
 
-/// A released version of Archon can be fetched.
+/// True if a released version of Archon can be downloaded.
 const IS_RELEASED: bool = false;
 
-/// The package of the library `archon`: its own name is taken on the registry.
+/// The package of the library `archon`, whose own name is taken on the registry.
 const PACKAGE: &str = "archon-agents";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -57,8 +58,8 @@ impl NewArgs {
         app.item(&item, || visible(&folder.display().to_string()));
         if self.path.is_none() && !IS_RELEASED {
             app.output.warn(format!(
-                "Archon {VERSION} is not released: before you build, name a checkout in Cargo.toml, as in archon = \
-                 {{ package = \"{PACKAGE}\", path = \"../archon/crates/archon\" }}, or make the project with --path DIR"
+                "Archon {VERSION} is not released: before you build, set a checkout in Cargo.toml, as in archon = \
+                 {{ package = \"{PACKAGE}\", path = \"../archon/crates/archon\" }}, or create the project with --path DIR"
             ));
         }
         if !app.json {
@@ -100,7 +101,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The most characters of a name, as for packages of the registry.
+/// The maximum number of characters of a name, as for packages of the registry.
 const LONGEST: usize = 64;
 
 /// Names of Rust, of cargo's folders, of devices of Windows, and of the project's own dependencies.
@@ -180,7 +181,7 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
     let library = checkout.join("crates").join("archon");
     let no_checkout = || {
         Failure::usage(
-            format!("{shown} is no checkout of Archon: it has no crates/archon"),
+            format!("{shown} is not a checkout of Archon: it has no crates/archon"),
             "name the folder that you cloned: archon new NAME --path DIR",
         )
     };
@@ -193,14 +194,14 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
     let path = library.canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok());
     let path = path.ok_or_else(|| {
         Failure::usage(
-            format!("the path of {shown} is no UTF-8, which Cargo.toml needs"),
+            format!("the path of {shown} is not UTF-8, which Cargo.toml requires"),
             "move or rename the checkout",
         )
     })?;
     Ok(format!("{{ package = \"{PACKAGE}\", path = {} }}", toml::Value::String(path)))
 }
 
-/// Refuses a place where something is.
+/// Returns an error if a file or a folder with content is at this path.
 fn check_free(folder: &Path) -> Result<(), Failure> {
     let shown = visible(&folder.display().to_string());
     let another = "take another name, or move it away";
@@ -208,7 +209,7 @@ fn check_free(folder: &Path) -> Result<(), Failure> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(failed(folder, &e)),
         Ok(there) if !there.is_dir() => {
-            Err(Failure::usage(format!("{shown} exists and is no folder"), another))
+            Err(Failure::usage(format!("{shown} exists and is not a folder"), another))
         }
         Ok(_) => match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
@@ -218,7 +219,7 @@ fn check_free(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes all files into a temporary folder, and gives it its name.
+/// Writes all files into a temporary folder, and gives it the name of the project.
 fn write(folder: &Path, fill: impl Fn(&str) -> String) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = folder.with_file_name(format!(".{name}.{}.new", std::process::id()));

@@ -50,19 +50,19 @@ pub(crate) struct PlanArgs {
     session: SessionFlags,
     #[command(flatten)]
     memory: MemoryFlags,
-    /// Format of the drawing [default: text]
+    /// The format of the plan's drawing [default: text]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Follow the plan and print the answer; what is drawn goes to standard error
+    /// Follow the plan and print the answer; the drawing goes to standard error
     #[arg(long)]
     execute: bool,
-    /// Show the plan, and each one that is to take its place, and follow it only after a yes
+    /// Show the plan, and each plan that would replace it, and follow it only after a yes
     #[arg(long, requires = "execute")]
     confirm: bool,
     /// Use the plan of this workflow template, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// The value of one of the template's parameters; may be given again
+    /// The value of a parameter of the template; may be given again
     #[arg(long, value_name = "NAME=VALUE", requires = "template")]
     set: Vec<String>,
     /// The goal, best in quotes; `-` reads it from standard input [with a template, its description]
@@ -77,17 +77,17 @@ pub(crate) enum PlanCommand {
     Show {
         /// The run's id, its beginning or end, or `last`
         run: String,
-        /// Format of the drawing [default: text]
+        /// The format of the plan's drawing [default: text]
         #[arg(long, value_enum)]
         format: Option<Format>,
     },
-    /// Say yes to what a plan's run asks: to its plan, or to a subtask
+    /// Answer yes to the question of a plan's run: about its plan, or about a subtask
     Approve(ApproveArgs),
-    /// Say no to what a plan's run asks
+    /// Answer no to the question of a plan's run
     Reject(RejectArgs),
 }
 
-/// Format in which a plan is drawn.
+/// The format in which a plan is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A line for each subtask
@@ -177,7 +177,7 @@ pub(crate) fn confirm_if(asked: bool) -> Confirm {
     if asked { Confirm::Each } else { Confirm::Never }
 }
 
-/// Makes a plan and checks it. Nothing is started or stored.
+/// Makes a plan and checks it, without starting or storing anything.
 async fn draft(
     app: &App,
     planning: &Planning,
@@ -213,11 +213,11 @@ async fn draft(
     Ok(Exit::Finished)
 }
 
-/// Shows as much as can be read of a damaged log, and fails for the damage.
+/// Shows the readable part of a damaged log, and fails because of the damage.
 async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     let Some(machine) = fold(&salvaged.records) else {
-        let advice = format!("`archon runs show {run}` shows what happened in it");
+        let advice = format!("`archon runs show {run}` shows its records");
         return Err(Failure::usage(format!("run {run} follows no plan"), advice));
     };
     let task = machine.task();
@@ -228,7 +228,7 @@ async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Fai
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// Prints a plan: for programs as a line of JSON unless they want another format.
+/// Prints a plan: for programs as a line of JSON, unless another format is set.
 fn print(app: &App, task: &Task, format: Option<Format>) {
     let text = drawn(task, format.unwrap_or(Format::Text));
     let json: Result<Json, _> = serde_json::from_str(&render(task, PlanFormat::Json));

@@ -1,5 +1,4 @@
-//! `archon replay`: checks that a run's log follows from its inputs, without asking a model or running a
-//! tool.
+//! `archon replay`: checks that a run's log follows from its inputs, without a call of a model or a tool.
 
 use archon::{
     react_loop::{LoopError, Replay, replay},
@@ -34,8 +33,8 @@ impl ReplayArgs {
 fn refused(e: LoopError) -> Failure {
     match e {
         LoopError::OtherKind { run, kind } => Failure::usage(
-            format!("run {run} is of kind {kind}, and only a loop can be replayed"),
-            format!("replay the runs that it called, as {run}.2-0: `archon runs events {run}` names them"),
+            format!("run {run} has the kind {kind}, but only a loop can be replayed"),
+            format!("replay its child runs, as {run}.2-0: `archon runs events {run}` names them"),
         ),
         e => e.into(),
     }
@@ -51,5 +50,5 @@ fn verdict(found: &Replay) -> String {
     format!("differs at record {record}\n  expected  {expected}\n  found     {}", line(found))
 }
 
-/// The most characters of a record that are shown.
+/// The maximum number of characters of a record that are shown.
 const SHOWN: usize = 200;

@@ -1,5 +1,5 @@
-//! `archon resume`: resumes a run from the end of its log. Its log and the settings have everything that it
-//! needs.
+//! `archon resume`: resumes a run from the end of its log. The log and the settings have everything that the
+//! run needs.
 
 use std::sync::Arc;
 
@@ -38,19 +38,19 @@ pub(crate) struct ResumeArgs {
     run: Option<String>,
 }
 
-/// Larger limits for an existing run; each is for the whole run, its past use included.
+/// Larger limits for an existing run; each limit is for the whole run, including its past use.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 struct MoreFlags {
-    /// Let it ask its model up to N times in all; of a plan or a team, let each of its agents
+    /// The maximum number of model calls in all; in a plan or a team, of each agent
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
-    /// Let it use up to N tokens in all
+    /// The maximum number of tokens in all
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Let it cost so much in all, in US dollars, as in 0.50
+    /// The maximum cost in all, in US dollars, as in 0.50
     #[arg(long, value_name = "USD")]
     max_cost: Option<Money>,
-    /// Let it work for so long in all: 90s, 20m or 2h
+    /// The maximum time in all that the run may work: 90s, 20m or 2h
     #[arg(long, value_name = "TIME")]
     max_duration: Option<Span>,
 }
@@ -99,13 +99,13 @@ impl ResumeArgs {
             if started.run == run { records } else { runs.records(&started.run, None).await?.records };
         let exit = follow(app, &runs, &started.run, before).await?;
         if head.status == RunStatus::Finished {
-            app.output.note(Look::Plain, "what was said in the run is in the memory");
+            app.output.note(Look::Plain, "the messages of the run are in the memory");
         }
         Ok(exit)
     }
 }
 
-/// Resumes every run whose process died, and waits until each has ended or is suspended.
+/// Resumes every run whose process died, and waits until each one has ended or is suspended.
 async fn all(app: &App) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let resumed = runs.resume_unfinished(None).await?;
@@ -115,7 +115,7 @@ async fn all(app: &App) -> Result<Exit, Failure> {
     print_result(app, &runs, resumed, RunStatus::Interrupted).await
 }
 
-/// Waits for each resumed run and prints its status; one that could not be resumed still has the status
+/// Waits for each resumed run and prints its status; a run that could not be resumed still has the status
 /// `before`.
 pub(super) async fn print_result(
     app: &App,

@@ -36,10 +36,10 @@ pub(crate) struct RunArgs {
     /// Make a plan first, and follow it
     #[arg(long)]
     plan: bool,
-    /// Show the plan, and each one that is to take its place, and follow it only after a yes
+    /// Show the plan, and each plan that would replace it, and follow it only after a yes
     #[arg(long, requires = "plan")]
     confirm: bool,
-    /// The task; `-` reads it from standard input. Text that is piped in besides a task is data for it
+    /// The task; `-` reads it from standard input. Text that is piped in besides a task is data for the task
     #[arg(required = true, value_name = "TASK")]
     task: Vec<String>,
 }

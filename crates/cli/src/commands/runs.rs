@@ -29,44 +29,45 @@ use crate::{
 /// Arguments of `archon runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// The last 20 runs, the last written first
+    /// List the last 20 runs, last written first
     List {
-        /// All runs
+        /// List all runs
         #[arg(long)]
         all: bool,
-        /// Only runs that are so: begun, running, interrupted, suspended, finished, failed, limit, cancelled, unreadable
+        /// Only runs with this status: begun, running, interrupted, suspended, finished, failed, limit,
+        /// cancelled, unreadable
         #[arg(long, value_name = "STATUS", value_parser = status)]
         status: Vec<RunStatus>,
     },
-    /// One run from its beginning
+    /// Show one run from its beginning
     Show {
         /// The run's id, its beginning or end, or `last`
         run: String,
     },
-    /// The log of one run, one record a line
+    /// Print the log of one run, one record per line
     Events {
         /// The run's id, its beginning or end, or `last`
         run: String,
-        /// One entry a turn instead: what was thought, done and observed
+        /// Print one entry per turn instead: its thinking, its tool calls and their results
         #[arg(long)]
         cycles: bool,
     },
-    /// Begin a new run where another stood after one of its turns
+    /// Begin a new run with the records of another run up to the end of a turn
     Fork {
         /// The run's id, its beginning or end, or `last`
         run: String,
-        /// Number of its turns to keep [default: all]
+        /// The number of turns to keep [default: all]
         #[arg(long, value_name = "TURN")]
         at: Option<u32>,
     },
-    /// Show a run while another process works on it, until it ends or waits
+    /// Show a run while another process works on it, until the run ends or is suspended
     Watch {
         /// The run's id, its beginning or end, or `last`
         run: String,
     },
-    /// Send a message to a run that another process works on: its model reads it next
+    /// Send a message to a run that another process works on: the run's model reads it next
     Steer {
-        /// Let it finish first, and read it then
+        /// Let the run finish first, and send the message then
         #[arg(long)]
         later: bool,
         /// The run's id, its beginning or end, or `last`
@@ -75,7 +76,7 @@ pub(crate) enum RunsCommand {
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// Stop a run, whichever process works on it
+    /// Stop a run, in any process
     Cancel {
         #[command(flatten)]
         flags: RecordedFlags,
@@ -87,9 +88,9 @@ pub(crate) enum RunsCommand {
         /// The run's id, its beginning or end, or `last`
         run: String,
     },
-    /// Remove the runs that have ended and were not written since, but for those that others need
+    /// Remove the runs that have ended and were not written since, except those that other runs need
     Prune {
-        /// Shortest time since they were written: 90s, 20m or 720h
+        /// The minimum time since the last record: 90s, 20m or 720h
         #[arg(long, value_name = "TIME")]
         older_than: Span,
     },
@@ -121,7 +122,7 @@ impl RunsCommand {
     }
 }
 
-/// Number of runs that are listed by default.
+/// The number of runs that are listed by default.
 const LISTED: usize = 20;
 
 fn status(name: &str) -> Result<RunStatus, String> {
@@ -171,7 +172,7 @@ fn grave(errors: &[ErrorContext]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("errors: {}", lines.join(", ")))
 }
 
-/// Shows as much as can be read of a damaged log, and fails for the damage.
+/// Shows the readable part of a damaged log, and fails because of the damage.
 async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
@@ -181,7 +182,7 @@ async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// As `show`, but prints every record and nothing else.
+/// Prints every record of a log, and fails if the log is damaged.
 async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     for record in salvaged.records {
@@ -191,7 +192,7 @@ async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// Prints the log as one structured entry for each turn.
+/// Prints the log as one structured entry per turn.
 async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     for cycle in Cycle::of(&salvaged.records) {
@@ -217,7 +218,8 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
             true => resume_line(app, fork.run.as_str()),
             false => format!("archon run --session {} TASK", fork.session),
         };
-        app.output.note(Look::Dim, format!("forked {run} after {} {turns}; go on with: {next}", fork.turns));
+        app.output
+            .note(Look::Dim, format!("forked {run} after {} {turns}; continue with: {next}", fork.turns));
     }
     Ok(Exit::Finished)
 }
@@ -238,7 +240,7 @@ async fn steer(app: &App, run: RunId, text: String, later: bool) -> Result<Exit,
     if text.trim().is_empty() {
         return Err(Failure::usage(
             "the message is empty",
-            "say it: archon runs steer RUN \"Use the other file.\"",
+            "give it: archon runs steer RUN \"Use the other file.\"",
         ));
     }
     let (runs, message) = (app.runs()?, AgentMessage::from(Message::user(text, Timestamp::default())));
@@ -246,7 +248,7 @@ async fn steer(app: &App, run: RunId, text: String, later: bool) -> Result<Exit,
         true => runs.follow_up(&run, message).await?,
         false => runs.steer(&run, message).await?,
     }
-    app.item(&json!({ "steered": run }), || format!("said to {run}"));
+    app.item(&json!({ "steered": run }), || format!("sent to {run}"));
     Ok(Exit::Finished)
 }
 
@@ -281,7 +283,7 @@ async fn prune(app: &App, older_than: Span) -> Result<Exit, Failure> {
         app.output.note(Look::Dim, format!("{run} stays: {why}"));
     }
     if removed.runs.is_empty() && !app.json {
-        app.output.note(Look::Dim, "no run that has ended is that old");
+        app.output.note(Look::Dim, "no ended run is that old");
     }
     Ok(Exit::Finished)
 }

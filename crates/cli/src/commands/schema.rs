@@ -8,9 +8,9 @@ use crate::{app::App, config::Settings, exit::Exit, failure::Failure};
 /// Arguments of `archon schema`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
-    /// Schema of the output with `--json`: one record or delta per line
+    /// Print the schema of the output with `--json`: one record or delta per line
     Events,
-    /// Schema of archon.toml
+    /// Print the schema of archon.toml
     Config,
 }
 

@@ -28,9 +28,9 @@ use crate::{
 /// Arguments of `archon sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// All sessions, the last written first
+    /// List all sessions, last written first
     List,
-    /// The conversation of one session, run by run
+    /// Show the conversation of one session, run by run
     Show {
         /// The session's id
         session: String,
@@ -39,11 +39,11 @@ pub(crate) enum SessionsCommand {
     Export {
         /// The session's id
         session: String,
-        /// Write to this file, or into this directory, instead
+        /// Write to this file, or into this directory, instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Report the tool calls and usage of a session, or the sums of all sessions
+    /// Show the tool calls and the usage of a session, or the sums over all sessions
     Metrics {
         /// The session's id [default: all sessions, which reads the log of every run]
         session: Option<String>,
@@ -57,7 +57,7 @@ struct Item {
     started_at: Timestamp,
     updated_at: Timestamp,
     runs: usize,
-    /// Status of the run that was written last.
+    /// The status of the run that was written last.
     status: RunStatus,
     /// The first prompt, shortened.
     task: String,
@@ -154,7 +154,7 @@ fn tree(session: &Session, one: &LoopRecord, depth: usize, lines: &mut Vec<Strin
     }
 }
 
-/// The most characters of a call and of its result that are shown.
+/// The maximum number of characters of a call and of its result that are shown.
 const SHOWN: usize = 120;
 
 /// Formats a message as lines: a prompt after `>`, a call after `->`, its result after `<-`, the model's text
@@ -179,7 +179,8 @@ fn show_message(message: &Message) -> Vec<String> {
     }
 }
 
-/// Returns whether `one` is `of` or above it: then the log was edited by hand and has a cycle.
+/// Returns true if `one` is `of` or above it; this happens only in a log that was edited by hand and has a
+/// cycle.
 fn is_above(session: &Session, one: &LoopId, of: &LoopId) -> bool {
     let mut next = session.get_loop(of);
     for _ in 0..=session.loops.len() {
@@ -248,7 +249,7 @@ async fn global_stats(app: &App) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Adds up the metrics, oldest run first: heads come newest first.
+/// Adds up the metrics, oldest run first; the heads are ordered newest first.
 async fn metrics(app: &App, id: SessionId, heads: &[RunHead]) -> Result<ConversationMetrics, Failure> {
     let journal = app.journal();
     let mut metrics = ConversationMetrics::new(id);
@@ -269,14 +270,14 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Reads a session from the journal instead of the run service: it is folded from the logs of its runs and
-/// their neighbours.
+/// Reads a session from the journal instead of the run service: the session is folded from the logs of its
+/// runs and their neighbours.
 async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
     Session::read(&app.journal(), id).await?.ok_or_else(|| unknown(id))
 }
 
 fn unknown(id: &SessionId) -> Failure {
-    Failure::usage(format!("no session {id}"), "`archon sessions list` shows the sessions there are")
+    Failure::usage(format!("no session {id}"), "`archon sessions list` shows the sessions")
 }
 
 const ADVICE: &str = "check that the directory exists, is writable and has free space";

@@ -1,4 +1,4 @@
-//! The flag for structured output: JSON of a schema from a file.
+//! The flag for structured output, with a JSON Schema from a file.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use crate::failure::Failure;
 /// The flag for the schema of the answer.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OutputFlags {
-    /// Answer with JSON of the schema in this file; an answer that does not fit is sent back
+    /// Answer with JSON that fits the schema in this file; an answer that does not fit is sent back to the
+    /// model
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 }
@@ -32,9 +33,9 @@ impl OutputFlags {
         let text = std::fs::read_to_string(path)
             .map_err(|e| wrong(format!("cannot read {}: {e}", path.display())))?;
         let schema: Json =
-            serde_json::from_str(&text).map_err(|e| wrong(format!("{} is no JSON: {e}", path.display())))?;
+            serde_json::from_str(&text).map_err(|e| wrong(format!("{} is not JSON: {e}", path.display())))?;
         if !schema.is_object() {
-            return Err(wrong(format!("{} is no JSON object", path.display())));
+            return Err(wrong(format!("{} is not a JSON object", path.display())));
         }
         Ok(Some(OutputSchema::new(name(path), schema)))
     }

@@ -1,4 +1,4 @@
-//! Reads the task of a command: from its words, and from standard input.
+//! Reads the task of a command from its words and from standard input.
 
 use std::io::Read;
 
@@ -16,13 +16,13 @@ pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     }
 }
 
-/// Returns these words joined, or for `-` the text on standard input. `what` names them in errors.
+/// Returns these words joined; for `-`, the text on standard input. `what` is the text's name in errors.
 pub(crate) fn words_or_stdin(words: &[String], what: &str) -> Result<String, Failure> {
     let mut text = words.join(" ");
     if text == "-" {
         text.clear();
         std::io::stdin().read_to_string(&mut text).map_err(|e| {
-            let advice = format!("pipe text in UTF-8 into the command, or say {what} as an argument");
+            let advice = format!("pipe text in UTF-8 into the command, or give {what} as an argument");
             Failure::usage(format!("cannot read {what} from standard input: {e}"), advice)
         })?;
     }

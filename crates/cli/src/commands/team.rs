@@ -16,7 +16,7 @@ use crate::{app::App, config::Settings, drive::follow, exit::Exit, failure::Fail
 /// Arguments of `archon team`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
-    /// Let a team work on a task, show who does what, and print the answer
+    /// Let a team work on a task, show the work of each member, and print the answer
     Run {
         #[command(flatten)]
         flags: TeamFlags,

@@ -1,4 +1,4 @@
-//! `archon tools`: lists the tools of an agent, and calls one without a model.
+//! `archon tools`: lists the tools of an agent, and calls a tool without a model.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ use crate::{
 /// Arguments of `archon tools`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// The tools that an agent gets
+    /// List the tools that an agent gets
     List {
         #[command(flatten)]
         flags: ToolFlags,
     },
-    /// Call a tool and print its result; one that changes something asks first
+    /// Call a tool and print its result; a tool that changes something asks first
     Call {
         #[command(flatten)]
         flags: ToolFlags,
@@ -43,7 +43,7 @@ pub(crate) enum ToolsCommand {
         allow: AllowFlags,
         /// The tool's name
         name: String,
-        /// Its arguments: a JSON object, or NAME=VALUE pairs
+        /// The arguments: a JSON object, or NAME=VALUE pairs
         #[arg(value_name = "ARGUMENTS")]
         arguments: Vec<String>,
     },
@@ -112,10 +112,10 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
     report(app, &name, &result)
 }
 
-/// The tool that lets a session know a file.
+/// The tool that makes a file known to a session.
 const READ_FILE: &str = "read_file";
 
-/// Returns an engine under the rules of a run, which asks the person at the terminal.
+/// Returns an engine with the rules of a run, which asks the person at the terminal.
 fn engine(app: &App, tools: Tools) -> Result<ToolEngine, Failure> {
     let options = engine_options(app, &tools)?;
     let registry = ToolRegistry::new();
@@ -134,7 +134,7 @@ fn report(app: &App, name: &str, result: &ToolResult) -> Result<Exit, Failure> {
         app.item(result, || result.text());
     }
     if let Some(rule) = missing {
-        let what = format!("{name} needs a person's answer, and nobody can be asked here");
+        let what = format!("{name} needs an approval, but no person can be asked here");
         let at_terminal = "at a terminal, without --json and --ask-later";
         let advice = match rule.is_empty() {
             true => format!("call it {at_terminal}"),
@@ -149,14 +149,14 @@ fn report(app: &App, name: &str, result: &ToolResult) -> Result<Exit, Failure> {
     })
 }
 
-/// Parses one JSON object, or `name=value` pairs whose values are JSON if they parse, else text.
+/// Parses one JSON object, or `name=value` pairs. A value is JSON if it can be parsed, otherwise text.
 fn read_arguments(words: &[String]) -> Result<Json, Failure> {
-    let advice = "say them as a JSON object, '{\"expression\": \"2+2\"}', or as pairs, expression=2+2";
+    let advice = "write them as a JSON object, '{\"expression\": \"2+2\"}', or as pairs, expression=2+2";
     if let [word] = words
         && word.trim_start().starts_with('{')
     {
         return serde_json::from_str(word)
-            .map_err(|e| Failure::usage(format!("the arguments are no JSON object: {e}"), advice));
+            .map_err(|e| Failure::usage(format!("the arguments are not a JSON object: {e}"), advice));
     }
     let pair = |word: &String| {
         let (name, value) = word

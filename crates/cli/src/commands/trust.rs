@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct TrustArgs {
     #[command(subcommand)]
     command: Option<TrustCommand>,
-    /// Agree without being asked, for scripts
+    /// Agree without a question, for scripts
     #[arg(long)]
     yes: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct TrustArgs {
 /// Further commands for agreements.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
-    /// The settings files and MCP servers that were agreed to
+    /// List the settings files and MCP servers that were agreed to
     List,
     /// Take an agreement back
     Remove {
@@ -49,11 +49,11 @@ impl TrustArgs {
     }
 }
 
-/// The warning about settings of the project that no person has agreed to.
+/// Returns the warning about settings of the project to which no person has agreed.
 pub(crate) fn warning(app: &App) -> Option<String> {
     let asks = app.config.asks.as_ref()?;
     Some(format!(
-        "{} sets {}, and nobody has agreed to it: going on without. See and agree: {}",
+        "{} sets {}, but no person has agreed to it, so it is ignored. Show it and agree: {}",
         shown(&asks.path),
         asks.keys.join(", "),
         in_data_dir(app, "archon trust"),
@@ -76,10 +76,10 @@ fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure>
         return Ok(Exit::Finished);
     }
     if !yes && (app.json || !app.output.asks) {
-        let what = format!("{file} is not agreed to: there is no terminal to ask on");
+        let what = format!("{file} is not agreed to: there is no terminal on which to ask");
         return Err(Failure::usage(what, "read the file, then agree with: archon trust --yes"));
     }
-    let heading = format!("{file} chooses who listens, or what the model is told and given:");
+    let heading = format!("{file} sets where data is sent, or what the model reads and may use:");
     app.output.note(Look::Plain, heading);
     asks.lines().iter().for_each(|line| app.output.note(Look::Warning, format!("  {line}")));
     if !yes && !says_yes(app) {
@@ -87,7 +87,7 @@ fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure>
         return Ok(Exit::Failed);
     }
     agreements.add(&asks.path, &asks.text)?;
-    app.output.note(Look::Plain, "agreed; after a change to the file it is asked again");
+    app.output.note(Look::Plain, "agreed; after a change to the file you are asked again");
     Ok(Exit::Finished)
 }
 
@@ -114,9 +114,9 @@ fn remove(app: &App, agreements: &Agreements, file: Option<PathBuf>) -> Result<E
     let named = file.or_else(|| app.sources.project.clone());
     let file = named.and_then(|file| std::path::absolute(file).ok()).unwrap_or_default();
     if !agreements.remove(&file)? {
-        let what = format!("nobody has agreed to {}", shown(&file));
+        let what = format!("no person has agreed to {}", shown(&file));
         return Err(Failure::usage(what, "`archon trust list` shows the files that were agreed to"));
     }
-    app.output.note(Look::Plain, format!("{}: not agreed to any more", shown(&file)));
+    app.output.note(Look::Plain, format!("{}: the agreement is taken back", shown(&file)));
     Ok(Exit::Finished)
 }

@@ -4,7 +4,7 @@ use archon::types::{RunFilter, RunId, StartRuns};
 
 use crate::{app::App, failure::Failure};
 
-/// The most runs that are named if a word fits several.
+/// The maximum number of runs that are shown if a word fits several.
 const NAMED: usize = 5;
 
 /// Returns the run that a word means, or an error with the nearest ids.
@@ -35,7 +35,7 @@ pub(crate) async fn which_run(app: &App, word: &str) -> Result<RunId, Failure> {
             let names: Vec<_> = found.iter().take(NAMED).map(RunId::as_str).collect();
             let more = if count > NAMED { ", …" } else { "" };
             let what = format!("{count} runs begin or end with {word:?}");
-            Err(Failure::usage(what, format!("say more of the id: {}{more}", names.join(", "))))
+            Err(Failure::usage(what, format!("give more of the id: {}{more}", names.join(", "))))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Agents as settings describe them.
+//! Agents in settings.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use serde::Deserialize;
 
 use super::{Span, ToolSelection, value::FromText};
 
-/// `[agents.NAME]` of a settings file: an agent that others call by its name.
+/// `[agents.NAME]` of a settings file: an agent that other agents call by its name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentSettings {
-    /// Description for agents that may call it.
+    /// The description for agents that may call it.
     pub(crate) description: String,
-    /// Its instructions.
+    /// The agent's instructions.
     pub(crate) system: Option<String>,
-    /// Its tools, written as in `tools`; by default those that change nothing. It calls no agents.
+    /// The agent's tools, as for `tools`; by default those that change nothing. The agent calls no other
+    /// agents.
     pub(crate) tools: Option<ToolSelection>,
-    /// Its model; by default that of its caller.
+    /// The agent's model; by default that of its caller.
     pub(crate) model: Option<String>,
-    /// Most model calls for one call.
+    /// The maximum number of model calls for one call of the agent.
     pub(crate) max_turns: Option<u32>,
-    /// The longest that it may work on one call; by default `"2m"`.
+    /// The maximum time that the agent may work on one call; by default `"2m"`.
     pub(crate) max_duration: Option<Span>,
 }
 
@@ -30,6 +31,6 @@ pub(crate) type Agents = BTreeMap<String, AgentSettings>;
 
 impl FromText for Agents {
     fn from_text(_: &str) -> Result<Self, String> {
-        Err("agents stand in a file, under [agents.NAME]".to_owned())
+        Err("agents can be set only in a file, under [agents.NAME]".to_owned())
     }
 }

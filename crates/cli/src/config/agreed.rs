@@ -1,7 +1,7 @@
-//! Agreements to projects' settings files and to servers of projects, each by path and content.
+//! Agreements to projects' settings files and to projects' MCP servers, each by path and content.
 //!
-//! They are stored in `trusted.toml` in the data folder. An agreement holds for exactly the text that a
-//! person saw: a file or a server that was changed since, or is elsewhere, needs a new one.
+//! The agreements are stored in `trusted.toml` in the data folder. An agreement holds for exactly the text
+//! that a person saw: a file or a server that was changed since, or has another path, needs a new agreement.
 
 use std::{
     collections::BTreeMap,
@@ -17,12 +17,12 @@ use crate::{failure::Failure, own_file};
 #[derive(Clone, Debug)]
 pub(crate) struct Agreements(PathBuf);
 
-/// Content of the store: paths, each with the SHA-256 of the agreed text.
+/// The content of the store: paths, each with the SHA-256 of the agreed text.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct Document {
     files: BTreeMap<String, String>,
-    /// Paths of files with MCP servers, each with the names of the agreed servers.
+    /// The paths of files with MCP servers, each with the names of the agreed servers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     servers: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -32,7 +32,7 @@ impl Agreements {
         Self(data_dir.join("trusted.toml"))
     }
 
-    /// Returns whether a person agreed to this file with this text.
+    /// Returns true if a person agreed to this file with this text.
     pub(crate) fn hold(&self, file: &Path, text: &str) -> Result<bool, Failure> {
         let Ok(name) = name(file) else { return Ok(false) };
         Ok(self.read()?.files.get(&name).is_some_and(|agreed| *agreed == sha256(text)))
@@ -93,7 +93,7 @@ impl Agreements {
 
 #[cfg(all(unix, feature = "mcp"))]
 impl Agreements {
-    /// Returns whether a person agreed to the server of this name in this file, with this entry.
+    /// Returns true if a person agreed to the server with this name in this file, with this entry.
     pub(crate) fn hold_server(&self, file: &Path, server: &str, entry: &str) -> Result<bool, Failure> {
         let Ok(file) = name(file) else { return Ok(false) };
         let document = self.read()?;
@@ -127,14 +127,14 @@ impl Agreements {
 const ABOUT: &str = "# Settings files of projects that were agreed to with `archon trust`, servers that were agreed to with\n\
                      # `archon mcp approve`, and the SHA-256 of each.";
 
-/// Returns the file's path; its folder without symbolic links.
+/// Returns the file's path, with its folder resolved without symbolic links.
 fn name(file: &Path) -> Result<String, Failure> {
     let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
     let path =
         folder.zip(file.file_name()).map_or_else(|| file.to_owned(), |(folder, name)| folder.join(name));
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        let what = format!("{} cannot be agreed to: its path is no UTF-8", file.display());
-        Failure::usage(what, "say its settings with flags, or give the folder another name")
+        let what = format!("{} cannot be agreed to: its path is not UTF-8", file.display());
+        Failure::usage(what, "set its settings by flags, or rename the folder")
     })
 }
 

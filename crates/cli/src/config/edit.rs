@@ -1,4 +1,4 @@
-//! Changes settings in a file, and keeps its comments and its layout.
+//! Changes settings in a file, and keeps the comments and the layout of the file.
 
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,18 @@ impl Edit {
     /// Reads the file, which may not exist yet.
     ///
     /// # Errors
-    /// It cannot be read, or has a problem.
+    /// [`Failure`] if the file cannot be read or has a problem.
     pub(crate) fn of(path: &Path, owner: Owner) -> Result<Self, Failure> {
         let text = file::read(Some(path))?.map(|file| file.text).unwrap_or_default();
         Ok(Self { path: path.to_owned(), text, owner })
     }
 
-    /// Sets a setting to the value that a person wrote, and returns the value as TOML. A value may be written
-    /// as TOML; a text also without quotes, and a list also with commas.
+    /// Sets a setting to the value that a person wrote, and returns the value as TOML. A value may be
+    /// written as TOML; a text also without quotes, and a list also with commas.
     ///
     /// # Errors
-    /// The value does not fit the setting, or a project may not set it. The file is then as before.
+    /// [`Failure`] if the value does not fit the setting, or if a project may not set it. The file is then
+    /// unchanged.
     pub(crate) fn set(&mut self, name: &Name, value: &str) -> Result<Value, Failure> {
         let mut problem: Option<String> = None;
         for candidate in candidates(value) {
@@ -78,7 +79,7 @@ impl Edit {
     /// Replaces the file by the changed text, atomically.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// [`Failure`] if the file cannot be written.
     pub(crate) fn write(&self) -> Result<(), Failure> {
         let written = match self.owner {
             Owner::User => own_file::rewrite(&self.path, &self.text),
@@ -92,7 +93,7 @@ impl Edit {
         })
     }
 
-    /// Returns the text with another value, and all its settings.
+    /// Returns the text with another value, and all settings of that text.
     fn with(&self, name: &Name, value: &Value) -> Result<(String, Settings), String> {
         let text = with_value(&self.text, name, value)?;
         let mut settings: Settings = toml::from_str(&text).map_err(|e| e.message().to_owned())?;
@@ -107,7 +108,7 @@ impl Edit {
     }
 }
 
-/// Returns whether a value has the wrong type, and no other problem.
+/// Returns true if the only problem of a value is its type.
 fn is_of_type(problem: &str) -> bool {
     problem.starts_with("invalid type")
 }
@@ -145,7 +146,7 @@ fn with_value(text: &str, name: &Name, value: &Value) -> Result<String, String> 
             toml_edit::Item::Table(inner)
         });
         is_inline = inner.is_inline_table();
-        table = inner.as_table_like_mut().ok_or_else(|| format!("`{part}` is no table in the file"))?;
+        table = inner.as_table_like_mut().ok_or_else(|| format!("`{part}` is not a table in the file"))?;
     }
     match table.get_mut(last) {
         Some(toml_edit::Item::Value(before)) => {
@@ -349,7 +350,7 @@ mod tests {
             "many",
             expect![[r#"
             `max_turns` cannot be "many": a whole number is needed
-              the setting is: Most model calls of a run."#]],
+              the setting is: The maximum number of model calls of a run."#]],
         );
         check(
             "",
@@ -357,14 +358,14 @@ mod tests {
             "loud",
             expect![[r#"
             `mode` cannot be "loud": `native` or `text` is needed
-              the setting is: Form in which the model gets tools: `native` or `text`; by default as it supports."#]],
+              the setting is: The form in which the model gets tools: `native` or `text`; by default the form that it supports."#]],
         );
         check(
             "",
             "permissions",
             "all",
             expect![[r#"
-            `permissions` cannot be "all": rules stand in a file, under [permissions]
+            `permissions` cannot be "all": rules can be set only in a file, under [permissions]
               the setting is: Permission rules: calls that are allowed, asked about or denied. Layers add to each other."#]],
         );
         check(
@@ -373,14 +374,14 @@ mod tests {
             "x",
             expect![[r#"
             `agents.a.system` cannot be "x": missing field `description`
-              the setting is: Its instructions. To set several parts together: archon config set 'agents.a' '{ PART = VALUE, PART = VALUE }'"#]],
+              the setting is: The agent's instructions. To set several parts together: archon config set 'agents.a' '{ PART = VALUE, PART = VALUE }'"#]],
         );
         check(
             "[permissions]\n",
             "permissions",
             "{}",
             expect![[r#"
-            `permissions` cannot be "{}": rules stand in a file, under [permissions]
+            `permissions` cannot be "{}": rules can be set only in a file, under [permissions]
               the setting is: Permission rules: calls that are allowed, asked about or denied. Layers add to each other."#]],
         );
         check(

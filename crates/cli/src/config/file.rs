@@ -1,4 +1,4 @@
-//! Reads an archon.toml, and names the line of an error.
+//! Reads an archon.toml, and adds the line to an error.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// A settings file that was read.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// The whole text.
+    /// The whole text of the file.
     pub(super) text: String,
     pub(super) settings: Settings,
 }
@@ -34,7 +34,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Option<File>, Failure> {
     Ok(Some(File { path: path.to_owned(), text, settings }))
 }
 
-/// Makes the paths of a file relative to that file.
+/// Makes the paths in a file relative to that file.
 pub(crate) fn resolve_paths(path: &Path, settings: &mut Settings) {
     resolve(path, &mut settings.workspace);
     resolve(path, &mut settings.project_file);
@@ -46,7 +46,7 @@ pub(crate) fn line_at(text: &str, offset: usize) -> usize {
     text[..text.floor_char_boundary(offset)].matches('\n').count() + 1
 }
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
     let wrong = |offset: usize, problem: &str, advice: String| {
         let line = line_at(text, offset);

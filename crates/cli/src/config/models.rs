@@ -1,4 +1,4 @@
-//! Models as settings describe them: prices and windows of models that the built-in catalogue does not know.
+//! Models in settings: prices and windows of models that the built-in catalogue does not have.
 
 use std::collections::BTreeMap;
 
@@ -6,42 +6,42 @@ use archon::providers::{Catalogue, ModelRef, SetupError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[models."PROVIDER:MODEL"]` of a settings file: properties of a model, over the built-in catalogue and the
-/// imported one. Prices are US dollars per million tokens.
+/// `[models."PROVIDER:MODEL"]` of a settings file: properties of a model, over the built-in catalogue and
+/// the imported one. Prices are US dollars per million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelSettings {
-    /// Tokens of its context window.
+    /// The context window in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_window: Option<u64>,
-    /// Most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
-    /// Price of input tokens.
+    /// The price of input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<f64>,
-    /// Price of output tokens; a price needs both.
+    /// The price of output tokens; a price needs both `input` and `output`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<f64>,
-    /// Price of input tokens from a cache; by default as `input`.
+    /// The price of input tokens from a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
-    /// Price of input tokens written into a cache; by default as `input`.
+    /// The price of input tokens written into a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
-    /// Prices of calls with a long prompt, if they differ.
+    /// The prices of calls with a long prompt, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) long: Option<LongSettings>,
-    /// True if it can think before it answers.
+    /// True if the model can think before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking: Option<bool>,
-    /// True if it can read pictures.
+    /// True if the model can read pictures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) vision: Option<bool>,
-    /// True if it supports native tool calls; other models use tools in text mode.
+    /// True if the model supports native tool calls; other models use tools in text mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<bool>,
-    /// True if it has so few parameters that it needs short instructions.
+    /// True if the model has so few parameters that it needs short instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) small: Option<bool>,
 }
@@ -50,21 +50,21 @@ pub(crate) struct ModelSettings {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LongSettings {
-    /// A prompt of more tokens than this is long.
+    /// The number of tokens above which a prompt is long.
     pub(crate) above: u64,
-    /// Price of input tokens.
+    /// The price of input tokens.
     pub(crate) input: f64,
-    /// Price of output tokens.
+    /// The price of output tokens.
     pub(crate) output: f64,
-    /// Price of input tokens from a cache; by default as `input`.
+    /// The price of input tokens from a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
-    /// Price of input tokens written into a cache; by default as `input`.
+    /// The price of input tokens written into a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
 }
 
-/// Models by their names, as `--model` takes them: `openai:gpt-5-mini`.
+/// Models by their names, in the form of `--model`: `openai:gpt-5-mini`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "BTreeMap<String, ModelSettings>")]
 pub(crate) struct Models(BTreeMap<String, ModelSettings>);
@@ -78,7 +78,7 @@ struct Line<'a> {
 }
 
 impl Models {
-    /// Adds another layer, which wins for a model that both have.
+    /// Adds another layer, which takes precedence for a model that both have.
     pub(crate) fn and(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
@@ -87,7 +87,7 @@ impl Models {
     /// Returns the catalogue with these models over it.
     ///
     /// # Errors
-    /// A price is below zero.
+    /// [`SetupError`] if a price is below zero.
     pub(crate) fn over(&self, catalogue: Catalogue) -> Result<Catalogue, SetupError> {
         let line = |(model, settings): (&String, &ModelSettings)| {
             serde_json::to_string(&Line { model, settings }).unwrap_or_default()
@@ -107,7 +107,7 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
                 Err(SetupError::UnknownProfile { nearest, .. }) => {
                     return wrong(&format!("no such provider; did you mean {}?", nearest.join(", ")));
                 }
-                Err(_) => return wrong("the name is written as --model takes it, PROVIDER:MODEL"),
+                Err(_) => return wrong("the name must have the form of --model, PROVIDER:MODEL"),
                 Ok(_) => {}
             }
             let cached = model.cache_read.is_some() || model.cache_write.is_some() || model.long.is_some();

@@ -1,5 +1,5 @@
-//! Names of settings, as `archon config` takes them: `max_turns`, or a path into a table as in
-//! `permissions.allow`. The schema of the settings says which names there are.
+//! Names of settings in `archon config`: `max_turns`, or a path into a table as in `permissions.allow`. The
+//! schema of the settings has all names.
 
 use std::fmt;
 
@@ -19,14 +19,14 @@ use crate::failure::Failure;
 pub(crate) struct Name(Vec<String>);
 
 impl Name {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// There is no such setting; the nearest one is in the advice.
+    /// [`Failure`] if there is no such setting; the advice has the nearest one.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let parts = parts(text).ok_or_else(|| {
             Failure::usage(
-                format!("{text:?} is no name of a setting"),
+                format!("{text:?} is not the name of a setting"),
                 "put a part with other characters between quotes, as in 'models.\"openai:gpt-5-mini\".input'",
             )
         })?;
@@ -60,18 +60,19 @@ impl Name {
         Self(self.0.iter().cloned().chain([part.to_owned()]).collect())
     }
 
-    /// Returns the name of the agent, model or server that this is a part of.
+    /// Returns the name of the agent, model or server of which this name is a part.
     #[cfg(feature = "setup")]
     pub(super) fn table(&self) -> Option<Self> {
         (self.0.len() > 2).then(|| Self(self.0[..2].to_vec()))
     }
 
-    /// Returns whether a later layer replaces the setting; the others add to it.
+    /// Returns true if a later layer replaces the setting; to other settings it adds.
     pub(crate) fn is_replaced(&self) -> bool {
         !matches!(self.key(), "agents" | "mcp" | "models" | "permissions")
     }
 
-    /// Returns whether a later layer with this name replaces the other one: both are parts of one agent, model or server.
+    /// Returns true if a later layer with this name replaces the other one: both are parts of one agent,
+    /// model or server.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.is_replaced() || (self.key() != "permissions" && self.0.get(..2) == other.0.get(..2))
     }
@@ -85,7 +86,7 @@ impl Name {
     }
 }
 
-/// Prints the name as TOML writes it.
+/// Formats the name as in TOML.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_bare = |part: &str| {
@@ -104,7 +105,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Splits a name as TOML does. The parser reads it as the key of a value.
+/// Splits a name as in TOML: the parser reads the name as the key of a value.
 fn parts(text: &str) -> Option<Vec<String>> {
     let line = format!("{text} = 0");
     let document = DeTable::parse(&line).ok()?.into_inner();
@@ -123,7 +124,7 @@ fn parts(text: &str) -> Option<Vec<String>> {
 /// A part of a name that does not exist.
 pub(crate) struct Unknown {
     part: String,
-    /// The number of the part.
+    /// The index of the part.
     at: usize,
     known: Vec<String>,
 }
@@ -172,7 +173,7 @@ fn part_of<'a>(schema: &'a Json, node: &'a Json, part: &str) -> Result<&'a Json,
     }
 }
 
-/// Follows a reference, and leaves out that a value may be missing.
+/// Follows a reference, and ignores that a value may be missing.
 fn resolve<'a>(schema: &'a Json, node: &'a Json) -> &'a Json {
     if let Some(name) = node["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
         return resolve(schema, &schema["$defs"][name]);
@@ -249,7 +250,10 @@ mod tests {
         }
         assert_eq!(Name::parse(" permissions . \"allow\" ").unwrap().to_string(), "permissions.allow");
         for name in ["", "a b", "models.openai:x.input", "max_turns = 1\nmodel", "[agents]", "max_turns\n"] {
-            assert!(Name::parse(name).unwrap_err().what().contains("is no name of a setting"), "{name:?}");
+            assert!(
+                Name::parse(name).unwrap_err().what().contains("is not the name of a setting"),
+                "{name:?}"
+            );
         }
     }
 

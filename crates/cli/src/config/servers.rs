@@ -1,4 +1,4 @@
-//! MCP servers as settings describe them.
+//! MCP servers in settings.
 
 #![cfg_attr(
     not(all(unix, feature = "mcp")),
@@ -12,57 +12,60 @@ use serde::{Deserialize, Serialize};
 
 use super::{Span, value::FromText, variables};
 
-/// `[mcp.NAME]` of a settings file: an MCP server, whose tools the agent gets as `NAME__TOOL`. It has a `command` or
-/// a `url`. In their texts `${VAR}` stands for a variable, and `${VAR:-TEXT}` for one with a default.
+/// `[mcp.NAME]` of a settings file: an MCP server, whose tools the agent gets as `NAME__TOOL`. It has a
+/// `command` or a `url`. In their texts `${VAR}` is replaced by a variable, and `${VAR:-TEXT}` by a variable
+/// with a default.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerSettings {
     /// The program that is started: a name on the `PATH`, or a path.
     pub(crate) command: Option<String>,
-    /// Its arguments.
+    /// The arguments of the program.
     pub(crate) args: Vec<String>,
-    /// Variables of its environment. It gets these, and few of yours: no key that is not named here.
+    /// The variables of the program's environment. It gets these and few of yours, and no key that is not
+    /// set here.
     pub(crate) env: BTreeMap<String, String>,
-    /// Its working folder; by default the current one.
+    /// The working folder; by default the current one.
     pub(crate) cwd: Option<String>,
-    /// Address of a server that runs already: `https`, or `http` on this machine.
+    /// The address of a server that is already running: `https`, or `http` on this machine.
     pub(crate) url: Option<String>,
-    /// Headers of each request to it, such as `Authorization`.
+    /// The headers of each request to the server, such as `Authorization`.
     pub(crate) headers: BTreeMap<String, String>,
-    /// Tools that change nothing, by the server's names; `"*"` means all. Calls of all other tools ask you.
+    /// Tools that change nothing, by the server's names; `"*"` means all. Calls of all other tools need an
+    /// approval.
     pub(crate) read_only: Vec<String>,
     /// Tools whose changes can be undone, by the server's names; `"*"` means all.
     pub(crate) reversible: Vec<String>,
-    /// Treatment of the first tools of the server: `trust` (they are pinned unseen) or `hold-back` (each waits for
-    /// `archon mcp approve`); by default `trust`.
+    /// The treatment of the first tools of the server: `trust` (they are pinned unseen) or `hold-back` (each
+    /// waits for `archon mcp approve`); by default `trust`.
     pub(crate) first_use: Option<FirstTools>,
-    /// Time limits of the server.
+    /// The timeouts of the server.
     pub(crate) timeouts: Option<ServerTimeouts>,
     /// False leaves the server out; by default true.
     pub(crate) enabled: Option<bool>,
 }
 
-/// Treatment of the first tools of a server.
+/// The treatment of the first tools of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FirstTools {
-    /// They are pinned unseen
+    /// The tools are pinned unseen
     Trust,
-    /// Each waits for a person
+    /// Each tool waits for a person
     HoldBack,
 }
 
-/// `[mcp.NAME.timeouts]` of a settings file: the time limits of a server.
+/// `[mcp.NAME.timeouts]` of a settings file: the timeouts of a server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerTimeouts {
-    /// From the start to the end of the handshake; by default `"30s"`.
+    /// The timeout from the start to the end of the handshake; by default `"30s"`.
     pub(crate) initialize: Option<Span>,
-    /// For the list of tools; by default `"30s"`.
+    /// The timeout for the list of tools; by default `"30s"`.
     pub(crate) list: Option<Span>,
-    /// For a call; by default `"120s"`.
+    /// The timeout for a call; by default `"120s"`.
     pub(crate) call: Option<Span>,
-    /// For the end of the process, and again after SIGTERM; by default `"2s"`.
+    /// The timeout for the end of the process, used again after SIGTERM; by default `"2s"`.
     pub(crate) close: Option<Span>,
 }
 
@@ -72,7 +75,7 @@ pub(crate) struct ServerTimeouts {
 pub(crate) struct Servers(BTreeMap<String, ServerSettings>);
 
 impl Servers {
-    /// Adds another layer, which wins for a server that both have.
+    /// Adds another layer, which takes precedence for a server that both have.
     pub(crate) fn and(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
@@ -83,7 +86,7 @@ impl Servers {
         self.0.iter()
     }
 
-    /// Returns whether there is a server with this name.
+    /// Returns true if there is a server with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -104,14 +107,16 @@ impl TryFrom<BTreeMap<String, ServerSettings>> for Servers {
 }
 
 impl ServerSettings {
-    /// Returns the first problem that can be found without the server and the environment.
+    /// Returns the first problem that can be found without a connection and without the environment.
     pub(crate) fn problem(&self, name: &str) -> Option<String> {
         if let Some(why) = name_problem(name) {
             return Some(format!("a server cannot have this name: {why}"));
         }
         match (&self.command, &self.url) {
             (None, None) => return Some("it has neither a `command` nor a `url`".to_owned()),
-            (Some(_), Some(_)) => return Some("it has a `command` and a `url`; keep one".to_owned()),
+            (Some(_), Some(_)) => {
+                return Some("it has a `command` and a `url`; remove one of them".to_owned());
+            }
             (Some(_), None) if !self.headers.is_empty() => {
                 return Some("`headers` are for a server with a `url`".to_owned());
             }
@@ -126,7 +131,7 @@ impl ServerSettings {
         self.texts().find_map(|(part, text)| Some(format!("`{part}`: {}", variables::problem(text)?)))
     }
 
-    /// Returns the texts in which variables may stand, each with the setting that has it.
+    /// Returns the texts that may contain variables, each with the name of its setting.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let single = [("command", &self.command), ("cwd", &self.cwd), ("url", &self.url)];
         let single = single.into_iter().filter_map(|(part, text)| Some((part, text.as_deref()?)));
@@ -137,7 +142,7 @@ impl ServerSettings {
     }
 }
 
-/// Returns the problem with the name of a server, if it has one and this build has servers.
+/// Returns the problem with the name of a server, if there is one and this build supports servers.
 fn name_problem(name: &str) -> Option<&'static str> {
     #[cfg(all(unix, feature = "mcp"))]
     return archon::mcp::server_name_problem(name);
@@ -150,7 +155,7 @@ fn name_problem(name: &str) -> Option<&'static str> {
 
 impl FromText for Servers {
     fn from_text(_: &str) -> Result<Self, String> {
-        Err("servers stand in a file, under [mcp.NAME]".to_owned())
+        Err("servers can be set only in a file, under [mcp.NAME]".to_owned())
     }
 }
 
@@ -164,7 +169,7 @@ mod tests {
             ("command = 'npx'\nargs = ['-y', '${PACKAGE:-files}']\nenv = { KEY = '${KEY}' }", None),
             ("url = 'https://example.com/mcp'\nheaders = { Authorization = 'Bearer ${TOKEN}' }", None),
             ("", Some("it has neither a `command` nor a `url`")),
-            ("command = 'a'\nurl = 'https://b'", Some("it has a `command` and a `url`; keep one")),
+            ("command = 'a'\nurl = 'https://b'", Some("it has a `command` and a `url`; remove one of them")),
             ("command = ' '", Some("its `command` or `url` is empty")),
             ("command = 'a'\nheaders = { X = 'y' }", Some("`headers` are for a server with a `url`")),
             (

@@ -1,4 +1,4 @@
-//! Values of settings as they were written, and their places.
+//! Values of settings as written in files and variables, with their places.
 
 use std::path::Path;
 
@@ -7,21 +7,22 @@ use toml::{Table, Value, de::DeTable};
 use super::{Config, Origin, Settings, Sources, file, name::Name};
 use crate::failure::Failure;
 
-/// A value of a setting with its place.
+/// A value of a setting with its origin and line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
     pub(crate) name: Name,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
-    /// The line in a file, from 1.
+    /// The line in a file, counted from 1.
     pub(crate) line: Option<usize>,
 }
 
 impl Source {
-    /// Returns the values that hold of a setting: one, or of a table one for each of its parts and layers.
+    /// Returns the values of a setting that are in effect: one value, or for a table a value for each of its
+    /// parts and layers.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// [`Failure`] if a file cannot be read.
     pub(crate) fn of(config: &Config, sources: &Sources, name: &Name) -> Result<Vec<Self>, Failure> {
         let Some(winner) = config.origin(name.key()) else { return Ok(Vec::new()) };
         let holds = |origin: &Origin| origin == winner || !name.is_replaced();
@@ -34,7 +35,7 @@ impl Source {
         if let Some(path) = sources.project.as_ref().filter(|_| !ignored) {
             let origin = Origin::Project(path.clone());
             let own: Vec<_> = in_file(path, name, &origin)?.into_iter().filter(|_| holds(&origin)).collect();
-            // An agent, a model or a server of a later file replaces that of an earlier one as a whole.
+            // An agent, a model or a server of a later file replaces the earlier one as a whole.
             found.retain(|below| own.iter().all(|above| !above.name.replaces(&below.name)));
             found.extend(own);
         }
@@ -72,7 +73,7 @@ fn in_file(path: &Path, name: &Name, origin: &Origin) -> Result<Vec<Source>, Fai
     Ok(found)
 }
 
-/// Calls `each` with every value below a table that is no table.
+/// Calls `each` with every value below a table that is not a table itself.
 fn leaves(name: &Name, value: &Value, each: &mut impl FnMut(Name, &Value)) {
     match value {
         Value::Table(inner) => {
@@ -90,7 +91,7 @@ fn line_of(text: &str, name: &Name) -> Option<usize> {
     Some(file::line_at(text, table?.get_key_value(last.as_str())?.0.span().start))
 }
 
-/// Returns the value of an environment variable as a file would have it.
+/// Returns the value of an environment variable in the form of a file.
 fn typed(name: &Name, text: &str) -> Value {
     let fits = |value: &Value| {
         let layer: Table = [(name.key().to_owned(), value.clone())].into_iter().collect();
@@ -99,7 +100,7 @@ fn typed(name: &Name, text: &str) -> Value {
     candidates(text).into_iter().find(fits).unwrap_or_else(|| Value::from(text))
 }
 
-/// Returns the values that a text may mean, the most likely first: TOML, a list, a text, a list of one text.
+/// Returns the possible values of a text, the most likely first: TOML, a list, a text, a list of one text.
 pub(super) fn candidates(text: &str) -> Vec<Value> {
     let one_line = Some(text).filter(|text| !text.contains(['\n', '\r']));
     let written = one_line.and_then(|text| toml::from_str::<Table>(&format!("v = {text}")).ok());

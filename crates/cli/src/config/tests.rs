@@ -210,64 +210,64 @@ fn problem_is_reported_with_its_place() {
         "local_servers = 'ollama@http://example.com/v1'",
         &[],
         expect![[r#"
-        project/archon.toml: `local_servers` may not stand in a project's settings: a project does not know your machine
-          say it with a flag or in your own settings, or remove `local_servers` there"#]],
+        project/archon.toml: `local_servers` is not allowed in a project's settings: a project may not choose the local servers
+          set it with a flag or in your own settings, or remove `local_servers` there"#]],
     );
     check(
         "",
         "api_key_env = 'AWS_SECRET'",
         &[],
         expect![[r#"
-        project/archon.toml: `api_key_env` may not stand in a project's settings: a project does not choose your keys
-          say it with a flag or in your own settings, or remove `api_key_env` there"#]],
+        project/archon.toml: `api_key_env` is not allowed in a project's settings: a project may not choose your keys
+          set it with a flag or in your own settings, or remove `api_key_env` there"#]],
     );
     check(
         "",
         "data_dir = '/tmp/elsewhere'",
         &[],
         expect![[r#"
-        project/archon.toml: `data_dir` may not stand in a project's settings: a project does not choose where logs go
-          say it with a flag or in your own settings, or remove `data_dir` there"#]],
+        project/archon.toml: `data_dir` is not allowed in a project's settings: a project may not choose the folder of the logs
+          set it with a flag or in your own settings, or remove `data_dir` there"#]],
     );
     check(
         "",
         "[models.'openai:gpt-9']\ninput = 0\noutput = 0",
         &[],
         expect![[r#"
-        project/archon.toml: `models` may not stand in a project's settings: a project does not decide what your money buys
-          say it with a flag or in your own settings, or remove `models` there"#]],
+        project/archon.toml: `models` is not allowed in a project's settings: a project may not change prices and properties of models
+          set it with a flag or in your own settings, or remove `models` there"#]],
     );
     check(
         "",
         "workspace = '../..'",
         &[],
         expect![[r#"
-        project/archon.toml: `workspace` leads out of the project
-          say it with a flag or in your own settings, or remove `workspace` there"#]],
+        project/archon.toml: `workspace` is a path outside the project
+          set it with a flag or in your own settings, or remove `workspace` there"#]],
     );
     check(
         "",
         "workspace = '/etc'",
         &[],
         expect![[r#"
-        project/archon.toml: `workspace` leads out of the project
-          say it with a flag or in your own settings, or remove `workspace` there"#]],
+        project/archon.toml: `workspace` is a path outside the project
+          set it with a flag or in your own settings, or remove `workspace` there"#]],
     );
     check(
         "",
         "project_file = '../AGENTS.md'",
         &[],
         expect![[r#"
-        project/archon.toml: `project_file` leads out of the project
-          say it with a flag or in your own settings, or remove `project_file` there"#]],
+        project/archon.toml: `project_file` is a path outside the project
+          set it with a flag or in your own settings, or remove `project_file` there"#]],
     );
     check(
         "",
         "[mcp.files]\ncommand = 'files'",
         &[],
         expect![[r#"
-        project/archon.toml: `mcp` may not stand in a project's settings: a project's servers stand in .mcp.json, and each is agreed to
-          say it with a flag or in your own settings, or remove `mcp` there"#]],
+        project/archon.toml: `mcp` is not allowed in a project's settings: a project's servers are in .mcp.json, and each needs your agreement
+          set it with a flag or in your own settings, or remove `mcp` there"#]],
     );
 }
 

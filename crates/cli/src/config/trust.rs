@@ -1,13 +1,13 @@
 //! Limits on a project's archon.toml: settings that it may never have, and settings that need a person's
 //! agreement.
 //!
-//! The file comes with a repository that the user may just have cloned. A setting that chooses the model, its
-//! instructions or tools, or how much it may use, holds only after a person has [agreed](super::agreed) to
-//! the exact text of the file (`archon trust`): the model reads the project's files, and instructions and
-//! tools decide what it does with them. Even then no key is sent to an address that the file chose (see
-//! `choose.rs`). The file may never choose which key is sent, the folder of logs, which local servers are
-//! asked, or a workspace or instructions outside the project. All of these can be set in the user's own file,
-//! the environment or a flag.
+//! The file comes with a repository that the user may just have cloned. A setting that chooses the model,
+//! its instructions, its tools or its limits has an effect only after a person has [agreed](super::agreed)
+//! to the exact text of the file (`archon trust`): the model reads the project's files, and instructions and
+//! tools decide what the model does with them. Even then no key is sent to an address that the file chose
+//! (see `choose.rs`). The file may never choose the key that is sent, the folder of logs, the local servers
+//! to look for, or a workspace or instructions outside the project. All of these can be set in the user's
+//! own file, the environment or a flag.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{failure::Failure, text::visible};
 
-/// The settings that choose the model, its instructions and tools, or how much it may use.
+/// The settings that choose the model, its instructions, its tools or its limits.
 pub(super) const AFTER_AGREEMENT: &[&str] = &[
     "model",
     "fallback",
@@ -34,13 +34,13 @@ pub(super) const AFTER_AGREEMENT: &[&str] = &[
 /// The settings of a project's file that need a person's agreement.
 #[derive(Clone, Debug)]
 pub(crate) struct Asks {
-    /// The file.
+    /// The path of the project's file.
     pub(crate) path: PathBuf,
-    /// The whole text.
+    /// The whole text of the file.
     pub(crate) text: String,
-    /// Names of the settings.
+    /// The names of the settings.
     pub(crate) keys: Vec<&'static str>,
-    /// A person agreed to the file as it is.
+    /// True if a person agreed to the file with this text.
     pub(crate) is_agreed: bool,
 }
 
@@ -53,8 +53,8 @@ impl Asks {
     }
 }
 
-/// Returns the settings of the project's file that need an agreement, agreed to or not; `None` if there is no
-/// such file or setting.
+/// Returns the settings of the project's file that need an agreement, with or without an agreement; `None`
+/// if there is no such file or setting.
 pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<Asks>, Failure> {
     match file::read(sources.project.as_deref())? {
         Some(file) => Ok(split(&file, Some(agreements))?.0),
@@ -62,8 +62,8 @@ pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<
     }
 }
 
-/// Removes the settings of a project's file that no person has agreed to. Returns those that would have had
-/// an effect; `without` are all other layers.
+/// Removes the settings of a project's file to which no person has agreed. Returns the removed settings that
+/// would have had an effect; `without` has all other layers.
 pub(super) fn restrict(
     file: &mut File,
     without: &Config,
@@ -78,7 +78,7 @@ pub(super) fn restrict(
     Ok(Some(asks).filter(|asks| !asks.keys.is_empty()))
 }
 
-/// Splits a file into the settings that need an agreement, and the others.
+/// Splits the settings of a file into those that need an agreement and the others.
 fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, Settings), Failure> {
     check(&file.path, &file.settings)?;
     let mut rest = file.settings.clone();
@@ -91,7 +91,7 @@ fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, 
     Ok((Some(asks).filter(|asks| !asks.keys.is_empty()), rest))
 }
 
-/// Refuses a layer with forbidden settings.
+/// Returns an error for a layer with forbidden settings.
 pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     match refusals(path, layer).first() {
         None => Ok(()),
@@ -99,9 +99,9 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     }
 }
 
-/// Returns what to do about a forbidden setting.
+/// Returns the remedy for a forbidden setting.
 pub(crate) fn remedy(key: &str) -> String {
-    format!("say it with a flag or in your own settings, or remove `{key}` there")
+    format!("set it with a flag or in your own settings, or remove `{key}` there")
 }
 
 /// Returns the names of the forbidden settings of a layer, each with the reason.
@@ -114,45 +114,45 @@ pub(crate) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, &'st
         (
             layer.api_key_env.is_some(),
             "api_key_env",
-            "may not stand in a project's settings: a project does not choose your keys",
+            "is not allowed in a project's settings: a project may not choose your keys",
         ),
         (
             layer.allow_plain_http.is_some(),
             "allow_plain_http",
-            "may not stand in a project's settings: a project does not decide who can read your keys",
+            "is not allowed in a project's settings: a project may not send your keys unencrypted",
         ),
         (
             layer.data_dir.is_some(),
             "data_dir",
-            "may not stand in a project's settings: a project does not choose where logs go",
+            "is not allowed in a project's settings: a project may not choose the folder of the logs",
         ),
         (
             layer.search_url.is_some(),
             "search_url",
-            "may not stand in a project's settings: a project does not decide who hears what is looked for",
+            "is not allowed in a project's settings: a project may not choose the service that receives your searches",
         ),
         (
             layer.mcp.is_some(),
             "mcp",
-            "may not stand in a project's settings: a project's servers stand in .mcp.json, and each is agreed to",
+            "is not allowed in a project's settings: a project's servers are in .mcp.json, and each needs your agreement",
         ),
         (
             layer.models.is_some(),
             "models",
-            "may not stand in a project's settings: a project does not decide what your money buys",
+            "is not allowed in a project's settings: a project may not change prices and properties of models",
         ),
         (
             layer.local_servers.is_some(),
             "local_servers",
-            "may not stand in a project's settings: a project does not know your machine",
+            "is not allowed in a project's settings: a project may not choose the local servers",
         ),
         (
             allows,
             "permissions",
-            "may not allow anything in a project's settings: a project does not decide what it may do",
+            "may not allow calls in a project's settings: a project may not extend its own permissions",
         ),
-        (leads_out(&layer.workspace), "workspace", "leads out of the project"),
-        (leads_out(&layer.project_file), "project_file", "leads out of the project"),
+        (leads_out(&layer.workspace), "workspace", "is a path outside the project"),
+        (leads_out(&layer.project_file), "project_file", "is a path outside the project"),
     ];
     refusals.into_iter().filter(|(is_there, ..)| *is_there).map(|(_, key, why)| (key, why)).collect()
 }

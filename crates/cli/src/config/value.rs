@@ -1,4 +1,4 @@
-//! Values of settings, and how they are written in a file, a variable and a flag.
+//! Values of settings, and their form in a file, a variable and a flag.
 
 use std::{borrow::Cow, path::PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) enum ToolSelection {
     All,
     /// No tools.
     None,
-    /// The tools of these names.
+    /// The tools with these names.
     Names(Vec<String>),
 }
 
@@ -55,7 +55,7 @@ impl JsonSchema for ToolSelection {
     }
 }
 
-/// Servers to look for on this machine.
+/// The servers to look for on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrList")]
 pub(crate) struct LocalServers(pub(crate) Vec<LocalServer>);
@@ -107,36 +107,36 @@ fn local_server(text: &str) -> Result<LocalServer, String> {
     Ok(LocalServer::new(profile.name, url.unwrap_or(profile.base_url)))
 }
 
-/// Form in which a model gets tools.
+/// The form in which a model gets tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// As the model's protocol does
+    /// In the form of the model's protocol
     Native,
     /// As text: Thought, Action, Observation, Final Answer
     Text,
 }
 
-/// Embedder of memories.
+/// The embedder of memories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EmbedderChoice {
     /// No embedder: memories are found by words
     #[default]
     None,
-    /// By spelling: no model, and no meaning
+    /// By spelling: without a model, and without meaning
     Hash,
     /// all-MiniLM-L6-v2, in this program
     Local,
 }
 
-/// Amount of thinking before an answer.
+/// The amount of thinking before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Thinking {
-    /// Not at all, or as little as the model can
+    /// Not at all, or as little as the model allows
     Off,
-    /// A glance
+    /// Very little
     Minimal,
     /// A little
     Low,
@@ -158,13 +158,13 @@ impl From<Thinking> for ThinkingLevel {
     }
 }
 
-/// Length of tool results that a model reads.
+/// The length of tool results that a model reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Detail {
-    /// A line
+    /// One line
     Brief,
-    /// The gist
+    /// The most important parts
     Standard,
     /// Everything
     Full,
@@ -189,17 +189,17 @@ impl From<Mode> for ToolMode {
     }
 }
 
-/// Money in US dollars, kept in millionths.
+/// An amount of money in US dollars, stored in millionths of a dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Money(pub(crate) u64);
 
-/// A duration as a person writes it, kept in milliseconds; a number alone is seconds.
+/// A duration in the form that people write, stored in milliseconds; a number alone is seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Span(pub(crate) u64);
 
-/// Number of a turn's calls that run at once.
+/// The number of a turn's calls that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct ToolExecution(pub(crate) ToolExecutionStrategy);
@@ -220,7 +220,7 @@ impl FromText for ToolExecution {
 
 impl FromText for Money {
     fn from_text(text: &str) -> Result<Self, String> {
-        let wrong = || "say it in dollars, as in 0.50".to_owned();
+        let wrong = || "an amount in dollars is needed, as in 0.50".to_owned();
         let number = text.trim().trim_start_matches('$');
         let (whole, part) = number.split_once('.').unwrap_or((number, ""));
         let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
@@ -251,12 +251,13 @@ impl FromText for Span {
             "m" => 60,
             _ => 1,
         };
-        let number: u64 = number.parse().map_err(|_| "say it as 90s, 20m, 2h or 30d".to_owned())?;
+        let number: u64 =
+            number.parse().map_err(|_| "a time such as 90s, 20m, 2h or 30d is needed".to_owned())?;
         Ok(Self(number.saturating_mul(seconds).saturating_mul(1_000)))
     }
 }
 
-/// Implements settings that a file and clap read from text.
+/// Implements the traits of settings that a file and clap read from text.
 macro_rules! of_text {
     ($($name:ident: $about:literal,)+) => {$(
         impl TryFrom<String> for $name {
@@ -289,19 +290,19 @@ macro_rules! of_text {
 
 of_text! {
     Money: "US dollars, as in `0.50`.",
-    ToolExecution: "`parallel`, `sequential`, or how many calls at once, as in `4`.",
+    ToolExecution: "`parallel`, `sequential`, or the number of calls at the same time, as in `4`.",
     Span: "A time: `90s`, `20m`, `2h` or `30d`.",
 }
 
-/// Reads a value from the text of a variable or a flag.
+/// Parses a value from the text of a variable or a flag.
 pub(super) trait FromText: Sized {
-    /// Reads the value, or returns the problem with it.
+    /// Parses the value, or returns the problem with the text.
     fn from_text(text: &str) -> Result<Self, String>;
 }
 
 impl FromText for bool {
     fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "is `true` or `false`".to_owned())
+        text.parse().map_err(|_| "`true` or `false` is needed".to_owned())
     }
 }
 
@@ -311,7 +312,7 @@ impl FromText for String {
     }
 }
 
-/// Names separated by commas.
+/// A list of names separated by commas.
 impl FromText for Vec<String> {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(list_of(text).map(str::to_owned).collect())
@@ -326,13 +327,13 @@ impl FromText for PathBuf {
 
 impl FromText for PermissionRules {
     fn from_text(_: &str) -> Result<Self, String> {
-        Err("rules stand in a file, under [permissions]".to_owned())
+        Err("rules can be set only in a file, under [permissions]".to_owned())
     }
 }
 
 impl FromText for Models {
     fn from_text(_: &str) -> Result<Self, String> {
-        Err("models stand in a file, under [models.\"PROVIDER:MODEL\"]".to_owned())
+        Err("models can be set only in a file, under [models.\"PROVIDER:MODEL\"]".to_owned())
     }
 }
 

@@ -1,21 +1,22 @@
-//! Variables in texts of settings: `${VAR}`, and `${VAR:-TEXT}` with a default.
+//! Variables in the texts of settings: `${VAR}`, and `${VAR:-TEXT}` with a default.
 
 #![cfg_attr(
     not(all(unix, feature = "mcp")),
     allow(dead_code, reason = "without servers only the syntax is checked")
 )]
 
-/// A part of a text.
+/// A part of a text: plain text or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece<'t> {
     Text(&'t str),
     Variable { name: &'t str, default: Option<&'t str> },
 }
 
-/// Returns the text with the values of its variables. `value` returns that of one; an empty value counts as none.
+/// Returns the text with the values of its variables. `value` returns the value of a variable; an empty
+/// value counts as none.
 ///
 /// # Errors
-/// The name of the first variable without a value and a default, or the problem of the text.
+/// The name of the first variable without a value and without a default, or the problem with the text.
 pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, Missing> {
     let mut whole = String::new();
     for piece in pieces(text).map_err(Missing::Problem)? {
@@ -31,12 +32,12 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(whole)
 }
 
-/// The reason why a text has no value.
+/// The reason for a text without a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// This variable is not set.
+    /// The variable with this name is not set.
     Variable(String),
-    /// The text is not written as it should be.
+    /// The syntax of the text is wrong.
     Problem(String),
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the problem of a text, if it has one.
+/// Returns the problem with a text, if it has one.
 pub(crate) fn problem(text: &str) -> Option<String> {
     pieces(text).err()
 }
@@ -62,7 +63,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
             None => (inner, None),
         };
         if !is_name(name) {
-            return Err(format!("`${{{inner}}}` is not written as `${{VAR}}` or `${{VAR:-TEXT}}`"));
+            return Err(format!("`${{{inner}}}` does not have the form `${{VAR}}` or `${{VAR:-TEXT}}`"));
         }
         pieces.push(Piece::Text(before));
         pieces.push(Piece::Variable { name, default });

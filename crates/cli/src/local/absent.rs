@@ -1,4 +1,4 @@
-//! The stand-in without the feature `local`: explains how to build the program with it.
+//! The replacement without the feature `local`: explains that the program must be built with the feature.
 
 use std::path::PathBuf;
 
@@ -13,27 +13,27 @@ pub(crate) fn engine(_: &App) -> Result<String, Failure> {
     Err(missing())
 }
 
-/// Returns the prebuilt engine of this machine.
+/// Returns the prebuilt engine for this machine.
 pub(crate) fn prebuilt_engine(_: &App) -> Option<(Known, PathBuf)> {
     None
 }
 
-/// Returns the models that can be fetched.
+/// Returns the models that can be downloaded.
 pub(crate) fn catalogue() -> Vec<Known> {
     Vec::new()
 }
 
-/// Returns the model to use if none is named.
+/// Returns the default model.
 pub(crate) fn first(_: &App) -> Option<String> {
     None
 }
 
-/// Fetches a model.
+/// Downloads a model.
 pub(crate) async fn pull(_: &App, _: Option<&str>) -> Result<Exit, Failure> {
     Err(missing())
 }
 
-/// Fetches a model and returns its path.
+/// Downloads a model and returns its path.
 pub(crate) async fn fetch(_: &App, _: Option<&str>) -> Result<Option<PathBuf>, Failure> {
     Err(missing())
 }

@@ -1,4 +1,4 @@
-//! Loads and fetches local models, with the feature `local`.
+//! Loads and downloads local models, with the feature `local`.
 
 use std::path::{Path, PathBuf};
 
@@ -20,20 +20,20 @@ use crate::{
 };
 
 /// The third option for a person without a model.
-pub(crate) const CHOICE: &str = "In this program: fetch a model with `archon model pull`";
+pub(crate) const CHOICE: &str = "In this program: download a model with `archon model pull`";
 
-/// Returns the model to use if none is named: the first known one that is on this disk, else any.
+/// Returns the default model: the first known one on this disk, otherwise any model on it.
 pub(crate) fn first(app: &App) -> Option<String> {
     let rank = |name: &String| MODELS.iter().position(|m| m.name == *name).unwrap_or(MODELS.len());
     let name = files(app).into_iter().map(|(name, _)| name).min_by_key(rank)?;
     Some(format!("{PREFIX}{name}"))
 }
 
-/// Loads a model, by its name or by the path of its file.
+/// Loads a model by its name or by the path of its file.
 pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, Failure> {
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
     let path = path_of(app, name)?;
-    // A name stays a name in the log; a path becomes absolute, so that the run can be resumed from another
+    // The log has a name as it is; a path becomes absolute, so that the run can be resumed from another
     // directory.
     let model = match Path::new(name).extension() {
         Some(_) => path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string(),
@@ -64,12 +64,12 @@ fn engine_options(app: &App) -> LocalEngineOptions {
     }
 }
 
-/// Describes the engine for `archon doctor`, or the reason why it cannot be used.
+/// Returns a description of the engine for `archon doctor`, or the reason for its failure.
 pub(crate) fn engine(app: &App) -> Result<String, Failure> {
     Ok(open_engine(&engine_options(app))?.to_string())
 }
 
-/// Returns the prebuilt engine of this machine and its folder, which may not exist yet.
+/// Returns the prebuilt engine for this machine and its folder, which may not exist yet.
 pub(crate) fn prebuilt_engine(app: &App) -> Option<(Known, PathBuf)> {
     let prebuilt = prebuilt()?;
     let folder = engine_path(&engines(app), prebuilt);
@@ -77,18 +77,19 @@ pub(crate) fn prebuilt_engine(app: &App) -> Option<(Known, PathBuf)> {
     Some((Known { name: prebuilt.name(), about, licence, bytes: prebuilt.bytes }, folder))
 }
 
-/// Returns the models that can be fetched.
+/// Returns the models that can be downloaded.
 pub(crate) fn catalogue() -> Vec<Known> {
     let known =
         |m: &Model| Known { name: m.name.to_owned(), about: m.about, licence: m.licence, bytes: m.bytes };
     MODELS.iter().chain(EMBEDDERS).map(known).collect()
 }
 
-/// Fetches the engine and a model, and prints the model's path. An interrupted download is continued later.
+/// Downloads the engine and a model, and prints the model's path. An interrupted download is continued
+/// later.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let Some(path) = fetch(app, name).await? else {
         let name = name.unwrap_or(DEFAULT.name);
-        app.output.note(Look::Plain, format!("go on with: archon model pull {name}"));
+        app.output.note(Look::Plain, format!("continue with: archon model pull {name}"));
         return Ok(Exit::Interrupted);
     };
     let (name, path) = (name.unwrap_or(DEFAULT.name), path.display().to_string());
@@ -96,7 +97,7 @@ pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure>
     Ok(Exit::Finished)
 }
 
-/// Fetches the engine and a model, and returns the model's path; `None` if a person stopped it.
+/// Downloads the engine and a model, and returns the model's path; `None` if a person stopped the download.
 pub(crate) async fn fetch(app: &App, name: Option<&str>) -> Result<Option<PathBuf>, Failure> {
     let options = PullOptions::from_env();
     let model = match name {
@@ -114,7 +115,8 @@ pub(crate) async fn fetch(app: &App, name: Option<&str>) -> Result<Option<PathBu
     pulled.transpose()
 }
 
-/// Fetches the engine first: it is small, and shows at once whether this machine can run it; then the model.
+/// Downloads the engine first, since it is small and shows at once if this machine can run it; then the
+/// model.
 async fn fetch_both(app: &App, model: &'static Model, options: &PullOptions) -> Result<PathBuf, Failure> {
     if let Some(prebuilt) =
         prebuilt().filter(|_| model.ending == "gguf" && !cfg!(feature = "local-from-source"))
@@ -141,7 +143,7 @@ async fn fetch_engine(app: &App, prebuilt: &'static Prebuilt, options: &PullOpti
         shown.progress(progress);
     })
     .await?;
-    // Checks the engine before the model is fetched.
+    // Checks the engine before the model is downloaded.
     open_engine(&engine_options(app).with_folder(folder))?;
     Ok(())
 }
@@ -155,9 +157,9 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn progress(&mut self, progress: PullProgress) {
         match progress {
-            // Name and licence were printed before; a package's own notice is about the package.
+            // The name and the licence were printed before; a package's own notice is about the package.
             PullProgress::Terms { path, .. } => {
-                self.output.note(Look::Plain, format!("the terms are kept in {}", path.display()));
+                self.output.note(Look::Plain, format!("the licence terms are in {}", path.display()));
             }
             PullProgress::Fetched { bytes, of: Some(of) } if of > 0 => {
                 self.output.progress(bytes, of);
@@ -191,7 +193,7 @@ fn path_of(app: &App, name: &str) -> Result<PathBuf, Failure> {
         true => Ok(PathBuf::from(name)),
         false => Err(Failure::usage(
             format!("there is no model {name:?} in {}", directory(app).display()),
-            format!("fetch it with `archon model pull {name}`; `archon model list` shows what there is"),
+            format!("download it with `archon model pull {name}`; `archon model list` shows the models"),
         )),
     }
 }

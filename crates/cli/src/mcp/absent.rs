@@ -1,4 +1,4 @@
-//! The stand-in without the feature `mcp`: explains how to build the program with it.
+//! The replacement without the feature `mcp`: explains that the program must be built with the feature.
 
 use super::not_built;
 use crate::{
@@ -8,20 +8,20 @@ use crate::{
     servers::{Connected, Tools},
 };
 
-/// Returns no tools, and warns of servers in the settings.
+/// Returns no tools, and writes a warning about servers in the settings.
 pub(crate) async fn tools(app: &App) -> Tools {
     for (_, found) in findings(app).await {
-        app.output.warn(format!("going on without the servers of the settings: {found}"));
+        app.output.warn(format!("the servers of the settings are not used: {found}"));
     }
     Vec::new()
 }
 
-/// Returns the reason why a tool is missing: never a server.
+/// Returns the reason for a missing tool: never a server.
 pub(crate) fn missing(_: &App, _: &str) -> Option<Failure> {
     None
 }
 
-/// Closes nothing.
+/// Does nothing: there are no servers.
 pub(crate) async fn close(app: &App) {
     let Connected = *app.mcp;
 }

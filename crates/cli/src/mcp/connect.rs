@@ -1,4 +1,5 @@
-//! The servers of a command: started together when a tool of theirs is first needed, closed at its end.
+//! The servers of a command: started together when a tool of theirs is first needed, closed at the command's
+//! end.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -25,15 +26,17 @@ use crate::{
     text::one_line,
 };
 
-/// Added to the time limits of a server that a command waits for, so that its own error comes first.
+/// The time that is added to the timeouts of a server that a command waits for, so that the server's own
+/// error comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Returns the tools of all servers, and warns of servers that cannot be used. Starts them at the first call.
+/// Returns the tools of all servers, and writes warnings about servers that cannot be used. Starts the
+/// servers at the first call.
 pub(crate) async fn tools(app: &App) -> Tools {
     let running = running(app).await;
     if let Some(e) = &running.unreadable {
         let advice = e.advice().join("; ");
-        app.output.warn(format!("{}: going on without its servers; {advice}", e.what()));
+        app.output.warn(format!("{}: its servers are not used; {advice}", e.what()));
     }
     for (entry, standing) in running.standings() {
         if let Some(warning) = warning(app, &entry, &standing) {
@@ -50,23 +53,23 @@ pub(crate) async fn tools(app: &App) -> Tools {
     running.tools.clone()
 }
 
-/// Returns all servers, and how each stands. Starts them at the first call.
+/// Returns all servers with their standings. Starts the servers at the first call.
 ///
 /// # Errors
-/// The second value is the problem of the project's file, if it cannot be read.
+/// The second value is the problem with the project's file, if it cannot be read.
 pub(crate) async fn survey(app: &App) -> (Vec<(Entry, Standing)>, Option<Failure>) {
     let running = running(app).await;
     (running.standings(), running.unreadable.clone())
 }
 
-/// Returns the reason why a tool of a server is missing; `None` if no server would have it.
+/// Returns the reason for a missing tool of a server; `None` if the tool's name belongs to no server.
 pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
     let of_server = |(entry, _): &(Entry, Standing)| {
         tool.strip_prefix(&entry.name).is_some_and(|rest| rest.starts_with("__"))
     };
     let (entry, standing) = app.mcp.0.get()?.standings().into_iter().find(of_server)?;
     let name = &entry.name;
-    let test = format!("look at the server: {}", in_data_dir(app, &format!("archon mcp test {name}")));
+    let test = format!("test the server: {}", in_data_dir(app, &format!("archon mcp test {name}")));
     let status = match standing {
         Standing::LeftOut(left_out) => return Some(left_out.failure(app, &entry)),
         Standing::Connected(status) => status,
@@ -75,7 +78,7 @@ pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
         let command = in_data_dir(app, &format!("archon mcp approve {name}"));
         return Some(Failure::usage(
             format!("{tool} is held back: {}", held.reason()),
-            format!("see the difference and approve it: {command}"),
+            format!("show the difference and approve the tool: {command}"),
         ));
     }
     Some(match status.state {
@@ -87,7 +90,7 @@ pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
     })
 }
 
-/// Closes the servers and waits for the end of their processes.
+/// Closes the servers and waits for the ends of their processes.
 pub(crate) async fn close(app: &App) {
     let running = app.mcp.0.get();
     let servers = running.and_then(|of| of.servers.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -96,10 +99,10 @@ pub(crate) async fn close(app: &App) {
     }
 }
 
-/// Starts one server and waits until it is connected or has failed, at most for its time limits.
+/// Starts one server and waits until it is connected or has failed, at most for its timeouts.
 ///
 /// # Errors
-/// It is not used, or it failed.
+/// [`Failure`] if the server is not used, or if it failed.
 pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, ServerStatus, Tools), Failure> {
     let server = entry.server(app).map_err(|left_out| left_out.failure(app, entry))?;
     let limit = server.timeouts.initialize + server.timeouts.list + MARGIN;
@@ -117,14 +120,14 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
                 Some(ServerState::Down(e)) => failed(&e),
                 _ => Failure::failed(
                     format!("the MCP server '{}' did not connect", entry.name),
-                    "start its command by hand and look at what it prints",
+                    "start its command by hand and read its output",
                 ),
             })
         }
     }
 }
 
-/// Returns the error of a server; its advice is its own.
+/// Returns the error of a server with the error's own advice.
 fn failed(e: &McpError) -> Failure {
     let output = e.output.as_ref().map(|output| format!("; its error output ended with: {output}"));
     let what =
@@ -179,7 +182,7 @@ fn launch(
 }
 
 impl Running {
-    /// Returns all servers, and how each stands now.
+    /// Returns all servers with their current standings.
     fn standings(&self) -> Vec<(Entry, Standing)> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statuses = servers.as_ref().map(McpServers::status).unwrap_or_default();
@@ -197,7 +200,7 @@ impl Running {
     }
 }
 
-/// Describes the servers for `archon doctor`: whether each can be used, and a line about it.
+/// Describes the servers for `archon doctor`: for each server true if it can be used, and a line about it.
 pub(crate) async fn findings(app: &App) -> Vec<(bool, String)> {
     let (standings, unreadable) = survey(app).await;
     let unreadable = unreadable.map(|e| (false, format!("{}; {}", e.what(), e.advice().join("; "))));

@@ -12,11 +12,11 @@ use crate::{
     text::visible,
 };
 
-/// Returns all servers, ordered by name. One of the user's own settings hides that of the project with the same
-/// name.
+/// Returns all servers, ordered by name. A server of the user's own settings replaces the project's server
+/// with the same name.
 ///
 /// # Errors
-/// The second value is the problem of the project's file, if it cannot be read.
+/// The second value is the problem with the project's file, if it cannot be read.
 pub(crate) fn all(app: &App) -> (Vec<Entry>, Option<Failure>) {
     let own = app.config.settings.mcp.clone().unwrap_or_default();
     let mut entries: Vec<_> = own.iter().map(|(name, settings)| Entry::of(name, settings.clone())).collect();
@@ -39,10 +39,11 @@ pub(crate) fn all(app: &App) -> (Vec<Entry>, Option<Failure>) {
     (entries, problem)
 }
 
-/// Returns the server of this name.
+/// Returns the server with this name.
 ///
 /// # Errors
-/// There is none; the advice names the nearest one, or the problem of the project's file.
+/// [`Failure`] if there is no such server; the advice has the nearest name, or the problem with the
+/// project's file.
 pub(crate) fn find(app: &App, name: &str) -> Result<Entry, Failure> {
     let (mut entries, problem) = all(app);
     if let Some(at) = entries.iter().position(|entry| entry.name == name) {
@@ -69,7 +70,7 @@ impl Entry {
     /// Returns the settings of the server with the values of their variables.
     ///
     /// # Errors
-    /// It is not used, for this reason.
+    /// The reason for which the server is not used.
     pub(crate) fn server(&self, app: &App) -> Result<McpServer, LeftOut> {
         if self.settings.enabled == Some(false) {
             return Err(LeftOut::Disabled);
@@ -83,7 +84,7 @@ impl Entry {
         server::of(app, self).map_err(LeftOut::Wrong)
     }
 
-    /// Returns whether the server may be used: it is the user's own, or a person agreed to it as it is.
+    /// Returns true if the server may be used: it is the user's own, or a person agreed to its exact entry.
     pub(crate) fn is_agreed(&self, app: &App) -> Result<bool, Failure> {
         match &self.project {
             None => Ok(true),
@@ -119,11 +120,11 @@ impl LeftOut {
             }
             Self::NotAgreed => {
                 let what = format!(
-                    "{}: nobody has agreed to the MCP server '{name}' as it is",
+                    "{}: no person has agreed to the MCP server '{name}' with this entry",
                     entry.shown_place(app)
                 );
                 let command = in_data_dir(app, &format!("archon mcp approve {name}"));
-                Failure::usage(what, format!("see and agree: {command}"))
+                Failure::usage(what, format!("show it and agree: {command}"))
             }
             Self::Wrong(failure) => failure,
         }

@@ -1,4 +1,4 @@
-//! The pins of servers, in the data folder and so outside of every workspace.
+//! The pins of servers, in the data folder and so outside every workspace.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -6,11 +6,11 @@ use archon::mcp::{FilePins, PinError, Pins, ServerPins};
 
 use crate::{app::App, config::sha256, servers::Entry};
 
-/// Folder of pins in the data folder.
+/// The folder of the pins in the data folder.
 const FOLDER: &str = "mcp-pins";
 
-/// The pins of the servers of a command. Two projects may have different servers with one name, so those of each
-/// project are in a folder of their own.
+/// The pins of the servers of a command. Two projects may have different servers with the same name, so the
+/// pins of each project are in a separate folder.
 pub(super) struct Folders(BTreeMap<String, FilePins>);
 
 impl Folders {
@@ -33,7 +33,7 @@ impl Pins for Folders {
     }
 }
 
-/// Removes the pins of a server that was removed, so that another one may have its name.
+/// Removes the pins of a removed server, so that another server may have its name.
 #[cfg(feature = "setup")]
 pub(crate) fn forget(app: &App, entry: &Entry) -> std::io::Result<()> {
     match std::fs::remove_file(folder(app, entry).join(format!("{}.json", entry.name))) {
@@ -50,5 +50,5 @@ fn folder(app: &App, entry: &Entry) -> PathBuf {
     }
 }
 
-/// Digits of a hash that tell projects apart.
+/// The number of digits of a hash in a project's folder name.
 const DIGITS: usize = 16;

@@ -1,8 +1,8 @@
-//! A project's `.mcp.json`: servers that come with somebody else's code.
+//! A project's `.mcp.json`: servers that come with another person's code.
 //!
-//! The form is the one of other programs: `{"mcpServers": {NAME: {command, args, env, cwd, url, headers, type}}}`.
-//! Other parts of an entry are not looked at. An entry cannot say which of its tools only read: a project does not
-//! decide when you are asked.
+//! The form is the one of other programs: `{"mcpServers": {NAME: {command, args, env, cwd, url, headers,
+//! type}}}`. Other parts of an entry are ignored. An entry cannot declare tools as read-only: a project does
+//! not decide when you are asked.
 
 use std::{
     collections::BTreeMap,
@@ -25,11 +25,11 @@ pub(super) struct Written {
     pub(super) name: String,
     /// The whole entry as JSON.
     pub(super) text: String,
-    /// The settings, or the problem with them.
+    /// The settings, or the problem with the entry.
     pub(super) settings: Result<ServerSettings, String>,
 }
 
-/// The parts of an entry that count.
+/// The parts of an entry that are used.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub(super) fn path(app: &App) -> Option<PathBuf> {
     app.sources.project.as_ref().map(|settings| settings.with_file_name(FILE))
 }
 
-/// Reads the file; it has no entries if it does not exist.
+/// Reads the file; returns no entries if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Vec<Written>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -83,9 +83,9 @@ pub(crate) fn problems(text: &str) -> Vec<Problem> {
     problems
 }
 
-/// Returns the entries, or the first problem of the whole file with its line.
+/// Returns the entries, or the first problem with the whole file and its line.
 fn parse(text: &str) -> Result<Vec<Written>, (usize, String)> {
-    let file: Json = serde_json::from_str(text).map_err(|e| (e.line(), format!("it is no JSON: {e}")))?;
+    let file: Json = serde_json::from_str(text).map_err(|e| (e.line(), format!("it is not JSON: {e}")))?;
     let Some(servers) = file["mcpServers"].as_object() else {
         return Err((1, "it has no object `mcpServers`".to_owned()));
     };
@@ -105,13 +105,15 @@ fn settings(name: &str, entry: &Json) -> Result<ServerSettings, String> {
         Some("sse") => {
             return Err("the transport `sse` is outdated; use `http`, if the server has it".to_owned());
         }
-        Some(other) => return Err(format!("there is no transport {other:?}; `stdio` and `http` are known")),
+        Some(other) => {
+            return Err(format!("there is no transport {other:?}; the transports are `stdio` and `http`"));
+        }
     }
     let settings = ServerSettings { command, args, env, cwd, url, headers, ..ServerSettings::default() };
     settings.problem(name).map_or(Ok(settings), Err)
 }
 
-/// Returns the line of an entry, from 1.
+/// Returns the line of an entry, counted from 1.
 fn line_of(text: &str, name: &str) -> usize {
     let quoted = serde_json::to_string(name).unwrap_or_default();
     let servers = text.find("\"mcpServers\"").unwrap_or_default();
@@ -160,6 +162,6 @@ mod tests {
             ]
         );
         assert_eq!(found("{}"), [(1, "it has no object `mcpServers`".to_owned())]);
-        assert!(found("{\n")[0].1.starts_with("it is no JSON"));
+        assert!(found("{\n")[0].1.starts_with("it is not JSON"));
     }
 }

@@ -18,25 +18,25 @@ use crate::{
     servers::Entry,
 };
 
-/// The places where a variable of a text is looked for.
+/// The sources of the value of a variable in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LookedFor {
     /// The environment only.
     Environment,
-    /// The environment, then the kept keys.
+    /// The environment, then the stored keys.
     AlsoKept,
 }
 
-/// Returns the server of these settings.
+/// Returns the server with these settings. The settings themselves must have no problem.
 ///
 /// # Errors
-/// A variable is missing. The settings themselves have no problem.
+/// [`Failure`] if a variable is missing.
 pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     let (name, settings) = (&entry.name, &entry.settings);
-    // A kept key never goes to a server that a project chose.
+    // A stored key never goes to a server that a project chose.
     let secret = if entry.project.is_some() { LookedFor::Environment } else { LookedFor::AlsoKept };
     let fill = |part: &str, text: &str, places| fill(app, name, part, text, places);
-    // Other users of the machine can see a command line.
+    // Other users of the machine can read a command line.
     let plain = |part: &str, text: &str| fill(part, text, LookedFor::Environment);
     let mut server = match &settings.url {
         Some(url) => {
@@ -100,7 +100,7 @@ fn fill(app: &App, name: &str, part: &str, text: &str, places: LookedFor) -> Res
                 LookedFor::AlsoKept => {
                     let kept_as =
                         credentials::service_of(&variable).map_or(&*variable, |service| service.name);
-                    format!(", keep it: archon credentials add {kept_as},")
+                    format!(", store it: archon credentials add {kept_as},")
                 }
             };
             Failure::usage(
@@ -111,14 +111,14 @@ fn fill(app: &App, name: &str, part: &str, text: &str, places: LookedFor) -> Res
     })
 }
 
-/// Variables of the environment that hold no secret.
+/// Variables of the environment without secrets.
 const HARMLESS: &[&str] = &["HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "TZ", "USER"];
 
-/// Parts of names of variables that hold a secret.
+/// Parts of names of variables with secrets.
 const SECRET: &[&str] = &["AUTH", "CREDENTIAL", "KEY", "PASS", "SECRET", "TOKEN"];
 
-/// Returns whether the value of a server's variable counts as a secret: it comes from another variable, or its
-/// name says so.
+/// Returns true if the value of a server's variable counts as a secret: it comes from another variable, or
+/// its name contains a part of [`SECRET`].
 fn is_secret(variable: &str, text: &str) -> bool {
     let name = variable.to_uppercase();
     SECRET.iter().any(|part| name.contains(part))
@@ -174,15 +174,15 @@ mod tests {
         check(
             "command = 'a'\nenv = { K = '${BRAVE_API_KEY}' }",
             "MCP server 'files': `env` needs the variable BRAVE_API_KEY, which is not set",
-            "set it: export BRAVE_API_KEY=…, keep it: archon credentials add brave-search, or give a default: \
+            "set it: export BRAVE_API_KEY=…, store it: archon credentials add brave-search, or give a default: \
              ${BRAVE_API_KEY:-TEXT}",
         );
         check(
             "command = 'a'\nenv = { K = '${EMPTY}' }",
             "MCP server 'files': `env` needs the variable EMPTY, which is not set",
-            "set it: export EMPTY=…, keep it: archon credentials add EMPTY, or give a default: ${EMPTY:-TEXT}",
+            "set it: export EMPTY=…, store it: archon credentials add EMPTY, or give a default: ${EMPTY:-TEXT}",
         );
-        // A kept key never stands in a command line.
+        // A stored key never appears in a command line.
         check(
             "command = 'a'\nargs = ['${OPENAI_API_KEY}']",
             "MCP server 'files': `args` needs the variable OPENAI_API_KEY, which is not set",

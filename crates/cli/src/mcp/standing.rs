@@ -1,4 +1,4 @@
-//! The standing of a server, in a line for people.
+//! The standing of a server, as a line for people.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::{
     text::one_line,
 };
 
-/// The longest time that a command waits for its servers. Of one that is not connected by then, the pinned tools
-/// are used.
+/// The maximum time that a command waits for its servers. The pinned tools of a server that is not connected
+/// by then are used.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The standing of a configured server.
 #[derive(Debug)]
 pub(crate) enum Standing {
-    /// It is not used.
+    /// The server is not used.
     LeftOut(LeftOut),
-    /// It was started, and this is its state.
+    /// The server was started and has this state.
     Connected(ServerStatus),
 }
 
 impl Standing {
-    /// Returns whether the server can be used whole, and a sentence about it.
+    /// Returns true if the server can be used with all its tools, and a sentence about it.
     pub(crate) fn line(&self, app: &App, entry: &Entry) -> (bool, String) {
         let status = match self {
             Self::LeftOut(LeftOut::Disabled) => return (true, "not enabled".to_owned()),
@@ -50,18 +50,18 @@ impl Standing {
     }
 }
 
-/// Returns the words for a server that did not connect in time.
+/// Returns the text for a server that did not connect in time.
 pub(super) fn late() -> String {
     format!("has not connected within {} s", PATIENCE.as_secs())
 }
 
-/// Returns the warning about a server that cannot be used, or not whole.
+/// Returns the warning about a server that cannot be used, or not with all its tools.
 pub(super) fn warning(app: &App, entry: &Entry, standing: &Standing) -> Option<String> {
     let status = match standing {
         Standing::LeftOut(LeftOut::Disabled) => return None,
         Standing::LeftOut(left_out) => {
             let e = left_out.clone().failure(app, entry);
-            return Some(format!("{}: going on without it; {}", e.what(), e.advice().join("; ")));
+            return Some(format!("{}: it is not used; {}", e.what(), e.advice().join("; ")));
         }
         Standing::Connected(status) => status,
     };
@@ -73,15 +73,15 @@ pub(super) fn warning(app: &App, entry: &Entry, standing: &Standing) -> Option<S
         _ => {
             let command = in_data_dir(app, &format!("archon mcp test {name}"));
             let tools = match status.tools.len() {
-                0 => "its tools are not known yet, so it goes on without them".to_owned(),
+                0 => "its tools are not known yet, so they are not used".to_owned(),
                 count => format!("its {count} pinned tools are used, and a call waits for it"),
             };
-            Some(format!("MCP server '{name}' {}: {tools}. See how long it takes: {command}", late()))
+            Some(format!("MCP server '{name}' {}: {tools}. Measure the time with: {command}", late()))
         }
     }
 }
 
-/// Most names of tools in a line.
+/// The maximum number of tools in a line.
 const NAMED: usize = 5;
 
 fn held_back(app: &App, name: &str, held: &[Held]) -> String {
@@ -91,7 +91,7 @@ fn held_back(app: &App, name: &str, held: &[Held]) -> String {
     }
     let command = in_data_dir(app, &format!("archon mcp approve {name}"));
     format!(
-        "{} held back ({}), see the difference and approve: {command}",
+        "{} held back ({}), show the difference and approve: {command}",
         match held.len() {
             1 => "1 tool is".to_owned(),
             count => format!("{count} tools are"),

@@ -17,34 +17,34 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// The most characters of a tool's arguments and of its result that are shown.
+/// The maximum number of shown characters of a tool's arguments and of its result.
 const SHOWN: usize = 120;
 
-/// State of the run so far.
+/// The state of the run so far.
 #[derive(Debug, Default)]
 pub(super) struct Human {
-    /// The main run. Of its child runs only the calls are shown.
+    /// The main run. Of its child runs only the tool calls are shown.
     run: Option<RunId>,
     began: Option<Timestamp>,
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
     stream: Stream,
-    /// State of a plan, if the run is one; `None` as soon as a model is asked.
+    /// The state of a plan, if the run is a plan run; `None` as soon as a model is called.
     plan: Option<PlanView>,
-    /// State of a team, if the run is one.
+    /// The state of a team, if the run is a team run.
     team: Option<TeamView>,
     /// The streamed text of the last answer, which is not shown again at the end.
     shown: String,
     session: String,
-    /// Tokens of the model's context window.
+    /// The context window of the model in tokens.
     window: Option<u64>,
-    /// Tokens of the last request and its answer.
+    /// The number of tokens of the last request and its answer.
     filled: u64,
-    /// The last failure of the model; the same one is not shown twice.
+    /// The last failure of the model; an equal failure is not shown twice.
     failure: String,
-    /// The limit that the run reached; its later notes need not be shown.
+    /// The limit that the run reached; later notes about the limit are not shown.
     limit: Option<String>,
-    /// The last answer was cut off.
+    /// True if the last answer was cut off.
     is_cut: bool,
 }
 
@@ -120,7 +120,7 @@ impl Human {
             }
             RecordBody::ToolCallFailed { call, result, .. } => {
                 self.tool_ended(call, result, record.at, output);
-                output.note(Look::Dim, "   it is tried again");
+                output.note(Look::Dim, "   the call is retried");
             }
             RecordBody::ToolCallFinished { call, result } => self.tool_ended(call, result, record.at, output),
             RecordBody::ToolCallRefused { call, result } => {
@@ -151,16 +151,16 @@ impl Human {
                 output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
             }
             RecordBody::LogUnavailable { reason } => {
-                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
+                output.note(
+                    Look::Warning,
+                    format!("the log of this run is not stored: {}", one_line(reason, 2 * SHOWN)),
+                );
             }
             RecordBody::ModelCallLost { .. } => {
-                output.note(Look::Dim, "the last answer was lost: asking again")
+                output.note(Look::Dim, "the last answer was lost: the model is called again")
             }
             RecordBody::Resumed if self.is_cut => {
-                output.note(
-                    Look::Dim,
-                    "resumed; the answer that was cut off is given again from its beginning",
-                );
+                output.note(Look::Dim, "resumed; the interrupted answer is given again from its beginning");
             }
             RecordBody::Resumed => output.note(Look::Dim, "resumed"),
             RecordBody::Compacted(c) => output.note(
@@ -216,8 +216,8 @@ impl Human {
             return output.wait(&format!("thinking (attempt {attempt} failed in the same way)"));
         }
         let what = one_line(&failure.message, 2 * SHOWN);
-        let void = if failure.had_output { ", what it had said does not count" } else { "" };
-        output.note(Look::Warning, format!("the model gave no answer (attempt {attempt}{void}): {what}"));
+        let void = if failure.had_output { ", its partial answer is discarded" } else { "" };
+        output.note(Look::Warning, format!("the model call failed (attempt {attempt}{void}): {what}"));
     }
 
     fn tool_call_started(&mut self, id: &CallId, attempt: u32, at: Timestamp, output: &Output) {
@@ -272,7 +272,7 @@ impl Human {
         output.note(Look::Dim, format!("{}: {}", name_ending(outcome), parts.join(", ")));
     }
 
-    /// Returns the amount of work done.
+    /// Returns the number of turns or of finished subtasks.
     fn work(&self, outcome: &Outcome) -> String {
         let of_plan = self.plan.as_ref().and_then(PlanView::work);
         of_plan.or_else(|| self.team.as_ref()?.work()).unwrap_or_else(|| {
@@ -281,7 +281,7 @@ impl Human {
         })
     }
 
-    /// Returns the share of the context window that the last request and answer took.
+    /// Returns the share of the context window that the last request and answer used.
     fn format_share_of_window(&self) -> Option<String> {
         let window = self.window.filter(|window| *window > 0 && self.filled > 0)?;
         Some(match self.filled.saturating_mul(100) / window {
@@ -309,7 +309,7 @@ impl Human {
     }
 }
 
-/// Returns the end of a run in a few words.
+/// Returns a short description of a run's end.
 fn name_ending(outcome: &Outcome) -> String {
     match outcome.status {
         OutcomeStatus::Finished if outcome.last_text().unwrap_or_default().trim().is_empty() => {
@@ -317,7 +317,7 @@ fn name_ending(outcome: &Outcome) -> String {
         }
         OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined".to_owned(),
         OutcomeStatus::Finished if outcome.is_cut() => {
-            "finished; the answer was cut off at the limit of its tokens".to_owned()
+            "finished; the answer was cut off at the maximum number of tokens".to_owned()
         }
         OutcomeStatus::Finished => "finished".to_owned(),
         OutcomeStatus::Limit(limit) => limit.to_string(),

@@ -7,7 +7,7 @@ use archon::types::{
 
 use crate::text::one_line;
 
-/// The most characters of a text that are shown.
+/// The maximum number of shown characters of a text.
 const SHOWN: usize = 120;
 
 /// Formats a record as a line, for people who read logs.
@@ -131,7 +131,7 @@ fn names(subtasks: &[SubTask]) -> String {
 fn another_plan(diff: &PlanDiff) -> String {
     let removed: Vec<_> = diff.remove.iter().map(SubTaskId::as_str).collect();
     let (added, replaced, removed) = (names(&diff.add), names(&diff.replace), removed.join(", "));
-    format!("another plan; adds: {added}; begins afresh: {replaced}; leaves out: {removed}")
+    format!("a new plan; adds: {added}; restarts: {replaced}; removes: {removed}")
 }
 
 fn about_plan(said: &PlanRecord) -> String {
@@ -147,7 +147,7 @@ fn about_plan(said: &PlanRecord) -> String {
             format!("asked, attempt {attempt}{why}")
         }
         PlanRecord::PlanningPaid { spent, .. } => {
-            format!("paid for the plan, {} tokens, ${}", spent.tokens, format_money(spent.cost_micros))
+            format!("planning used {} tokens, ${}", spent.tokens, format_money(spent.cost_micros))
         }
         PlanRecord::Planned { task, .. } => {
             format!("made, {} subtasks: {}", task.subtasks.len(), names(&task.subtasks))
@@ -194,10 +194,12 @@ fn about_team(said: &TeamRecord) -> String {
         TeamRecord::Replanned { diff, .. } => another_plan(diff),
         TeamRecord::PlanningFailed { problem, .. } => format!("no plan: {problem}"),
         TeamRecord::Delegated { call, member, task, .. } => format!("{call} delegated to {member}: {task}"),
-        TeamRecord::DelegationFailed { command, reason } => format!("{command:?} is nobody's: {reason}"),
-        TeamRecord::Heartbeat { call, last_seen: heard } => format!("{call} was heard at {heard}"),
+        TeamRecord::DelegationFailed { command, reason } => {
+            format!("{command:?} was not delegated: {reason}")
+        }
+        TeamRecord::Heartbeat { call, last_seen: heard } => format!("{call} had a heartbeat at {heard}"),
         TeamRecord::DelegationRevoked { call, member, reason } => {
-            format!("{call} taken back from {member}: {reason}")
+            format!("{call} revoked from {member}: {reason}")
         }
         TeamRecord::LateAnswer { call, member, answer } => {
             format!("{call} ignored, {member} was late: {answer}")
@@ -205,7 +207,9 @@ fn about_team(said: &TeamRecord) -> String {
         TeamRecord::DelegationRequested { requester: by, task, assignee: to } => {
             format!("{by} asks {to}: {task}")
         }
-        TeamRecord::MemberWaiting { call, .. } => format!("{call} waits for others, who wait for a person"),
+        TeamRecord::MemberWaiting { call, .. } => {
+            format!("{call} waits for child runs that wait for a person")
+        }
         TeamRecord::ValueShared { writer: by, key, value, .. } => format!("{by} shares {key}: {value}"),
         TeamRecord::ConflictFound { number: conflict, key, claims } => {
             let claims: Vec<_> =

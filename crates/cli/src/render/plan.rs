@@ -17,18 +17,18 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// The most characters of a subtask's description and of its result that are shown.
+/// The maximum number of shown characters of a subtask's description and of its result.
 const SHOWN: usize = 120;
 
-/// State of a plan so far.
+/// The state of a plan so far.
 #[derive(Debug)]
 pub(super) struct PlanView {
     machine: Box<PlanMachine>,
-    /// Tokens of calls under way, as far as their runs have reported.
+    /// The number of tokens of running calls that their runs have reported so far.
     tokens: HashMap<CallId, u64>,
-    /// The live lines were replaced by fixed ones, and have not moved since.
+    /// True if the live lines were replaced by fixed ones, and no line has changed since.
     is_still: Cell<bool>,
-    /// A record of a plan was seen.
+    /// True if a record of a plan was seen.
     is_plan: bool,
 }
 
@@ -42,7 +42,7 @@ impl PlanView {
         }
     }
 
-    /// Learns from a record after the first one.
+    /// Takes the state from a record after the first one.
     pub(super) fn learn(&mut self, record: &Record) {
         self.is_plan |= matches!(record.body, RecordBody::Plan(_));
         if !matches!(record.body, RecordBody::RunStarted(_)) {
@@ -50,7 +50,7 @@ impl PlanView {
         }
     }
 
-    /// Learns from the run of a subtask, or from its child run.
+    /// Takes the state from the run of a subtask, or from its child run.
     pub(super) fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
         let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
         let is_of = |node: &&PlanNode| match &node.state {
@@ -86,7 +86,7 @@ impl PlanView {
         Known { machine: &self.machine, tokens: &self.tokens }
     }
 
-    /// Shows a record; returns whether it was one of the plan's own.
+    /// Shows a record; returns true if the record was one of the plan's own.
     pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
         match &record.body {
             RecordBody::Plan(record) => self.show_record(record, output),
@@ -126,25 +126,25 @@ impl PlanView {
         match record {
             PlanRecord::PlanningStarted { attempt, reason, .. } => {
                 if let (0, Some(reason)) = (attempt, reason) {
-                    output.note(Look::Warning, format!("planning again: {}", one_line(reason, 2 * SHOWN)));
+                    output.note(Look::Warning, format!("replanning: {}", one_line(reason, 2 * SHOWN)));
                 }
                 output.wait("planning");
             }
             PlanRecord::Planned { task, warnings, .. } => {
                 output.stop_waiting();
-                output.note(Look::Dim, "the plan (* is the longest way):");
+                output.note(Look::Dim, "the plan (* marks the critical path):");
                 lines(Look::Dim, &render(task, PlanFormat::Text), output);
                 warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
             }
             PlanRecord::Rejected { problems, .. } => {
-                output.note(Look::Warning, "this plan cannot be followed:");
+                output.note(Look::Warning, "this plan is invalid:");
                 let problem =
                     |p: &String| output.note(Look::Warning, format!("  {}", one_line(p, 4 * SHOWN)));
                 problems.iter().for_each(problem);
             }
             PlanRecord::Replanned { diff, warnings, .. } => {
                 // A person may have to approve it first.
-                output.note(Look::Dim, "another plan for the rest:");
+                output.note(Look::Dim, "a new plan for the remaining subtasks:");
                 lines(Look::Dim, &show_diff(diff), output);
                 warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
             }
@@ -166,16 +166,16 @@ impl PlanView {
             PlanRecord::Paused { reason } => {
                 output.note(Look::Dim, format!("paused: {}", one_line(reason, SHOWN)));
             }
-            PlanRecord::Unpaused => output.note(Look::Dim, "going on"),
+            PlanRecord::Unpaused => output.note(Look::Dim, "continuing"),
             PlanRecord::AnswerStarted { .. } => {
                 self.leave(output);
-                output.wait("putting the answer together");
+                output.wait("writing the answer");
             }
             PlanRecord::AnswerFinished { citations, .. } if !citations.is_empty() => {
                 let names: Vec<_> = citations.iter().map(|c| format!("[{}]", c.subtask)).collect();
                 output.note(
                     Look::Dim,
-                    format!("the answer rests on {}", one_line(&names.join(" "), 4 * SHOWN)),
+                    format!("the answer is based on {}", one_line(&names.join(" "), 4 * SHOWN)),
                 );
             }
             _ => {}

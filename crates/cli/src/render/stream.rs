@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::output::{Look, Output};
 
-/// Mark before the answer of a model in text mode.
+/// The mark before the answer of a model in text mode.
 const ANSWER_MARK: &str = "Final Answer:";
 
 /// An answer of a model while it streams.
@@ -12,24 +12,24 @@ const ANSWER_MARK: &str = "Final Answer:";
 pub(super) struct Stream {
     /// All text so far, without thinking.
     text: String,
-    /// Start of the answer in `text`, once it is known.
+    /// The start of the answer in `text` in bytes, once it is known.
     answer_from: Option<usize>,
-    /// Length of the part of `text` that was written or skipped.
+    /// The number of bytes of `text` that were written or skipped.
     written: usize,
-    /// The cursor is after an unfinished line.
+    /// True if the cursor is after an unfinished line.
     open_line: bool,
-    /// Anything was written.
+    /// True if any text was written.
     pub(super) began: bool,
 }
 
 impl Stream {
-    /// The stream of a model with native tool calls. Its text turns out to be a thought only when a tool call
-    /// follows.
+    /// Creates the stream of a model with native tool calls. Its text turns out to be a thought only when a
+    /// tool call follows.
     pub(super) fn native() -> Self {
         Self { answer_from: Some(0), ..Self::default() }
     }
 
-    /// The stream of a model in text mode, whose text is thoughts until the mark of the answer.
+    /// Creates the stream of a model in text mode, whose text is thoughts until the mark of the answer.
     pub(super) fn text_mode() -> Self {
         Self::default()
     }
@@ -52,7 +52,7 @@ impl Stream {
         self.answer(output);
     }
 
-    /// Ends the answer. Returns the shown part of it.
+    /// Ends the answer. Returns its shown part.
     pub(super) fn end(&mut self, output: &Output) -> String {
         if self.answer_from.is_none() {
             self.thoughts_until(self.text.len(), output);
@@ -62,7 +62,7 @@ impl Stream {
         stream.answer_from.map(|from| stream.text[from..].trim().to_owned()).unwrap_or_default()
     }
 
-    /// Ends an unfinished line, so that something else can be written.
+    /// Ends an unfinished line, so that other text can be written.
     pub(super) fn close_line(&mut self, output: &Output) {
         if mem::take(&mut self.open_line) {
             output.note(Look::Plain, "");
@@ -108,7 +108,7 @@ impl Stream {
     }
 }
 
-/// Number of bytes at the end of `text` that may be the start of the mark.
+/// Returns the number of bytes at the end of `text` that may be the start of the mark.
 fn begun_mark(text: &str) -> usize {
     (1..ANSWER_MARK.len()).rev().find(|n| text.ends_with(&ANSWER_MARK[..*n])).unwrap_or(0)
 }

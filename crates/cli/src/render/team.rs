@@ -18,10 +18,10 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// The most characters of a task and of its result that are shown.
+/// The maximum number of shown characters of a task and of its result.
 const SHOWN: usize = 120;
 
-/// State of a team's run so far.
+/// The state of a team's run so far.
 #[derive(Debug)]
 pub(super) struct TeamView {
     machine: Box<TeamMachine>,
@@ -29,10 +29,10 @@ pub(super) struct TeamView {
     lead: Option<AgentId>,
     /// A line for each delegation.
     tasks: HashMap<CallId, String>,
-    /// Runs of the members.
+    /// The runs of the members.
     runs: HashMap<CallId, RunId>,
     began: HashMap<CallId, Timestamp>,
-    /// Tokens of each member, as far as the runs have reported.
+    /// The number of tokens of each member that the runs have reported so far.
     tokens: HashMap<AgentId, u64>,
     is_still: Cell<bool>,
 }
@@ -51,7 +51,7 @@ impl TeamView {
         }
     }
 
-    /// Learns from a record after the first one.
+    /// Takes the state from a record after the first one.
     pub(super) fn learn(&mut self, record: &Record) {
         match &record.body {
             RecordBody::RunStarted(_) => return,
@@ -71,7 +71,7 @@ impl TeamView {
         self.machine.apply(record);
     }
 
-    /// Learns from the run of a member, or from its child run.
+    /// Takes the state from the run of a member, or from its child run.
     pub(super) fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
         let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
         let is_of = |(_, child): &(&CallId, &RunId)| {
@@ -93,13 +93,13 @@ impl TeamView {
         }
     }
 
-    /// Returns the number of finished subtasks, if this is a team.
+    /// Returns the number of finished subtasks, if the log is a team's.
     pub(super) fn work(&self) -> Option<String> {
         let (done, all) = self.done();
         self.is_formed.then(|| format!("{done} of {all} subtasks"))
     }
 
-    /// Shows a record; returns whether it was one of the team's own.
+    /// Shows a record; returns true if the record was one of the team's own.
     pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
         if !self.is_formed {
             return false;
@@ -139,20 +139,22 @@ impl TeamView {
             }
             TeamRecord::Replanned { diff, .. } => {
                 output.stop_waiting();
-                note("another plan for the rest:".to_owned());
+                note("a new plan for the remaining subtasks:".to_owned());
                 let change = show_diff(diff);
                 change.lines().for_each(|line| note(format!("  {line}")));
             }
             TeamRecord::PlanningFailed { problem, .. } => {
                 output.stop_waiting();
-                warn(format!("there is no plan: {problem}"));
+                warn(format!("planning failed: {problem}"));
             }
-            TeamRecord::DelegationFailed { reason, .. } => warn(format!("nobody can do it: {reason}")),
+            TeamRecord::DelegationFailed { reason, .. } => {
+                warn(format!("no member can do the subtask: {reason}"))
+            }
             TeamRecord::DelegationRevoked { call, member, reason } => {
                 warn(format!("{member} loses \"{}\": {reason}", self.task(*call)));
             }
             TeamRecord::LateAnswer { member, answer, .. } => {
-                note(format!("{member} answered too late, which does not count: {answer}"));
+                note(format!("{member} answered too late, and the answer is ignored: {answer}"));
             }
             TeamRecord::DelegationRequested { requester, task, assignee } => {
                 note(format!("{} asks {assignee}: {task}", who(*requester)));
@@ -166,7 +168,7 @@ impl TeamView {
             TeamRecord::ConflictFound { key, claims, .. } => {
                 let claims: Vec<_> =
                     claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
-                warn(format!("they contradict each other about {key}: {}", claims.join(", ")));
+                warn(format!("members contradict each other about {key}: {}", claims.join(", ")));
             }
             TeamRecord::ConflictResolved { value, resolution, .. } => {
                 note(format!("settled: {value} ({resolution})"))
@@ -201,7 +203,7 @@ impl TeamView {
         }
     }
 
-    /// Returns a line for each member, and one for the lead while it works.
+    /// Returns a line for each member, and a line for the lead while it works.
     fn rows(&self) -> Vec<Row> {
         let running = self.machine.under_way();
         let at_work = |id: &AgentId| running.iter().find(|call| self.member(**call).as_ref() == Some(id));
@@ -242,7 +244,7 @@ impl TeamView {
         self.machine.hand(call).map(|hand| hand.member.clone())
     }
 
-    /// Number of finished subtasks, and of all.
+    /// Returns the number of finished subtasks and the number of all subtasks.
     fn done(&self) -> (usize, usize) {
         let is_step = |job: &&Job| job.subtask().is_some() && job.state != JobState::Replaced;
         let subtasks = || self.machine.jobs().iter().filter(is_step);

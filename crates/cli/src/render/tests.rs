@@ -236,11 +236,11 @@ fn human_renders_failures_limits_and_cancels() {
         expect![[r#"
             2|run run_1, model m (scripted)
             1|half an ans2|
-            2|the model gave no answer (attempt 1): slow\u{1b}[2J down
+            2|the model call failed (attempt 1): slow\u{1b}[2J down
             2|  Say it shorter.
             2|cancelling
             2|cancelled: 2 turns, 99 tokens, 280 ms, session s
-            2|resumed; the answer that was cut off is given again from its beginning
+            2|resumed; the interrupted answer is given again from its beginning
             1|So far: 30
             2|Max turns reached (2): 2 turns, 99 tokens, 360 ms, session s
         "#]],
@@ -379,7 +379,7 @@ fn human_same_failure_again_is_shown_once() {
         ],
         expect![[r#"
             2|run run_1, model m (scripted)
-            2|the model gave no answer (attempt 1): the line is dead
+            2|the model call failed (attempt 1): the line is dead
             2|failed: 2 turns, 99 tokens, 200 ms, session s
         "#]],
     );
@@ -403,7 +403,7 @@ fn human_resumed_run_notes_that_the_answer_is_repeated() {
         ],
         expect![[r#"
             2|run run_1, model m (scripted)
-            2|resumed; the answer that was cut off is given again from its beginning
+            2|resumed; the interrupted answer is given again from its beginning
             2|resumed
         "#]],
     );
@@ -435,7 +435,7 @@ fn human_plan_shows_the_plan_and_each_subtask() {
         expect![[r#"
             2|run run_1, model m (scripted)
             2|> What is 2 + 2?
-            2|the plan (* is the longest way):
+            2|the plan (* marks the critical path):
             2|  What is 2 + 2?
             2|  * pending   sum: Calculate [calculator]
             2|  * blocked   say: Say\u{1b}[31m it <- sum
@@ -526,7 +526,7 @@ fn human_for_each_shows_its_items_and_its_end() {
         expect![[r#"
         2|run run_1, model m (scripted)
         2|> Read
-        2|the plan (* is the longest way):
+        2|the plan (* marks the critical path):
         2|  Read
         2|  * pending   find: Find pages [search]
         2|  * blocked   pages: Read all <- find

@@ -12,19 +12,20 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// The most lines at the bottom of a terminal; of a larger plan only subtasks under way are shown.
+/// The maximum number of lines at the bottom of a terminal; of a larger plan only running subtasks are
+/// shown.
 pub(super) const MOST: usize = 16;
-/// The most characters of a line.
+/// The maximum number of characters of a line.
 const SHOWN: usize = 100;
 
-/// State of a plan that is followed.
+/// The state of a plan that is followed.
 pub(super) struct Known<'a> {
     pub(super) machine: &'a PlanMachine,
-    /// Tokens of calls under way.
+    /// The number of tokens of running calls.
     pub(super) tokens: &'a HashMap<CallId, u64>,
 }
 
-/// Returns the lines: at most `most`, and one with the totals.
+/// Returns the lines: at most `most`, and a line with the totals.
 pub(super) fn rows(known: &Known<'_>, most: usize) -> Vec<Row> {
     let nodes: Vec<&PlanNode> = known.machine.nodes().collect();
     let mut rows: Vec<Row> = match nodes.len() > most {
@@ -39,7 +40,7 @@ pub(super) fn rows(known: &Known<'_>, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Returns places and levels: each subtask is below the last of its dependencies.
+/// Returns the order and the levels of the subtasks: each subtask is below the last of its dependencies.
 fn in_order(nodes: &[&PlanNode]) -> Vec<(usize, usize)> {
     let places: HashMap<_, _> = nodes.iter().enumerate().map(|(place, n)| (&n.subtask.id, place)).collect();
     let mut below = vec![Vec::new(); nodes.len()];
@@ -72,7 +73,7 @@ impl Known<'_> {
             NodeState::Done => ("\u{2713}", Some(took(node))),
             NodeState::Skipped => ("-", Some("skipped".to_owned())),
             NodeState::Failed | NodeState::DoneWithout | NodeState::Troubled => ("\u{2717}", Some(why(node))),
-            NodeState::Delayed { .. } => ("\u{b7}", Some(format!("tried again: {}", why(node)))),
+            NodeState::Delayed { .. } => ("\u{b7}", Some(format!("retried: {}", why(node)))),
             NodeState::Asked | NodeState::InDoubt | NodeState::ToReview | NodeState::Reviewed => ("?", None),
             _ => ("\u{b7}", None),
         };

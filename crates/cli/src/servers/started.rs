@@ -1,4 +1,4 @@
-//! The configured servers, and those that were started.
+//! The configured servers, and the started ones.
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Mutex};
 
@@ -13,9 +13,9 @@ use crate::{config::ServerSettings, failure::Failure};
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) settings: ServerSettings,
-    /// Its place in a project's file; `None` for a server of the user's own settings.
+    /// The entry in a project's file; `None` for a server of the user's own settings.
     pub(crate) project: Option<Place>,
-    /// The problem of its settings.
+    /// The problem with the server's settings.
     pub(crate) problem: Option<String>,
 }
 
@@ -23,18 +23,18 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) file: PathBuf,
-    /// The entry as JSON, for which a person's agreement is.
+    /// The entry as JSON, which is the object of a person's agreement.
     pub(crate) text: String,
 }
 
-/// The reason why a server is not used.
+/// The reason for not using a server.
 #[derive(Clone, Debug)]
 pub(crate) enum LeftOut {
-    /// The settings say so.
+    /// The settings disable the server.
     Disabled,
-    /// No person has agreed to it as it is.
+    /// No person has agreed to this exact entry.
     NotAgreed,
-    /// Its settings are wrong, or a variable is missing.
+    /// The server's settings are wrong, or a variable is missing.
     Wrong(Failure),
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct Connected(pub(crate) OnceCell<Running>);
 
 #[derive(Default)]
 pub(crate) struct Running {
-    /// Until they are closed.
+    /// The running servers; `None` after they are closed.
     pub(crate) servers: Mutex<Option<McpServers>>,
     pub(crate) tools: Tools,
     pub(crate) entries: Vec<(Entry, Option<LeftOut>)>,
-    /// The problem of the project's file.
+    /// The problem with the project's file.
     pub(crate) unreadable: Option<Failure>,
-    /// Servers whose first tools were trusted unseen now.
+    /// The servers whose first tools were trusted unseen in this command.
     pub(crate) first: BTreeSet<String>,
 }

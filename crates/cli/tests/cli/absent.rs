@@ -25,7 +25,11 @@ async fn local_model_without_the_feature_is_refused_with_its_name() {
     ] {
         let mut command = place.command(line, more);
         let ran = crate::setup::Ran::from(command.env("OPENAI_API_KEY", "sk-1").output().await.unwrap());
-        ran.check_refused(2, "a model in this program is not in this build", "build with `--features local`");
+        ran.check_refused(
+            2,
+            "the engine for local models is not in this build",
+            "build with `--features local`",
+        );
     }
 }
 

@@ -17,7 +17,7 @@ async fn approval_without_a_terminal_is_denied_with_advice() {
     let place = Place::with_server(&server);
     let ran = place.archon("run --json --tools write_file", &["Write notes."]).await;
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    let last = "1 call was not allowed, because nobody could be asked; allow it with --allow 'write_file(notes.txt)'\n";
+    let last = "1 call was not allowed, because no person could be asked; allow it with --allow 'write_file(notes.txt)'\n";
     assert!(ran.err.ends_with(last), "{ran:?}");
     assert!(ran.out.contains("there is nobody to ask"), "{ran:?}");
     assert!(ran.out.contains("allow it beforehand with a rule"), "{ran:?}");

@@ -48,7 +48,7 @@ async fn a_run_of_another_process_is_cancelled_and_can_be_resumed() {
     server.push(answer("whole"));
     let resumed = place.archon("resume", &[&run]).await;
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "whole\n"), "{resumed:?}");
-    assert!(resumed.err.contains("the answer that was cut off is given again"), "{resumed:?}");
+    assert!(resumed.err.contains("the interrupted answer is given again"), "{resumed:?}");
 }
 
 // spec: R-13
@@ -90,7 +90,7 @@ async fn run_with_a_truncated_answer_notes_it_in_the_last_line() {
     let ran = Place::with_server(&server).archon("run", &["tell a story"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Once upon\n"), "{ran:?}");
     assert!(
-        ran.err.contains("finished; the answer was cut off at the limit of its tokens: 1 turn"),
+        ran.err.contains("finished; the answer was cut off at the maximum number of tokens: 1 turn"),
         "{ran:?}"
     );
 }

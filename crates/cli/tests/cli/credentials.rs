@@ -30,7 +30,7 @@ async fn credentials_add_keeps_a_piped_key_sealed_and_list_and_remove_never_show
     let added = place.pipe("credentials add", &["openai"], &format!("{KEY}\n")).await;
     assert_eq!(
         (added.code, added.err.as_str()),
-        (Some(0), "the key of openai (primary) is kept\n"),
+        (Some(0), "the key of openai (primary) is stored\n"),
         "{added:?}"
     );
     let again = place.pipe("credentials add", &["openai-responses", "--json"], "sk-other").await.json();
@@ -43,7 +43,7 @@ async fn credentials_add_keeps_a_piped_key_sealed_and_list_and_remove_never_show
     let whole = place.archon("credentials list --json", &[]).await;
     assert_eq!(whole.json()[0]["service"], "openai");
     let doctor = place.archon("doctor", &[]).await;
-    assert!(doctor.out.contains("OPENAI_API_KEY (kept), OPENAI_API_KEY_2 (kept)"), "{doctor:?}");
+    assert!(doctor.out.contains("OPENAI_API_KEY (stored), OPENAI_API_KEY_2 (stored)"), "{doctor:?}");
     let shown = format!("{listed:?} {whole:?} {added:?} {doctor:?}");
     assert!(!shown.contains("canary"), "{shown}");
     assert!(!kept(&place).windows(6).any(|bytes| bytes == b"canary"), "it is sealed");
@@ -56,7 +56,7 @@ async fn credentials_add_keeps_a_piped_key_sealed_and_list_and_remove_never_show
     let removed = place.archon("credentials remove", &["openai", "--account", "work"]).await;
     assert_eq!(removed.code, Some(0), "{removed:?}");
     let none = place.archon("credentials remove", &["openai", "--account", "work"]).await;
-    none.check_refused(2, "no key of openai (work) is kept", "archon credentials list");
+    none.check_refused(2, "no key of openai (work) is stored", "archon credentials list");
 }
 
 // spec: CR-05
@@ -67,7 +67,7 @@ async fn credentials_add_takes_no_key_as_an_argument_and_no_wrong_service() {
     ran.check_refused(2, "a key cannot be an argument", "archon credentials add openai");
     assert!(!format!("{ran:?}").contains("canary"), "{ran:?}");
     let ran = place.archon("credentials add", &["opnai"]).await;
-    ran.check_refused(2, "no service is called", "did you mean openai?");
+    ran.check_refused(2, "there is no service", "did you mean openai?");
     place.archon("credentials add", &["openai"]).await.check_refused(
         2,
         "no key on standard input",
@@ -90,7 +90,10 @@ async fn credentials_add_on_a_terminal_shows_nothing_of_the_key() {
     let status = child.wait().await.expect("it ends");
     shown += &terminal.rest().await;
     assert_eq!(status.code(), Some(0), "{shown}");
-    assert!(shown.contains("the key of anthropic (primary) is kept") && !shown.contains("canary"), "{shown}");
+    assert!(
+        shown.contains("the key of anthropic (primary) is stored") && !shown.contains("canary"),
+        "{shown}"
+    );
 }
 
 fn responses() -> MockResponse {
@@ -129,7 +132,8 @@ async fn run_goes_on_with_a_warning_where_the_sealing_key_is_lost() {
     let ran = place.archon("run", &["Capital of France?"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Paris\n"), "{ran:?}");
     assert!(
-        ran.err.contains("warning: credentials are sealed") && ran.err.contains("bring back the key"),
+        ran.err.contains("warning: the credentials cannot be decrypted")
+            && ran.err.contains("bring back the key"),
         "{ran:?}"
     );
 }

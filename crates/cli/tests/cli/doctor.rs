@@ -102,9 +102,9 @@ async fn doctor_fix_fetches_the_configured_model_or_reports_the_failure() {
         Ran::from(command.env("ARCHON_FALLBACK", "local:gemma-3-270m,local:unknown").output().await.unwrap())
     };
     let ran = doctor("doctor").await;
-    check_one(&ran, "-- ", &["the model gemma-3-270m of the settings was not fetched", "--fix"]);
+    check_one(&ran, "-- ", &["the model gemma-3-270m of the settings was not downloaded", "--fix"]);
     // There is no network here.
     let ran = doctor("doctor --fix").await;
-    check_one(&ran, "-- ", &["gemma-3-270m", "could not be mended: "]);
+    check_one(&ran, "-- ", &["gemma-3-270m", "could not be repaired: "]);
     assert!(matches!(ran.code, Some(1 | 2)), "{ran:?}");
 }

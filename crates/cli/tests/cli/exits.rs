@@ -57,7 +57,7 @@ async fn bad_arguments_are_refused_with_a_remedy() {
     run("run", &["--workspace", "nowhere", "hi"]).await.check_refused(2, "nowhere", "--workspace DIR");
     run("runs show", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
     run("resume", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
-    run("run", &["  "]).await.check_refused(2, "empty", "say what is to be done");
+    run("run", &["  "]).await.check_refused(2, "empty", "describe the task");
     let unknown = Place::new().archon("run", &["--model", "opnai:m", "hi"]).await;
     unknown.check_refused(2, "no provider is called", "did you mean openai");
     run("models show", &["openai:gtp-5-mini"]).await.check_refused(1, "openai:gtp-5-mini", "gpt-5-mini");
@@ -115,7 +115,7 @@ async fn a_limit_ends_with_4_and_resume_with_more_goes_on() {
     refused.check_refused(2, "has ended: Max turns reached (3)", "--max-turns N");
     place.archon("resume --max-duration soon", &[&run]).await.check_refused(
         2,
-        "say it as 90s, 20m, 2h or 30d",
+        "a time such as 90s, 20m, 2h or 30d is needed",
         "--help",
     );
     server.push(answer("Done."));
@@ -158,7 +158,7 @@ async fn models_are_shown_with_their_window_and_prices() {
     for row in [
         "model       openai:gpt-5-mini",
         "window      272,000 tokens",
-        "input       $0.25 for a million tokens",
+        "input       $0.25 per million tokens",
     ] {
         assert!(shown.out.contains(row), "{row}: {}", shown.out);
     }

@@ -177,7 +177,7 @@ async fn memories_are_printed_with_escaped_control_characters() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), exported.out);
     let other = Place::new();
     let ran = other.archon("memory import", &[file.to_str().unwrap()]).await;
-    assert_eq!(ran.out, "1 kept, 0 left out\n", "{ran:?}");
+    assert_eq!(ran.out, "1 imported, 0 refused\n", "{ran:?}");
     let listed = other.archon("memory list --json", &[]).await.json();
     assert_eq!(listed[0]["content"], text);
 }

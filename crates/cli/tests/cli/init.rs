@@ -40,7 +40,7 @@ async fn init_tries_the_key_keeps_it_and_sets_the_model_of_later_runs() {
     std::fs::write(settings(&place), "# Mine.\nmax_turns = 3\n").unwrap();
     let ran = place.pipe("init --key-stdin --model", &[&model(&server)], &format!("{KEY}\n")).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.err.contains("the key of openai-responses (primary) is kept"), "{ran:?}");
+    assert!(ran.err.contains("the key of openai-responses (primary) is stored"), "{ran:?}");
     assert!(ran.err.contains("next: archon run") && !ran.err.contains("canary"), "{ran:?}");
     let text = std::fs::read_to_string(settings(&place)).unwrap();
     assert_eq!(text, format!("# Mine.\nmax_turns = 3\nmodel = \"{}\"\n", model(&server)));
@@ -64,8 +64,8 @@ async fn init_with_a_key_that_the_service_refuses_keeps_nothing() {
     let ran = place.pipe("init --key-stdin --model", &[&model(&server)], KEY).await;
     ran.check_refused(
         1,
-        "refused the key: not authorised: Incorrect API key: ****",
-        "nothing was kept: copy the key again",
+        "rejected the key: not authorised: Incorrect API key: ****",
+        "nothing was stored: copy the key again",
     );
     assert!(!format!("{ran:?}").contains("canary"), "{ran:?}");
     check_nothing_is_kept(&place);
@@ -77,10 +77,10 @@ async fn init_with_a_model_or_an_address_that_is_not_there_keeps_nothing() {
     let server = MockServer::start([MockResponse::json(404, &missing)]).await;
     let place = Place::new();
     let ran = place.pipe("init --key-stdin --model", &[&model(&server)], KEY).await;
-    ran.check_refused(1, "cannot be used: ", "nothing was kept: name another model with --model M");
+    ran.check_refused(1, "cannot be used: ", "nothing was stored: choose another model with --model M");
     let ran =
         place.pipe("init --key-stdin --model", &["openai-responses@http://127.0.0.1:9/v1:m"], KEY).await;
-    ran.check_refused(1, "did not answer: network", "nothing was kept: try again, or keep it without");
+    ran.check_refused(1, "gave no answer: network", "nothing was stored: try again, or store it without");
     check_nothing_is_kept(&place);
 }
 
@@ -106,7 +106,7 @@ async fn init_with_invalid_input_is_refused_and_stores_nothing() {
     let place = Place::new();
     place.archon("init", &[]).await.check_refused(
         2,
-        "no terminal to ask for the provider on",
+        "no terminal on which to ask for the provider",
         "the providers are: openai, anthropic",
     );
     place.archon("init --provider opnai", &[]).await.check_refused(
@@ -116,7 +116,7 @@ async fn init_with_invalid_input_is_refused_and_stores_nothing() {
     );
     place.archon("init --provider openai", &[]).await.check_refused(
         2,
-        "no terminal to type the key on",
+        "no terminal on which to type the key",
         "--key-stdin < FILE",
     );
     place.archon("init --provider openai --key-stdin", &[]).await.check_refused(
@@ -189,7 +189,10 @@ async fn init_on_a_terminal_asks_for_the_provider_and_the_key_and_does_not_show_
     let status = child.wait().await.expect("it ends");
     shown += &terminal.rest().await;
     assert_eq!(status.code(), Some(0), "{shown}");
-    assert!(shown.contains("the key of anthropic (primary) is kept") && !shown.contains("canary"), "{shown}");
+    assert!(
+        shown.contains("the key of anthropic (primary) is stored") && !shown.contains("canary"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -198,6 +201,6 @@ async fn init_with_a_key_in_the_environment_keeps_none() {
     let mut command = place.command("init --provider openai --no-check", &[]);
     let ran = Ran::from(command.env("OPENAI_API_KEY", KEY).output().await.unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.err.contains("OPENAI_API_KEY is set, and is used: no key is kept"), "{ran:?}");
+    assert!(ran.err.contains("OPENAI_API_KEY is set, and is used: no key is stored"), "{ran:?}");
     assert!(!place.data().exists() && settings(&place).exists());
 }

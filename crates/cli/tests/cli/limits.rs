@@ -31,8 +31,8 @@ async fn run_max_cost_without_a_price_is_refused_with_the_models_name() {
     let id = format!("openai-compatible@{}/v1", server.url());
     let settings = place.path(".config/archon/archon.toml");
     let said = format!(
-        "error: the price of mock from {id} is not known, so --max-cost cannot hold
-  use --max-tokens, or say in {} what a million tokens cost, in US dollars, in three lines:
+        "error: the price of mock from {id} is not known, so --max-cost cannot be enforced
+  use --max-tokens, or set the prices in {}, in US dollars per million tokens, by three lines:
   [models.\"{id}:mock\"]
   input = DOLLARS
   output = DOLLARS

@@ -85,8 +85,8 @@ async fn libraries_in_the_current_folder_are_never_opened() {
 #[tokio::test]
 async fn doctor_without_an_engine_prints_the_pull_command() {
     let ran = Place::new().archon("doctor", &[]).await;
-    assert!(ran.out.contains("--  engine     the engine is not there: no "), "{ran:?}");
-    assert!(ran.out.contains("fetch it with `archon model pull`"), "{ran:?}");
+    assert!(ran.out.contains("--  engine     the engine is missing: no "), "{ran:?}");
+    assert!(ran.out.contains("download the engine with `archon model pull`"), "{ran:?}");
 }
 
 /// Only what the grammar guarantees: what this model says is its own affair.
@@ -147,7 +147,7 @@ async fn pull_without_a_network_fails_and_leaves_no_model() {
     for name in ["smollm2-135m-instruct", FETCHED] {
         let ran = pull(name).await;
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.err.contains("error: cannot fetch from "), "{ran:?}");
+        assert!(ran.err.contains("error: cannot download from "), "{ran:?}");
         assert!(ran.err.contains("no connection"), "{ran:?}");
         assert!(ran.err.contains("  check the connection and run the same command again"), "{ran:?}");
     }

@@ -185,7 +185,7 @@ async fn resume_of_a_log_without_a_valid_record_fails_with_advice() {
     let delete = format!("`archon runs delete {run}`");
     place.archon("resume", &[&run]).await.check_refused(1, "is damaged at record 0", &delete);
     std::fs::write(&path, "").expect("space");
-    place.archon("resume", &[&run]).await.check_refused(2, "is empty: somebody emptied it", &delete);
+    place.archon("resume", &[&run]).await.check_refused(2, "is empty: it was emptied", &delete);
     assert_eq!(place.archon("runs delete", &[&run]).await.code, Some(0));
 }
 
@@ -330,7 +330,7 @@ async fn sessions_metrics_prints_the_report_of_one_and_the_sums_of_all() {
 async fn unknown_runs_and_sessions_are_refused_with_a_remedy() {
     let place = Place::new();
     for line in ["replay", "runs events", "runs fork", "runs delete"] {
-        place.archon(line, &["run_x"]).await.check_refused(2, "no run run_x", "archon runs list");
+        place.archon(line, &["run_x"]).await.check_refused(2, "run run_x does not exist", "archon runs list");
         place.archon(line, &["../x"]).await.check_refused(2, "../x", "archon run");
     }
     for line in ["sessions show", "sessions export"] {

@@ -37,13 +37,13 @@ async fn memory_entry_can_be_added_found_listed_moved_and_forgotten() {
     std::fs::write(file.path(), format!("{exported}not json\n")).unwrap();
     let path = file.path().to_str().unwrap();
     let ran = place.archon("memory import", &[&anna[..], &[path]].concat()).await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 kept, 1 left out\n"), "{ran:?}");
-    assert!(ran.err.contains("line 2 is left out: expected"), "{ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 imported, 1 refused\n"), "{ran:?}");
+    assert!(ran.err.contains("line 2 is refused: expected"), "{ran:?}");
     assert_eq!(place.archon("memory export", &anna).await.out, exported);
     // The file says that it is trusted; who brings it may know better.
     place.archon("memory forget", &[&anna[..], &[&id]].concat()).await;
     let ran = place.archon("memory import --untrusted", &[&anna[..], &[path]].concat()).await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 kept, 1 left out\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 imported, 1 refused\n"), "{ran:?}");
     let listed = place.archon("memory list --json", &anna).await.json();
     assert_eq!(listed[0]["content"], "Anna prefers tea.");
     assert!(exported.contains(r#""trust":"trusted""#) && listed[0]["trust"].is_null(), "{listed:?}");
@@ -53,7 +53,7 @@ async fn memory_entry_can_be_added_found_listed_moved_and_forgotten() {
 async fn memory_add_with_a_collection_in_front_warns() {
     let place = Place::new();
     let ran = place.archon("memory add", &["user:anna", "Anna prefers tea."]).await;
-    assert!(ran.err.contains("a collection is named with --memory user:anna"), "{ran:?}");
+    assert!(ran.err.contains("to set a collection, use --memory user:anna"), "{ran:?}");
     for text in [&["Anna prefers tea."][..], &["note:", "call back"], &["https://example.org/", "is ours"]] {
         assert_eq!(place.archon("memory add", text).await.err, "", "{text:?}");
     }

@@ -83,9 +83,9 @@ async fn new_refuses_a_wrong_name_a_full_folder_and_a_wrong_checkout() {
         "match-agent",
     );
     place.archon("new full", &[]).await.check_refused(2, "is not empty", "take another name");
-    place.archon("new file", &[]).await.check_refused(2, "exists and is no folder", "take another name");
+    place.archon("new file", &[]).await.check_refused(2, "exists and is not a folder", "take another name");
     let elsewhere = place.archon("new hello --path", &["."]).await;
-    elsewhere.check_refused(2, "is no checkout of Archon", "--path DIR");
+    elsewhere.check_refused(2, "is not a checkout of Archon", "--path DIR");
     assert_eq!(names(&place), before);
     assert_eq!(std::fs::read_to_string(place.path("full/mine.txt")).unwrap(), "mine");
 }

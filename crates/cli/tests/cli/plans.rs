@@ -80,7 +80,7 @@ async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterw
         "<- sum: 30 (",
         "1 of 2 done)",
         "-> say: Say it",
-        "the answer rests on [say]",
+        "the answer is based on [say]",
         "2 of 2 subtasks",
     ] {
         assert!(ran.err.contains(line), "{line}: {ran:?}");
@@ -120,7 +120,11 @@ async fn invalid_plan_lists_every_problem_with_a_remedy() {
     assert!(ran.err.starts_with("error: the plan cannot be followed\n"), "{ran:?}");
     let mut problems: Vec<_> = ran.err.lines().skip(1).collect();
     assert_eq!(problems.len(), 3, "{ran:?}");
-    assert_eq!(problems.pop(), Some("  a larger model plans better: --model PROVIDER:MODEL"), "{ran:?}");
+    assert_eq!(
+        problems.pop(),
+        Some("  a larger model makes better plans: --model PROVIDER:MODEL"),
+        "{ran:?}"
+    );
     assert!(problems.iter().all(|problem| problem.starts_with("  ") && problem.ends_with(')')), "{ran:?}");
     assert!(ran.err.contains("telescope"), "{ran:?}");
 }
@@ -129,8 +133,8 @@ async fn invalid_plan_lists_every_problem_with_a_remedy() {
 async fn an_empty_goal_an_unknown_run_and_a_run_without_a_plan_are_refused() {
     let server = MockServer::start([answer("Hello")]).await;
     let place = Place::with_server(&server);
-    place.archon("plan", &[" "]).await.check_refused(2, "empty", "say what is to be done");
-    place.archon("run --plan", &[""]).await.check_refused(2, "empty", "say what is to be done");
+    place.archon("plan", &[" "]).await.check_refused(2, "empty", "describe the task");
+    place.archon("run --plan", &[""]).await.check_refused(2, "empty", "describe the task");
     place.archon("plan show", &["run_x"]).await.check_refused(2, "run_x", "runs list");
     assert_eq!(place.archon("run", &["Hi"]).await.code, Some(0));
     let run = only_run(&place).await;
@@ -200,20 +204,20 @@ async fn plan_without_approval_starts_nothing_and_can_be_approved_later() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{ran:?}");
     let run = only_run(&place).await;
     for said in
-        ["* blocked   say: Say it <- sum", "nobody is here to say yes", "Follow this plan of 2 subtasks?"]
+        ["* blocked   say: Say it <- sum", "no person can be asked here", "Follow this plan of 2 subtasks?"]
     {
         assert!(ran.err.contains(said), "{said}: {ran:?}");
     }
     assert!(ran.err.contains(&format!("archon plan approve {run}")), "{ran:?}");
     let again = place.archon("resume", &[&run]).await;
-    assert!(again.code == Some(3) && again.err.contains("nobody is here"), "{again:?}");
+    assert!(again.code == Some(3) && again.err.contains("no person can be asked here"), "{again:?}");
     assert_eq!(server.requests().len(), 1);
 
     server.push(answer("It is 30."));
     server.push(answer("It is 30 [say]."));
     let approved = place.archon("plan approve", &[&run]).await;
     assert_eq!((approved.code, approved.out.as_str()), (Some(0), "It is 30 [say].\n"), "{approved:?}");
-    place.archon("plan approve", &[&run]).await.check_refused(2, "asks nothing", "archon plan show");
+    place.archon("plan approve", &[&run]).await.check_refused(2, "has no open question", "archon plan show");
     place.archon("plan approve", &["run_x"]).await.check_refused(2, "run_x", "runs list");
 }
 
@@ -281,7 +285,7 @@ async fn another_plan_is_asked_about_too_and_one_that_is_the_same_is_not() {
     server.push(failing("15% of 200"));
     let approved = place.archon("plan approve", &[&run]).await;
     assert_eq!((approved.code, approved.out.as_str()), (Some(3), ""), "{approved:?}");
-    assert!(approved.err.contains("Go on with another plan?"), "{approved:?}");
+    assert!(approved.err.contains("Continue with another plan?"), "{approved:?}");
     assert_eq!(server.requests().len(), 3, "{approved:?}");
     server.push(answer("It is 30."));
     server.push(answer("It is 30 [say]."));
@@ -301,7 +305,7 @@ async fn a_plan_that_is_rejected_is_never_begun() {
     let events = place.archon("runs events", &[&run]).await;
     assert!(events.out.contains("the plan was not approved: too dear"), "{events:?}");
     assert!(!events.out.contains("tool_call_started"), "{events:?}");
-    place.archon("plan approve", &[&run]).await.check_refused(2, "asks nothing", "archon plan show");
+    place.archon("plan approve", &[&run]).await.check_refused(2, "has no open question", "archon plan show");
 }
 
 // spec: CL-14

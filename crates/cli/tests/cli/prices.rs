@@ -59,13 +59,13 @@ async fn models_import_keeps_a_catalogue_that_settings_win_over() {
     std::fs::write(place.path("new.jsonl"), file).unwrap();
     let imported = place.archon("models import", &["new.jsonl"]).await;
     let kept = place.data().join("models.jsonl");
-    let said = format!("2 models, 1 of them not built in; kept in {}\n", kept.display());
+    let said = format!("2 models, 1 of them not built in; stored in {}\n", kept.display());
     assert_eq!((imported.code, imported.out), (Some(0), said));
     set(&place, "[models.\"openai:gpt-9\"]\ninput = 3\noutput = 6\nsmall = true\n");
     let shown = place.archon("models show", &["openai:gpt-9"]).await.out;
     for row in [
         "window      9,000 tokens",
-        "input       $3 for a million tokens",
+        "input       $3 per million tokens",
         "small       yes",
         "source      the settings, a list of 2027-01-01",
     ] {
@@ -89,7 +89,7 @@ async fn models_import_keeps_a_catalogue_that_settings_win_over() {
 async fn settings_of_a_model_that_mean_nothing_are_refused_with_its_name() {
     let place = Place::new();
     for (settings, what) in [
-        ("[models.gpt-9]\ncontext_window = 9", "[models.\"gpt-9\"]: the name is written as --model takes it"),
+        ("[models.gpt-9]\ncontext_window = 9", "[models.\"gpt-9\"]: the name must have the form of --model"),
         ("[models.\"opnai:gpt-9\"]\ncontext_window = 9", "no such provider; did you mean openai"),
         ("[models.\"openai:gpt-9\"]\ninput = 1", "a price needs both `input` and `output`"),
         ("[models.\"openai:gpt-9\"]\ncache_read = 1", "a price needs both `input` and `output`"),

@@ -152,10 +152,14 @@ async fn every_command_that_takes_a_run_answers_an_unknown_id_with_the_nearest()
         "plan reject",
     ] {
         let refused = place.archon(line, &[&typo]).await;
-        refused.check_refused(2, &format!("no run {typo}; the nearest are {run}"), "runs list");
+        refused.check_refused(
+            2,
+            &format!("run {typo} does not exist; the most similar ids are {run}"),
+            "runs list",
+        );
     }
     let refused = place.archon("runs steer", &[&typo, "faster"]).await;
-    refused.check_refused(2, &format!("the nearest are {run}"), "runs list");
+    refused.check_refused(2, &format!("the most similar ids are {run}"), "runs list");
 }
 
 /// The same log of another kind, with the checksum that its first line then has.
@@ -201,7 +205,7 @@ async fn watch_steer_and_prune_reach_a_run_of_another_process() {
     while !next().await.contains("half") {}
     let watcher = place.command("runs watch", &[&run]).spawn().expect("it starts");
     let said = place.archon("runs steer", &[&run, "faster"]).await;
-    assert_eq!((said.code, said.out.as_str()), (Some(0), format!("said to {run}\n").as_str()), "{said:?}");
+    assert_eq!((said.code, said.out.as_str()), (Some(0), format!("sent to {run}\n").as_str()), "{said:?}");
     gate.open();
     let ended = child.wait_with_output().await.expect("it ends");
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");

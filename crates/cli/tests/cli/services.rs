@@ -26,7 +26,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: openai needs a key
-          set it: export OPENAI_API_KEY=…, or keep it: archon credentials add openai
+          set it: export OPENAI_API_KEY=…, or store it: archon credentials add openai
     "#]],
     )
     .await;
@@ -36,7 +36,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: groq needs a key
-          set it: export GROQ_API_KEY=…, or keep it: archon credentials add groq
+          set it: export GROQ_API_KEY=…, or store it: archon credentials add groq
     "#]],
     )
     .await;
@@ -46,7 +46,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: openai-responses needs a key: set OPENAI_API_KEY
-          set it: export OPENAI_API_KEY=…, or keep it: archon credentials add openai
+          set it: export OPENAI_API_KEY=…, or store it: archon credentials add openai
     "#]],
     )
     .await;
@@ -56,7 +56,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: anthropic needs a key: set ANTHROPIC_API_KEY
-          set it: export ANTHROPIC_API_KEY=…, or keep it: archon credentials add anthropic
+          set it: export ANTHROPIC_API_KEY=…, or store it: archon credentials add anthropic
     "#]],
     )
     .await;
@@ -66,7 +66,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: gemini needs a key: set GEMINI_API_KEY
-          set it: export GEMINI_API_KEY=…, or keep it: archon credentials add gemini
+          set it: export GEMINI_API_KEY=…, or store it: archon credentials add gemini
     "#]],
     )
     .await;
@@ -76,7 +76,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: vertex needs a key: set GOOGLE_OAUTH_ACCESS_TOKEN
-          set it: export GOOGLE_OAUTH_ACCESS_TOKEN=…, or keep it: archon credentials add vertex
+          set it: export GOOGLE_OAUTH_ACCESS_TOKEN=…, or store it: archon credentials add vertex
     "#]],
     )
     .await;
@@ -96,7 +96,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: azure needs a key: set AZURE_OPENAI_API_KEY
-          set it: export AZURE_OPENAI_API_KEY=…, or keep it: archon credentials add azure
+          set it: export AZURE_OPENAI_API_KEY=…, or store it: archon credentials add azure
     "#]],
     )
     .await;
@@ -116,7 +116,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: bedrock needs a key: set AWS_BEARER_TOKEN_BEDROCK
-          set it: export AWS_BEARER_TOKEN_BEDROCK=…, or keep it: archon credentials add bedrock
+          set it: export AWS_BEARER_TOKEN_BEDROCK=…, or store it: archon credentials add bedrock
     "#]],
     )
     .await;
@@ -138,12 +138,12 @@ async fn unknown_provider_or_model_error_lists_similar_names() {
     check("run --model antropic:claude-sonnet-4-5", &[], expect![[r#"
         2
         error: no provider is called "antropic"
-          did you mean anthropic, groq, nvidia? say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is
+          did you mean anthropic, groq, nvidia? name the provider: --model PROVIDER:MODEL or --base-url U; `archon models list` shows the models
     "#]]).await;
     check("run --model ollma@http://127.0.0.1:9/v1:m", &[], expect![[r#"
         2
         error: no provider is called "ollma"
-          did you mean ollama, vllm, llamacpp? say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is
+          did you mean ollama, vllm, llamacpp? name the provider: --model PROVIDER:MODEL or --base-url U; `archon models list` shows the models
     "#]]).await;
     check(
         "run --model openai-compatible:m",
@@ -151,7 +151,7 @@ async fn unknown_provider_or_model_error_lists_similar_names() {
         expect![[r#"
             2
             error: the model "openai-compatible:m" is not complete
-              write the address too: openai-compatible@http://host/v1:MODEL
+              write the address as well: openai-compatible@http://host/v1:MODEL
         "#]],
     )
     .await;
@@ -161,7 +161,7 @@ async fn unknown_provider_or_model_error_lists_similar_names() {
         expect![[r#"
         2
         error: the model "openai:" is not complete
-          names no model; it stands behind the last colon
+          names no model; write the model after the last colon
     "#]],
     )
     .await;
@@ -191,7 +191,7 @@ async fn invalid_address_or_proxy_is_refused_before_any_request() {
         &[key],
         expect![[r#"
             2
-            error: base URL "http://h/v1": holds a user name or a password
+            error: base URL "http://h/v1": contains a user name or a password
               send them as a header; the address looks like http://127.0.0.1:8080/v1
         "#]],
     )
@@ -299,68 +299,68 @@ async fn invalid_response_is_shown_with_status_type_and_first_bytes_without_the_
         told.push('\n');
     }
     expect![[r#"
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        vllm:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        vllm:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         vllm:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         vllm:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200: an event that is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        openai-responses:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         openai-responses:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         openai-responses:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        anthropic:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         anthropic:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         anthropic:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        gemini:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        gemini:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         gemini:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         gemini:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200: an event that is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        vertex:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        vertex:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         vertex:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         vertex:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200: an event that is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        azure:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        azure:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         azure:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         azure:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
-        bedrock:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         bedrock:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, JSON and no event stream (status 200, application/json: {"object":"list","data":["****"]}) /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, the service sent JSON instead of an event stream (status 200, application/json: {"object":"list","data":["****"]}) /  check the address: another program or service may answer there
         bedrock:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: data: not now **** /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: data: not now **** /  check the address: another program or service may answer there
 
     "#]].assert_eq(&told);
 }

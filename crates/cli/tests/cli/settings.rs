@@ -25,7 +25,7 @@ async fn config_path_names_the_files_in_their_order() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert_eq!(
         lines(&place, &shown.out),
-        [".config/archon/archon.toml  (yours, not there)", "archon.toml  (the project's)"]
+        [".config/archon/archon.toml  (yours, missing)", "archon.toml  (the project's)"]
     );
     let items = place.archon("config path --json", &[]).await.json();
     assert_eq!((&items[0]["exists"], &items[1]["exists"]), (&json!(false), &json!(true)));
@@ -59,7 +59,7 @@ async fn config_get_prints_values_with_the_place_of_each() {
         ]
     );
     let warned = String::from_utf8(all.stderr).unwrap();
-    assert!(warned.contains("sets system, and nobody has agreed to it"), "{warned}");
+    assert!(warned.contains("sets system, but no person has agreed to it"), "{warned}");
     let item = place.archon("config get --json", &["permissions.deny"]).await.json().remove(0);
     assert_eq!((&item["value"], &item["line"]), (&json!(["bash"]), &json!(4)));
 }
@@ -152,16 +152,16 @@ mod changes {
         for (name, value, what, advice) in [
             ("max_turn", "3", "there is no setting `max_turn`", "did you mean `max_turns`?"),
             ("permissions.alow", "x", "there is no setting `permissions.alow`", "did you mean `allow`?"),
-            ("a b", "x", "\"a b\" is no name of a setting", "between quotes"),
+            ("a b", "x", "\"a b\" is not the name of a setting", "between quotes"),
             (
                 "max_turns",
                 "many",
                 "`max_turns` cannot be \"many\": a whole number is needed",
-                "Most model calls",
+                "The maximum number of model calls",
             ),
-            ("max_turns", "-1", "`max_turns` cannot be \"-1\"", "Most model calls"),
-            ("mode", "loud", "`native` or `text` is needed", "Form in which"),
-            ("agents.a.system", "x", "missing field `description`", "Its instructions"),
+            ("max_turns", "-1", "`max_turns` cannot be \"-1\"", "The maximum number of model calls"),
+            ("mode", "loud", "`native` or `text` is needed", "The form in which"),
+            ("agents.a.system", "x", "missing field `description`", "The agent's instructions"),
         ] {
             place.archon("config set", &[name, value]).await.check_refused(2, what, advice);
             assert_eq!(own(&place), text, "{name}");
@@ -179,8 +179,8 @@ mod changes {
         for (name, value, what) in [
             ("api_key_env", "K", "a project does not choose your keys"),
             ("data_dir", "d", "a project does not choose where logs go"),
-            ("permissions.allow", "read_file", "may not allow anything in a project's settings"),
-            ("workspace", "../..", "leads out of the project"),
+            ("permissions.allow", "read_file", "may not allow calls in a project's settings"),
+            ("workspace", "../..", "is a path outside the project"),
         ] {
             let refused = place.archon("config set --project", &[name, value]).await;
             refused.check_refused(2, what, "in your own settings");
@@ -189,10 +189,13 @@ mod changes {
         let set = place.archon("config set --project", &["max_turns", "5"]).await;
         assert_eq!((set.code, set.err.lines().count()), (Some(0), 1), "{set:?}");
         let asks = place.archon("config set --project", &["system", "Be brief."]).await;
-        assert!(asks.err.contains("it holds after you agree to the file: archon trust"), "{asks:?}");
+        assert!(
+            asks.err.contains("the setting takes effect after you agree to the file: archon trust"),
+            "{asks:?}"
+        );
         let hidden = place.archon("config set", &["max_turns", "6"]).await;
         assert!(
-            lines(&place, &hidden.err)[1].ends_with("archon.toml sets it, too, and is used instead"),
+            lines(&place, &hidden.err)[1].ends_with("archon.toml sets it as well, and takes precedence"),
             "{hidden:?}"
         );
     }

@@ -53,7 +53,8 @@ async fn run_invalid_schema_is_refused_before_any_request() {
     let server = MockServer::start([]).await;
     let (place, _) = with_schema(&server);
     std::fs::write(place.path("list.json"), "[1]").expect("it is written");
-    for (file, what) in [("gone.json", "cannot read gone.json"), ("list.json", "list.json is no JSON object")]
+    for (file, what) in
+        [("gone.json", "cannot read gone.json"), ("list.json", "list.json is not a JSON object")]
     {
         place.archon("run", &["--schema", file, "A city?"]).await.check_refused(
             2,

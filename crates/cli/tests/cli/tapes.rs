@@ -26,7 +26,7 @@ async fn run_replay_answers_from_the_recorded_cassette_without_a_key() {
     };
     let ran = replay("What is 40 + 2?").await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 42. ****\n"), "{ran:?}");
-    assert!(!ran.err.contains("were not asked for"), "{ran:?}");
+    assert!(!ran.err.contains("were not used"), "{ran:?}");
     let other = replay("What is 40 + 3?").await;
     assert_eq!(other.code, Some(1), "{other:?}");
     assert!(other.err.contains("from call 1 it differs at messages[0]"), "{other:?}");
@@ -41,12 +41,12 @@ async fn run_record_to_a_file_that_is_no_cassette_is_refused_and_leaves_it() {
     let ran = place.archon("run --record notes.txt", &["hi"]).await;
     ran.check_refused(2, "notes.txt exists and is not a cassette", "--record FILE");
     let ran = place.archon("run --replay notes.txt", &["hi"]).await;
-    ran.check_refused(2, "notes.txt: it is not a cassette", "--record FILE");
+    ran.check_refused(2, "notes.txt: the file is not a cassette", "--record FILE");
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).unwrap(), "mine");
     std::fs::write(place.path("empty.jsonl"), "{\"cassette\":1}\n").unwrap();
     place.archon("run --replay empty.jsonl", &["hi"]).await.check_refused(
         2,
-        "no call is in",
+        "has no recorded calls",
         "--record FILE",
     );
 }
@@ -61,7 +61,7 @@ async fn resume_of_a_replayed_run_prints_how_to_start_it_again() {
     let resumed = place.alone("resume --max-turns 2", &["last"]).await;
     assert_eq!(resumed.code, Some(2), "{resumed:?}");
     assert!(
-        resumed.err.contains("was begun with --replay") && resumed.err.contains("--replay FILE"),
+        resumed.err.contains("was started with --replay") && resumed.err.contains("--replay FILE"),
         "{resumed:?}"
     );
 }

@@ -100,7 +100,7 @@ async fn team_resume_of_a_run_that_met_a_limit_goes_on_with_more() {
     let (place, file) = place(&server, &TEAM.replace("[limits]", "[limits]\nmax_tokens = 10"));
     let ran = place.archon("team run", &[&file, "Does the sea rise?"]).await;
     let run = only_run(&place).await;
-    let way_on = format!("let it go on with `archon resume {run} ");
+    let way_on = format!("continue it with `archon resume {run} ");
     assert!(
         ran.code == Some(4) && ran.err.contains(&way_on) && ran.err.contains(" --max-tokens N`"),
         "{ran:?}"
@@ -123,7 +123,7 @@ async fn team_resume_of_a_log_without_its_first_record_advises_a_new_start() {
     let text = std::fs::read_to_string(&log).expect("a log");
     std::fs::write(&log, text.split_inclusive('\n').next().expect("a line")).expect("it is written");
     let refused = place.archon("resume", &[&run]).await;
-    refused.check_refused(2, "was cut off before its task was kept", "archon team run TEAM.toml TASK");
+    refused.check_refused(2, "was interrupted before its task was stored", "archon team run TEAM.toml TASK");
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn invalid_team_file_is_refused_with_line_and_remedy_before_any_request() 
     std::fs::write(&file, TEAM.replace("[\"search\"]", "[\"telescope\"]")).expect("it is written");
     let refused = place.archon("team run", &[&file, "Does the sea rise?"]).await;
     refused.check_refused(2, "there is no tool \"telescope\"", "the tools are: ");
-    place.archon("team run", &[&file, " "]).await.check_refused(2, "empty", "say what is to be done");
+    place.archon("team run", &[&file, " "]).await.check_refused(2, "empty", "describe the task");
     let missing = place.archon("team run", &["nowhere.toml", "Hi"]).await;
     missing.check_refused(2, "cannot read nowhere.toml", "docs/teams.md");
     assert_eq!(server.requests().len(), 0);

@@ -122,7 +122,7 @@ async fn tools_call_with_effects_follows_the_rules_of_a_run() {
     let note = place.path("note.txt");
     let write = ["write_file", "path=note.txt", "content=tea"];
     let refused = place.archon("tools call", &write).await;
-    refused.check_refused(5, "write_file needs a person's answer", "--allow 'write_file(note.txt)'");
+    refused.check_refused(5, "write_file needs an approval", "--allow 'write_file(note.txt)'");
     assert!(!note.exists(), "nothing was written");
     let allowed = [&["--allow", "write_file(note.txt)"][..], &write].concat();
     let ran = place.archon("tools call", &allowed).await;
@@ -149,7 +149,7 @@ async fn tools_call_bash_runs_an_allowed_command() {
     let ran = place.archon("tools call", &["bash", "command=echo tea", "--allow", "bash(echo:*)"]).await;
     assert!(ran.code == Some(0) && ran.out.contains("tea"), "{ran:?}");
     let refused = place.archon("tools call", &["bash", "command=echo tea"]).await;
-    refused.check_refused(5, "bash needs a person's answer", "--allow 'bash(echo tea)'");
+    refused.check_refused(5, "bash needs an approval", "--allow 'bash(echo tea)'");
 }
 
 #[tokio::test]

@@ -35,8 +35,8 @@ async fn project_settings_for_models_and_tools_have_no_effect_before_an_agreemen
     assert!(ran.err.contains("no model is configured"), "{ran:?}");
     let file = place.path("archon.toml").canonicalize().unwrap();
     let warning = format!(
-        "warning: {} sets model, base_url, tools, system, and nobody has agreed to it: going on without. \
-         See and agree: archon trust --data-dir {}\n",
+        "warning: {} sets model, base_url, tools, system, but no person has agreed to it, so it is ignored. \
+         Show it and agree: archon trust --data-dir {}\n",
         file.display(),
         place.data().display()
     );
@@ -86,7 +86,11 @@ async fn trust_agreement_is_stored_privately_listed_and_revoked() {
     let removed = place.archon("trust remove", &[]).await;
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert_eq!(place.archon("trust list", &[]).await.out, "");
-    place.archon("trust remove", &[&file]).await.check_refused(2, "nobody has agreed", "archon trust list");
+    place.archon("trust remove", &[&file]).await.check_refused(
+        2,
+        "no person has agreed",
+        "archon trust list",
+    );
     let ran = place.archon("run", &["Summarise this."]).await;
     assert!(ran.code == Some(2) && server.requests().is_empty(), "{ran:?}");
     std::fs::write(place.path("archon.toml"), "max_turns = 3\n").unwrap();
@@ -167,7 +171,7 @@ async fn weakened_protection_is_announced_at_the_start_of_a_run() {
     let ran = Ran::from(command.output().await.unwrap());
     assert!(format!("{}{}", ran.out, ran.err).contains("allow it with `allow_plain_http`"), "{ran:?}");
     let ran = Ran::from(command.env("ARCHON_ALLOW_PLAIN_HTTP", "true").output().await.unwrap());
-    assert!(ran.err.contains("warning: the key goes to archon.invalid:81 in the clear"), "{ran:?}");
+    assert!(ran.err.contains("warning: the key is sent unencrypted to archon.invalid:81"), "{ran:?}");
     assert!(!ran.err.contains("sk-x"), "{ran:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Rewrites a Python program before it runs: adds functions for the tools, and captures the last expression's
-//! value. Replaces the interpreter's `json` module, whose memory is not counted.
+//! Rewrites a Python program before it runs: adds functions for the tools, captures the last expression's
+//! value, and replaces the interpreter's `json` module, whose memory is not counted.
 
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ fn rewritten(code: &str) -> String {
     text
 }
 
-/// Collects imports of `json` and what replaces them.
+/// Collects imports of `json` and their replacements.
 struct Imports<'c> {
     code: &'c str,
     edits: Vec<(Range<usize>, String)>,
@@ -120,7 +120,7 @@ fn bytes(node: &impl Ranged) -> Range<usize> {
     node.start().to_usize()..node.end().to_usize()
 }
 
-/// The Python code before the program; documented in that file.
+/// The Python code that is put before the program; `before.py` documents it.
 const BEFORE: &str = include_str!("before.py");
 
 #[cfg(test)]

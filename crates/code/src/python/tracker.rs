@@ -1,4 +1,4 @@
-//! Answers the interpreter's questions about time, memory and depth from the meter.
+//! Checks the interpreter's time, memory and depth against the meter.
 
 use std::rc::Rc;
 

@@ -1,10 +1,10 @@
-//! Programs of chance: what both languages make of an expression is what it means.
+//! Random programs: both languages evaluate an expression to its mathematical value.
 
 use archon_testkit::{Chance, cases, first_seed};
 
 use crate::fixture::{call, executor};
 
-/// An expression over whole numbers, as text, and what it means.
+/// An expression over whole numbers, as text, and its value.
 fn expression(chance: &mut Chance, depth: u32) -> (String, i128) {
     if depth == 0 || chance.below(4) == 0 {
         let number = i128::from(chance.below(1_000)) - 500;

@@ -1,4 +1,4 @@
-//! What a program cannot do: take more than it was given, or reach out of where it runs.
+//! Limits of a program: it cannot exceed its resources, or reach anything outside of itself.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! What the tests share: calls of the tool without an engine, and a toolbox that answers as a test says.
+//! Shared parts of the tests: calls of the tool without an engine, and a toolbox with prepared answers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -56,10 +56,10 @@ pub(crate) async fn javascript(code: &str) -> String {
     run("javascript", code).await.text()
 }
 
-/// What a call of a tool comes to.
+/// The result of a call of a tool.
 type Answer = Arc<dyn Fn(&str, &Json) -> Prepared + Send + Sync>;
 
-/// Tools that answer as a test says, and keep what they were called with.
+/// Tools with prepared answers, which keep the arguments of their calls.
 #[derive(Clone)]
 pub(crate) struct Answering {
     specs: Arc<Encoded<Vec<ToolSpec>>>,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::fixture::{Answering, call, context, echo, executor, spec};
 
-/// What a program sees of arguments that came back, and what the tool saw.
+/// The arguments that a program gets back, and the arguments that the tool got.
 async fn check(language: &str, code: &str, seen: Json, expected: &str) {
     let tools = echo();
     let result = call(&tools.executor(&["echo"]), language, code).await;
@@ -206,7 +206,7 @@ fn tools_that_cannot_be_functions_are_refused() {
     };
     assert_eq!(with(&["a", "b"], &["a", "a", "b"]), Ok(()));
     let unknown = with(&["a", "b"], &["c"]).unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no tool 'c' in the toolbox; it has: a, b");
+    assert_eq!(unknown.to_string(), "the toolbox has no tool 'c'; its tools are: a, b");
     assert!(matches!(with(&["a.b", "a-b"], &["a.b", "a-b"]), Err(CodeSetupError::SameFunction { .. })));
     for word in ["class", "print", "let", "console"] {
         assert!(matches!(with(&[word], &[word]), Err(CodeSetupError::Reserved { .. })), "{word}");

@@ -1,4 +1,4 @@
-//! Programs in both languages: what they come to, what they cannot do, and what ends them.
+//! Programs in both languages: their results, their limits and their ends.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 

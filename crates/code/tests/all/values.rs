@@ -1,4 +1,4 @@
-//! What a program that comes to its end gives back, and what one says that does not.
+//! The value of a program that finishes, and the error of a program that does not.
 
 use expect_test::{Expect, expect};
 use serde_json::json;

@@ -1,5 +1,6 @@
-//! Downloads a model and the engine that runs it, and reports progress as lines of JSON: for installers, and
-//! to get the model before the program that uses it is built. It is also the shortest example of `pull`.
+//! Downloads a model and the engine that runs it, and prints the progress as lines of JSON. It is for
+//! installers, and for downloading the model before the program that uses it is built. It is also the
+//! shortest example of `pull`.
 //!
 //! `archon-pull FOLDER MODEL` fills `FOLDER/engines` and `FOLDER/models`, which the command `archon` uses if
 //! `FOLDER` is its data folder. Each line is an object: `{"fetching": NAME, "bytes": N, "of": N}`,
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [folder, name] = words.as_slice() else {
-        return failed("a folder and a model are wanted", "archon-pull FOLDER MODEL");
+        return failed("a folder and a model are required", "archon-pull FOLDER MODEL");
     };
     let Some(prebuilt) = prebuilt() else {
         return failed("no engine is built for this platform", "name a server: `archon run --base-url URL`");
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Downloads the engine first: it is small, so a blocked network is noticed at once.
+/// Downloads the engine first: it is small, so a blocked network is noticed soon.
 async fn fetch(prebuilt: &'static Prebuilt, model: &Model, folder: &Path) -> Result<(), LocalModelError> {
     let options = PullOptions::from_env();
     let (engines, models) = (private(folder.join("engines"))?, private(folder.join("models"))?);
@@ -52,7 +53,7 @@ async fn fetch(prebuilt: &'static Prebuilt, model: &Model, folder: &Path) -> Res
     Ok(())
 }
 
-/// Creates a folder for its owner only, like everything below the data folder.
+/// Creates a folder for its owner only, like every folder below the data folder.
 fn private(path: PathBuf) -> Result<PathBuf, LocalModelError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -64,7 +65,7 @@ fn private(path: PathBuf) -> Result<PathBuf, LocalModelError> {
     }
 }
 
-/// Prints the progress of one download, a few times a second.
+/// Prints the progress of one download, at most every 250 ms.
 struct Told {
     name: String,
     licence: &'static str,

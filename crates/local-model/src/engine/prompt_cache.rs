@@ -1,9 +1,9 @@
 //! A disk cache of the computed state of prompts' fixed prefixes (instructions, tools, examples), so that
 //! the next process need not process them again.
 //!
-//! It contains nothing of a conversation. A file is named by a hash of everything that its content depends
-//! on, the tokens included. It begins with a hash of the content, which is checked before llama.cpp reads
-//! it. A file that cannot be read or written costs time, nothing else.
+//! The cache contains no part of a conversation. A file is named by a hash of everything on which its
+//! content depends, including the tokens. The file begins with a hash of the content, which is checked
+//! before llama.cpp reads the content. A file that cannot be read or written only costs time.
 
 use std::fs;
 use std::io;
@@ -15,10 +15,11 @@ use sha2::{Digest as _, Sha256};
 use crate::prebuilt::hex;
 use crate::vocabulary::Token;
 
-/// The fewest tokens of a cached prefix. A shorter one is computed about as quickly as a file is read.
+/// The minimum number of tokens of a cached prefix. A shorter prefix is computed about as fast as a file is
+/// read.
 const FEWEST: usize = 128;
 
-/// The most prefixes in the cache; the most recently used ones are kept.
+/// The maximum number of prefixes in the cache; the most recently used ones are kept.
 const MOST_FILES: usize = 8;
 
 /// The extension of the files' names.
@@ -34,7 +35,7 @@ pub(super) struct PromptCache {
 }
 
 impl PromptCache {
-    /// Opens the cache for a model's file; `engine` names everything else that the content depends on.
+    /// Opens the cache for a model's file; `engine` contains everything else on which the content depends.
     pub(super) fn new(folder: &Path, model: &Path, engine: &str) -> Option<Self> {
         let model = model.canonicalize().ok()?;
         let file = model.metadata().ok()?;
@@ -43,7 +44,7 @@ impl PromptCache {
         Some(Self { folder: folder.to_owned(), identity })
     }
 
-    /// Returns the state of this prefix; `None` if it is missing or damaged.
+    /// Returns the state of this prefix; `None` if the file is missing or damaged.
     pub(super) fn load(&self, beginning: &[Token]) -> Option<Vec<u8>> {
         let path = self.path(beginning)?;
         let mut bytes = fs::read(&path).ok()?;
@@ -60,13 +61,13 @@ impl PromptCache {
         Some(content)
     }
 
-    /// Returns true if the state of this prefix is cached, or the prefix is too short to cache.
+    /// Returns true if the state of this prefix is cached, or if the prefix is too short for the cache.
     pub(super) fn holds(&self, beginning: &[Token]) -> bool {
         self.path(beginning).is_none_or(|path| path.is_file())
     }
 
-    /// Writes the state of this prefix if it is long enough, and removes the oldest of too many files.
-    /// Returns false if writing failed.
+    /// Writes the state of this prefix if the prefix is long enough, and removes the oldest files beyond the
+    /// maximum. Returns false if writing failed.
     pub(super) fn store(&self, beginning: &[Token], content: &[u8]) -> bool {
         let Some(path) = self.path(beginning) else { return true };
         let is_written = self.write(&path, content).is_ok();

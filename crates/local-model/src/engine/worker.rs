@@ -1,4 +1,4 @@
-//! The engine's thread: it processes prompts, chooses tokens, and reuses what its context already holds.
+//! The engine's thread, which processes prompts, chooses tokens, and reuses the tokens in its context.
 //!
 //! The context is kept between prompts. The next turn of a conversation, and the next conversation with the
 //! same instructions, begin with tokens that need not be processed again.
@@ -55,22 +55,22 @@ struct Worker<'a> {
     context: Context,
     /// The number of tokens that are processed at once.
     batch: usize,
-    /// The tokens that the context holds.
+    /// The tokens in the context.
     known: Vec<Token>,
     cache: Option<PromptCache>,
 }
 
-/// The number of first tokens of a text that its score depends on.
+/// The maximum number of leading tokens of a text that determine its score.
 const MOST_JUDGED: usize = 100;
 
-/// The usual greatest length of a token in bytes.
+/// The usual maximum length of a token in bytes.
 const LONGEST_TOKEN: usize = 32;
 
 /// The progress of the answer.
 struct AnswerProgress {
     copying: Option<Copying>,
     tokens: usize,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the answer.
     limit: usize,
 }
 
@@ -104,8 +104,8 @@ impl Worker<'_> {
         self.write(job, &mut said)
     }
 
-    /// Processes the text shown after the prompt. It is the same in each new conversation, so it stays in
-    /// the context.
+    /// Processes the text that is shown after the prompt. The text is the same in each new conversation, so
+    /// it stays in the context.
     fn show(&mut self, shown: &str, job: &Generation) -> Result<bool, LocalModelError> {
         let shown = self.model.tokens(shown.as_bytes());
         let Prompt { tokens, fixed } = &job.prompt;
@@ -119,7 +119,7 @@ impl Worker<'_> {
         self.read(&prompt, known, &stop(job))
     }
 
-    /// Writes the answer token by token, and completes it within its limit if possible.
+    /// Writes the answer token by token, and completes it within its token limit if possible.
     fn write(&mut self, job: &mut Generation, said: &mut AnswerProgress) -> Result<End, LocalModelError> {
         loop {
             if stop(job)() {
@@ -160,7 +160,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns the end of a text that follows a grammar, if it fits into the tokens that are left now and
+    /// Returns the end of a text that follows a grammar, if the end fits into the remaining tokens now and
     /// would no longer fit after these bytes. If it does not fit even now, the answer is cut off.
     fn due_end(
         &self,
@@ -182,14 +182,14 @@ impl Worker<'_> {
         if fits { None } else { self.end(matcher, left) }
     }
 
-    /// Returns the shortest end, if it has at most `tokens` tokens.
+    /// Returns the shortest end; `None` if it has more than `tokens` tokens.
     fn end(&self, matcher: &Matcher, tokens: usize) -> Option<Vec<u8>> {
         let end = matcher.end(tokens.saturating_mul(LONGEST_TOKEN) as u64)?;
         (self.model.tokens(&end).len() <= tokens).then_some(end)
     }
 
-    /// Ends a repeating answer: closes the open string, or else the whole text, if the grammar allows it.
-    /// Returns `None` if the answer continues.
+    /// Ends a repeating answer: closes the open string, or otherwise the whole text, if the grammar allows
+    /// it. Returns `None` if the answer continues.
     fn break_off(
         &mut self,
         job: &mut Generation,
@@ -217,11 +217,11 @@ impl Worker<'_> {
         }
         let token = job.sampler.choose(&logits, vocabulary, job.matcher.as_ref());
         token.ok_or_else(|| {
-            LocalModelError::engine("choosing a token", "the grammar allows none of the vocabulary")
+            LocalModelError::engine("choosing a token", "the grammar allows no token of the vocabulary")
         })
     }
 
-    /// Returns the beginning whose likelihood the prompt raises most; `None` if it was cancelled.
+    /// Returns the beginning whose probability the prompt raises most; `None` if the work was cancelled.
     fn choose(&mut self, job: &mut Generation) -> Result<Option<Beginning>, LocalModelError> {
         if job.choices.len() > 1 {
             let texts: Vec<_> = job.choices.iter().map(|choice| choice.evidence.clone()).collect();
@@ -239,7 +239,7 @@ impl Worker<'_> {
         Ok(Some(job.choices.swap_remove(0)))
     }
 
-    /// Returns the log-probability of each text after the prompt; `None` if it was cancelled.
+    /// Returns the log-probability of each text after the prompt; `None` if the work was cancelled.
     fn scores(
         &mut self,
         prompt: &Prompt,
@@ -283,7 +283,7 @@ impl Worker<'_> {
         Ok(Some(scores))
     }
 
-    /// Writes a text that the model does not choose. Returns true if the answer ends with it.
+    /// Writes a text that the model does not choose. Returns true if the answer ends with this text.
     fn say(
         &mut self,
         text: &[u8],
@@ -298,9 +298,9 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// Returns the bytes that are the only ones the grammar allows, to be written at once; empty if there is
-    /// at most one. The last token of them is left to the model, because it may know a longer token that
-    /// begins with it.
+    /// Returns the next bytes if the grammar allows no others, so that they are written at once; empty if
+    /// there is at most one. The last token of them is left to the model, because it may have a longer token
+    /// with the same beginning.
     fn forced(&self, job: &Generation) -> Vec<u8> {
         let Some(matcher) = &job.matcher else { return Vec::new() };
         let mut bytes = matcher.forced();
@@ -315,8 +315,8 @@ impl Worker<'_> {
         bytes
     }
 
-    /// Removes tokens from the context that the prompt does not begin with, and loads the fixed prefix from
-    /// the cache. Returns the number of known tokens. The last token is always processed again, because its
+    /// Removes the tokens that differ from the prompt from the context, and loads the fixed prefix from the
+    /// cache. Returns the number of known tokens. The last token is always processed again, because its
     /// logits are needed.
     fn keep(&mut self, prompt: &Prompt) -> Result<usize, LocalModelError> {
         let (tokens, context) = (&prompt.tokens, self.model.context as usize);
@@ -344,7 +344,7 @@ impl Worker<'_> {
         self.keep_first(tokens, tokens.len().saturating_sub(1))
     }
 
-    /// Writes a prefix to the cache, if there is one: the context must hold exactly these tokens.
+    /// Writes a prefix to the cache, if a cache exists: the context must contain exactly these tokens.
     fn store(&mut self, beginning: &[Token]) {
         let is_written = self.cache.as_ref().is_none_or(|cache| cache.store(beginning, &self.context.save()));
         if !is_written {
@@ -353,8 +353,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Processes the unknown tokens of the prompt, and caches its fixed prefix. Returns false if it was
-    /// cancelled.
+    /// Processes the unknown tokens of the prompt, and caches its fixed prefix. Returns false if the work
+    /// was cancelled.
     fn read(
         &mut self,
         prompt: &Prompt,
@@ -386,7 +386,7 @@ impl Worker<'_> {
         Ok(keep)
     }
 
-    /// Processes tokens after the known ones. Returns false if it was cancelled.
+    /// Processes tokens after the known ones. Returns false if the work was cancelled.
     fn decode(&mut self, tokens: &[Token], stop: &dyn Fn() -> bool) -> Result<bool, LocalModelError> {
         self.decode_for(tokens, Outcomes::Last, stop)
     }
@@ -405,24 +405,27 @@ impl Worker<'_> {
                 // The state of the context is unknown now.
                 self.context.clear();
                 self.known.clear();
-                return Err(LocalModelError::engine("reading tokens", format!("llama.cpp says {number}")));
+                return Err(LocalModelError::engine(
+                    "reading tokens",
+                    format!("llama.cpp returned the error {number}"),
+                ));
             }
             self.known.extend_from_slice(part);
         }
         Ok(true)
     }
 
-    /// Returns the logits of each token after a row of the last batch.
+    /// Returns the logits after a row of the last batch, one for each token of the vocabulary.
     fn logits(&self, row: i32) -> Result<&[f32], LocalModelError> {
         let logits = self.context.logits(row);
-        logits.ok_or_else(|| LocalModelError::engine("choosing a token", "nothing was read before it"))
+        logits.ok_or_else(|| LocalModelError::engine("choosing a token", "no tokens were processed before"))
     }
 }
 
 /// The number of the last row of a batch.
 const LAST_ROW: i32 = -1;
 
-/// Sends the bytes on. Returns true if the grammar allows nothing more.
+/// Sends the bytes to the receiver. Returns true if the grammar allows no further text.
 fn pass_on(bytes: &[u8], tokens: usize, job: &mut Generation, said: &mut AnswerProgress) -> bool {
     said.tokens += tokens;
     let _ = job.steps.send(Step::Piece { bytes: bytes.to_vec(), tokens });

@@ -1,4 +1,4 @@
-//! Replaces the library on platforms without a prebuilt engine, if the program was not built with one from
+//! The library on platforms without a prebuilt engine, if the program was not built with an engine from
 //! source.
 
 use std::env::consts::{ARCH, OS};
@@ -11,10 +11,10 @@ use crate::error::LocalModelError;
 pub(crate) enum Library {}
 
 impl Library {
-    /// Returns the error that there is no engine for this platform.
+    /// Returns the error that no engine is built for this platform.
     pub(crate) fn open(_: &LocalEngineOptions) -> Result<&'static Self, LocalModelError> {
         Err(LocalModelError::EngineUnfit {
-            why: format!("none is built for {OS} on {ARCH} with this C library"),
+            why: format!("no engine is built for {OS} on {ARCH} with this C library"),
         })
     }
 

@@ -24,7 +24,7 @@ macro_rules! functions {
         pub(super) const NAMES: &[&str] = &[$(stringify!($name)),+];
 
         impl Functions {
-            /// Looks up all functions in the library and in those that it was linked with.
+            /// Looks up all functions in the library and in the libraries that it was linked with.
             ///
             /// # Safety
             /// The library must be llama.cpp 0.5.0 and must stay open.

@@ -1,10 +1,10 @@
 //! Opens the prebuilt library once per process, from one folder only, after a check of its hash.
 //!
 //! The search path for libraries in these files has an empty entry, which means the current folder: any file
-//! there with the name of a searched library would be executed. So nothing is searched for. The system's
-//! libraries are opened first, by name, from the system's own places; then each of ours by its absolute
-//! path, every library before those that need it. The loader uses libraries that are already open and does
-//! not search for them.
+//! there with the name of a searched library would be executed. So no library is searched for. The system's
+//! libraries are opened first, by name, from the system's own folders; then each pinned library by its
+//! absolute path, every library before those that need it. The loader uses libraries that are already open
+//! and does not search for them.
 
 use std::env::consts::{ARCH, OS};
 use std::fs::File;
@@ -21,29 +21,29 @@ use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 use crate::prebuilt::{KERNEL_PREFIX, KERNEL_SUFFIX, Pinned, Prebuilt, hex, prebuilt};
 
-/// The opened llama.cpp.
+/// The opened library of llama.cpp.
 pub(crate) struct Library {
     functions: Functions,
     version: &'static str,
-    /// The name of the kernel library that computes: the part of its file's name that differs.
+    /// The name of the kernel library that computes: the part of its file name that differs between kernels.
     kernel: String,
-    /// The open libraries; they are never closed.
+    /// The open libraries, which are never closed.
     _handles: Vec<Handle>,
 }
 
-/// The system's libraries, in the order in which they are opened.
+/// The system's libraries, in the order of opening.
 const OF_THE_SYSTEM: [&str; 3] = ["libstdc++.so.6", "libgcc_s.so.1", "libm.so.6"];
 
-/// The oldest glibc that the library runs on.
+/// The minimum version of glibc for the library.
 const OLDEST_GLIBC: (u32, u32) = (2, 34);
 
-/// A kernel library, and its score for this processor: 0 means that it cannot run.
+/// A kernel library, and its score for this processor; with a score of 0 it cannot run.
 struct Kernel {
     name: String,
     path: PathBuf,
     score: i32,
-    /// The open file, which stays open until llama.cpp opens the same path: it then gets the file whose hash
-    /// was checked.
+    /// The open file, which stays open until llama.cpp opens the same path, so that llama.cpp gets the file
+    /// whose hash was checked.
     handle: Handle,
 }
 
@@ -51,15 +51,15 @@ impl Library {
     /// Opens the library, once per process.
     ///
     /// # Errors
-    /// If a file is missing, altered or of another version, if a function is missing, or if the system or
-    /// the processor cannot run it.
+    /// [`LocalModelError`] if a file is missing, altered or of another version, if a function is missing, or
+    /// if the system or the processor cannot run the library.
     pub(crate) fn open(options: &LocalEngineOptions) -> Result<&'static Self, LocalModelError> {
         static OPENED: Mutex<Option<&'static Library>> = Mutex::new(None);
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let library = match *opened {
             Some(library) => library,
             None => {
-                let none = || unfit(format!("none is built for {OS} on {ARCH}"));
+                let none = || unfit(format!("no engine is built for {OS} on {ARCH}"));
                 let prebuilt = prebuilt().ok_or_else(none)?;
                 let first = Self::open_first(prebuilt, options.kernel.as_deref(), &options.folder)?;
                 *opened.insert(Box::leak(Box::new(first)))
@@ -68,7 +68,10 @@ impl Library {
         match &options.kernel {
             Some(kernel) if *kernel != library.kernel => Err(LocalModelError::engine(
                 "choosing a kernel",
-                format!("this process computes with {} already, and {kernel} was asked for", library.kernel),
+                format!(
+                    "this process already uses the kernel {}, but {kernel} was requested",
+                    library.kernel
+                ),
             )),
             _ => Ok(library),
         }
@@ -83,7 +86,7 @@ impl Library {
         self.version
     }
 
-    /// Returns the system's libraries that it uses, with their versions if the system reports them.
+    /// Returns the system's libraries that the engine uses, with their versions if the system reports them.
     pub(crate) fn system(&self) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let file = maps.lines().find_map(|line| Some(&line[line.find("libstdc++.so.")?..]));
@@ -106,7 +109,9 @@ impl Library {
         for pinned in prebuilt.libraries() {
             handles.push(open_pinned(&folder, pinned)?);
         }
-        let Some(llama) = handles.last() else { return Err(unfit("there is no engine for it".to_owned())) };
+        let Some(llama) = handles.last() else {
+            return Err(unfit("no engine is built for this platform".to_owned()));
+        };
         // SAFETY: the file's hash is that of llama.cpp 0.5.0, and it is never closed.
         let functions = unsafe { Functions::look_up(llama) }.map_err(|e| wrong(&folder, e.to_string()))?;
         check_version(&functions, prebuilt, &folder)?;
@@ -119,7 +124,7 @@ impl Library {
     }
 }
 
-/// Opens a library at an absolute path, or one of the system's by its name.
+/// Opens a library at an absolute path, or a library of the system by its name.
 fn open(path: &Path) -> Result<Handle, String> {
     // SAFETY: the library is the system's own, or its hash was checked, so the code that runs on opening is
     // known.
@@ -138,7 +143,7 @@ fn check_hash(folder: &Path, pinned: &Pinned) -> Result<(), LocalModelError> {
     if found == pinned.sha256 {
         return Ok(());
     }
-    Err(wrong(&path, format!("its SHA-256 is {found} and should be {}", pinned.sha256)))
+    Err(wrong(&path, format!("its SHA-256 is {found} instead of {}", pinned.sha256)))
 }
 
 fn hash_of(path: &Path) -> io::Result<String> {
@@ -151,7 +156,7 @@ fn hash_of(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Returns an error unless the library reports the version that the declarations were made for.
+/// Returns an error unless the library reports the version for which the declarations were made.
 fn check_version(functions: &Functions, prebuilt: &Prebuilt, folder: &Path) -> Result<(), LocalModelError> {
     // SAFETY: both return texts that are part of the library.
     let said = unsafe { (text((functions.llama_version)()), text((functions.ggml_commit)())) };
@@ -159,10 +164,10 @@ fn check_version(functions: &Functions, prebuilt: &Prebuilt, folder: &Path) -> R
         return Ok(());
     }
     let (version, commit) = (prebuilt.version, prebuilt.commit);
-    Err(wrong(folder, format!("it is version {} ({}) and not {version} ({commit})", said.0, said.1)))
+    Err(wrong(folder, format!("it is version {} ({}) instead of {version} ({commit})", said.0, said.1)))
 }
 
-/// Loads the named kernel, or the best one.
+/// Loads the requested kernel, or the one that suits the processor best.
 fn load_kernel(
     functions: &Functions,
     prebuilt: &Prebuilt,
@@ -197,12 +202,12 @@ fn load_kernel(
         .map_err(|e| wrong(&kernel.path, e.to_string()))?;
     // SAFETY: the path ends with a zero byte, and the file's hash was checked.
     if unsafe { (functions.ggml_backend_load)(path.as_ptr()) }.is_null() {
-        return Err(wrong(&kernel.path, "llama.cpp does not take it".to_owned()));
+        return Err(wrong(&kernel.path, "llama.cpp refused it".to_owned()));
     }
     Ok(kernel)
 }
 
-/// Returns a kernel's score for this processor. The kernel computes it with code that runs on any processor.
+/// Returns a kernel's score for this processor. The code that computes the score runs on any processor.
 fn score(handle: &Handle, path: &Path) -> Result<i32, LocalModelError> {
     // SAFETY: the function is declared so in `ggml-backend-impl.h`, and the file's hash was checked.
     unsafe {
@@ -219,7 +224,7 @@ fn check_glibc() -> Result<(), LocalModelError> {
         return Ok(());
     }
     let (major, minor) = OLDEST_GLIBC;
-    Err(unfit(format!("this system has glibc {version}, and {major}.{minor} is needed")))
+    Err(unfit(format!("this system has glibc {version}, but {major}.{minor} is needed")))
 }
 
 /// Returns the version of the system's C library, such as `2.36`.

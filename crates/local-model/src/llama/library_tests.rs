@@ -128,7 +128,7 @@ fn open_of_an_altered_library_is_refused() {
 #[test]
 fn a_library_of_another_version_is_refused() {
     let error = Fake::new(&Says { version: "1.3", ..USUAL }).open(None).unwrap_err();
-    assert!(error.contains("it is version 1.3 (abc) and not 1.2 (abc)"), "{error}");
+    assert!(error.contains("it is version 1.3 (abc) instead of 1.2 (abc)"), "{error}");
 }
 
 #[test]
@@ -144,5 +144,5 @@ fn open_of_a_missing_library_names_its_path() {
     let mut fake = Fake::new(&USUAL);
     std::fs::remove_file(fake.path("libllama.so")).unwrap();
     let error = fake.open(None).unwrap_err();
-    assert!(error.starts_with("the engine is not there: no ") && error.ends_with("libllama.so"), "{error}");
+    assert!(error.starts_with("the engine is missing: no ") && error.ends_with("libllama.so"), "{error}");
 }

@@ -7,14 +7,14 @@ use super::{silent, text};
 use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
 
-/// The started llama.cpp.
+/// The started library of llama.cpp.
 pub(crate) struct Library {
     functions: Functions,
     version: String,
 }
 
 impl Library {
-    /// Starts the library, once per process. Folder and kernel of the options are not used.
+    /// Starts the library, once per process. The folder and the kernel of the options are not used.
     #[allow(clippy::unnecessary_wraps, reason = "the prebuilt library can fail to open")]
     pub(crate) fn open(_: &LocalEngineOptions) -> Result<&'static Self, LocalModelError> {
         static STARTED: OnceLock<Library> = OnceLock::new();
@@ -47,7 +47,7 @@ impl Library {
         "built from source"
     }
 
-    /// Returns the system's libraries that it uses.
+    /// Returns the system's libraries that the engine uses.
     #[allow(clippy::unused_self, reason = "the prebuilt library tells them")]
     pub(crate) fn system(&self) -> String {
         "linked with this program".to_owned()

@@ -1,7 +1,7 @@
-//! The structures of `include/llama.h` of llama.cpp 0.5.0 that are used, as C lays them out.
+//! The used structures of `include/llama.h` of llama.cpp 0.5.0, in the memory layout of C.
 //!
-//! Made from that header with bindgen 0.73 and shortened: pointers to unused types are `void`, enumerations
-//! are numbers. The sizes and offsets that bindgen found are checked at compile time below.
+//! They were generated from that header with bindgen 0.73 and shortened: pointers to unused types are
+//! `void`, enumerations are numbers. The sizes and offsets of bindgen are checked at compile time below.
 #![allow(non_camel_case_types, reason = "the names are those of the header")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};

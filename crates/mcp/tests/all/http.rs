@@ -72,7 +72,7 @@ async fn http_server_that_needs_a_login_or_is_absent_is_reported() {
     ]);
     let text = failure(&servers, "locked").await;
     assert!(
-        text.contains("phase sign-in: the server wants a sign-in. Give it a valid `Authorization` header"),
+        text.contains("phase sign-in: the server requires a sign-in. Set a valid `Authorization` header"),
         "{text}"
     );
     let text = failure(&servers, "gone").await;

@@ -76,11 +76,15 @@ async fn tool_changed_during_a_run_is_refused() {
     let status = until(&servers, "fake", |status| !status.held.is_empty()).await;
     let result = call(&*echo, "hello").await;
     assert_eq!(result.metadata[metadata::ERROR_TYPE], "permission_denied");
-    assert!(result.text().contains("its definition changed since it was agreed to"), "{}", result.text());
+    assert!(
+        result.text().contains("the tool's definition changed since it was agreed to"),
+        "{}",
+        result.text()
+    );
     // Also after a person agreed: this run's model was given the earlier definition.
     assert!(servers.approve(&status.held[0]).unwrap());
     let result = call(&*echo, "hello").await;
-    assert!(result.text().contains("another one than at the start of this run"), "{}", result.text());
+    assert!(result.text().contains("changed since the start of this run"), "{}", result.text());
     assert_eq!(call(&*tool(&servers, "fake__echo").await, "hello").await.text(), "hello");
     servers.close().await;
 }

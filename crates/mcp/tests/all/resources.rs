@@ -36,7 +36,7 @@ async fn resources_and_prompts_of_a_server_are_listed_over_all_pages_and_read() 
         "{failed}"
     );
     let failed = servers.resources("other").await.unwrap_err().to_string();
-    assert!(failed.contains("no server has this name; the names: fake, without"), "{failed}");
+    assert!(failed.contains("no server has this name; the configured servers: fake, without"), "{failed}");
     servers.close().await;
 }
 

@@ -1,4 +1,4 @@
-//! Sign-in with OAuth: logins, renewal, scopes, issuers, programs, and what is never shown.
+//! Sign-in with OAuth: logins, renewal, scopes, issuers, programs, and secrets that are never shown.
 
 use std::{
     io,
@@ -36,8 +36,8 @@ async fn a_person_logs_in_with_a_browser_and_the_tools_can_be_called() {
     let text = refused(&world, SignIn::person()).await;
     assert_eq!(
         text,
-        "MCP server 'web', phase sign-in: the server wants a sign-in, and nobody has logged in to it. Run its \
-         login (`Login::begin`)."
+        "MCP server 'web', phase sign-in: the server requires a sign-in: nobody has logged in yet. Log in to \
+         the server (`Login::begin`)."
     );
     let login = world.begin(SignIn::person()).await.unwrap();
     let url = login.url().to_owned();
@@ -75,7 +75,7 @@ async fn an_answer_that_another_issuer_sent_is_refused_and_its_code_is_not_used(
         (no_issuer, "missing required issuer"),
         (good.replace("state=", "state=x"), "not the answer to this login"),
         (good.replace("code=", "error=access_denied&error_description=No.&c="), "access_denied (No.)"),
-        ("localhost".to_owned(), "this is no address"),
+        ("localhost".to_owned(), "this is not an address"),
     ] {
         let error = login.finish(&address).await.unwrap_err().to_string();
         assert!(error.contains("phase sign-in") && error.contains(why), "{error}");
@@ -90,9 +90,9 @@ async fn an_authorization_server_that_says_it_is_another_one_or_is_not_the_expec
     let world = World::start().await;
     let expected = SignIn::person().with_issuer("https://login.example.com");
     let error = world.begin(expected.clone()).await.unwrap_err().to_string();
-    assert!(error.contains("and not 'https://login.example.com', as the settings say"), "{error}");
+    assert!(error.contains("but the settings require 'https://login.example.com'"), "{error}");
     let error = refused(&world, expected).await;
-    assert!(error.contains("as the settings say"), "{error}");
+    assert!(error.contains("but the settings require"), "{error}");
     world.begin(SignIn::person().with_issuer(world.logins.url())).await.unwrap();
 
     world.state().issuer = Some("https://login.example.com".to_owned());
@@ -109,7 +109,7 @@ async fn tokens_of_one_issuer_are_not_used_when_the_server_names_another_one() {
     let other = World::start().await;
     world.state().named = other.logins.url();
     let text = refused(&world, SignIn::person()).await;
-    assert!(text.contains("nobody has logged in to it"), "{text}");
+    assert!(text.contains("nobody has logged in yet"), "{text}");
     assert_eq!((world.tokens_seen().len(), other.forms().len()), (0, 0));
 
     let options = world.options();
@@ -148,8 +148,11 @@ async fn a_token_that_is_refused_is_renewed_once() {
     world.state().is_useless = true;
     world.state().accepted.clear();
     let text = call(&*echo, "hello").await.text();
-    assert!(text.contains("phase sign-in: the server wants a sign-in, and it does not accept"), "{text}");
-    assert!(text.contains("Run its login (`Login::begin`)."), "{text}");
+    assert!(
+        text.contains("phase sign-in: the server requires a sign-in: the server rejected the access token"),
+        "{text}"
+    );
+    assert!(text.contains("Log in to the server (`Login::begin`)."), "{text}");
     assert_eq!(world.forms().len(), 3);
     servers.close().await;
 }
@@ -163,7 +166,7 @@ async fn a_login_that_has_ended_is_reported_as_such() {
     // The authorization server knows the refresh token no more.
     world.state().issued = 7;
     let text = refused(&world, SignIn::person()).await;
-    assert!(text.contains("phase sign-in") && text.contains("the last login has ended"), "{text}");
+    assert!(text.contains("phase sign-in") && text.contains("the last login is no longer valid"), "{text}");
     assert!(!text.contains("refresh-token") && world.tokens_seen().is_empty(), "{text}");
 }
 
@@ -174,8 +177,11 @@ async fn a_missing_scope_is_named_and_the_next_login_asks_for_it_too() {
     world.log_in(SignIn::person()).await.unwrap();
     world.state().needed = Some("write".to_owned());
     let text = called(&world, SignIn::person(), "hello").await;
-    assert!(text.contains("phase sign-in: the server refuses this without the scope 'write'"), "{text}");
-    assert!(text.contains("Run its login again"), "{text}");
+    assert!(
+        text.contains("phase sign-in: the server refuses the request without the scope 'write'"),
+        "{text}"
+    );
+    assert!(text.contains("Log in to the server again"), "{text}");
     let login = world.begin(SignIn::person()).await.unwrap();
     assert_eq!(field(login.url(), "scope").as_deref(), Some("read write"));
     world.state().needed = None;
@@ -244,7 +250,7 @@ async fn a_sign_in_that_cannot_work_is_a_fault_of_the_settings() {
     let program = world.server(SignIn::program("id", "secret"));
     for (server, why) in [
         (both, "a sign-in and a header `Authorization`"),
-        (command, "it is a command"),
+        (command, "the server is started with a command"),
         (without, "no sign-in of a person"),
         (program, "no sign-in of a person"),
     ] {

@@ -1,4 +1,4 @@
-//! Many servers at once: the bad ones delay and disturb nobody.
+//! Many servers at once: failing servers do not delay or disturb the others.
 
 use std::{
     sync::Arc,

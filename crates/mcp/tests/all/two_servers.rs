@@ -34,7 +34,7 @@ pub(crate) type Shared = Arc<Mutex<State>>;
 pub(crate) struct State {
     /// The authorization server that the MCP server names.
     pub(crate) named: String,
-    /// The issuer that the authorization server says it is. Default: its address.
+    /// The issuer that the authorization server states. Default: its address.
     pub(crate) issuer: Option<String>,
     /// The tokens that the MCP server accepts.
     pub(crate) accepted: BTreeSet<String>,
@@ -46,7 +46,7 @@ pub(crate) struct State {
     pub(crate) needed: Option<String>,
     /// The challenge of the login under way (PKCE).
     pub(crate) challenge: String,
-    /// Tokens that are issued are accepted by nobody.
+    /// Every issued token is rejected.
     pub(crate) is_useless: bool,
 }
 

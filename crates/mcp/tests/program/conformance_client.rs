@@ -22,11 +22,11 @@ use tokio::sync::Mutex;
 
 /// The name of the server.
 const SERVER: &str = "suite";
-/// Most logins in a scenario. A person would give up too.
+/// Maximum number of logins in a scenario.
 const LOGINS: usize = 3;
 /// The address by which the suite knows a client without a registration.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
-/// Longest wait for a connection.
+/// Maximum wait for a connection.
 const LONGEST: Duration = Duration::from_secs(10);
 
 type Failure = Box<dyn Error>;

@@ -1,6 +1,6 @@
-//! The extraction queue: lets one extractor read the stored turns. A stored turn carries a mark for each
-//! extractor, which is removed together with storing the facts. So a turn whose extraction failed or was cut
-//! off is read at a later store, by this or another process.
+//! The extraction queue, from which one extractor reads the stored turns. A stored turn has a mark for each
+//! extractor; the mark is removed in the same change that stores the facts. So a turn whose extraction
+//! failed or was interrupted is read at a later store, by this or another process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,30 +11,30 @@ use archon_types::{MemoryEntry, MemoryError};
 
 use crate::{Knowledge, KnowledgeExtractor};
 
-/// Queue of one extractor.
+/// The queue of one extractor.
 pub(super) struct Extraction {
     pub(super) extractor: Arc<dyn KnowledgeExtractor>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Earlier marked turns may be left in the store; true when the process starts.
+    /// True if the store may contain earlier marked turns; initially true.
     left: bool,
-    /// This pass over the store skipped a turn or failed at one, so another pass must follow.
+    /// True if this pass over the store skipped a turn or failed at one, so that another pass must follow.
     again: bool,
-    /// The place in the store that this pass has reached.
+    /// The position in the store that this pass has reached.
     after: Option<u64>,
-    /// Turns that are being read.
+    /// The ids of the turns that are being read.
     open: HashSet<String>,
     /// Number of failures per turn in this process.
     failures: HashMap<String, u32>,
 }
 
-/// The most earlier turns that one store reads, since the end of a run waits for them.
+/// The maximum number of earlier turns that are read at one store, since the end of a run waits for them.
 const EARLIER: usize = 32;
-/// The most tries per turn in a process; the next process begins anew.
+/// The maximum number of attempts per turn in a process; the next process starts again.
 const TRIES: u32 = 3;
-/// The most turns whose failures are counted.
+/// The maximum number of turns whose failures are counted.
 const MOST_COUNTED: usize = 4_096;
 
 impl Extraction {
@@ -44,14 +44,14 @@ impl Extraction {
         Self { extractor, state: Mutex::new(state) }
     }
 
-    /// Notes that marked turns may be stored from now on. Those that [`read`](Self::read) does not reach stay
-    /// in the store for a later extraction.
+    /// Notes that marked turns may be stored from now on. Turns that [`read`](Self::read) does not reach
+    /// stay in the store for a later extraction.
     pub(super) fn begin(&self) -> Begun<'_> {
         Begun { extraction: self, read: false }
     }
 
-    /// Extracts facts from the new turns, and from some earlier turns that were not read yet. Tries all of
-    /// them, then returns the first failure.
+    /// Extracts facts from the new turns, and from some earlier unread turns. Tries all of them, and then
+    /// returns the first failure.
     pub(super) async fn read(
         &self,
         knowledge: &Knowledge,
@@ -103,7 +103,7 @@ impl Extraction {
     }
 }
 
-/// Marked turns may be in the store. Dropped before they are read, it leaves them for later.
+/// A note that marked turns may be in the store. If it is dropped before they are read, they are read later.
 pub(super) struct Begun<'a> {
     extraction: &'a Extraction,
     read: bool,
@@ -118,7 +118,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// A turn that is being read. If reading fails or is cut off, the turn is left for later.
+/// A turn that is being read. If reading fails or is interrupted, the turn is read later.
 struct Open<'a> {
     extraction: &'a Extraction,
     turn: String,
@@ -130,8 +130,8 @@ struct Open<'a> {
 enum End {
     Read,
     Failed,
-    /// The read was dropped, for instance by a cancel, which says nothing about the turn; or the extractor
-    /// panicked.
+    /// The read was dropped, for instance by a cancel, or the extractor panicked. This does not count as a
+    /// failure of the turn.
     Cut,
 }
 

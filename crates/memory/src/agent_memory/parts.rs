@@ -1,10 +1,11 @@
-//! Splits long texts into parts, since stores limit the length of a text, and a hit should be close to the
-//! searched words.
+//! Splits long texts into parts, since stores limit the length of a text, and since a hit should be near the
+//! words of the search.
 
-/// The most bytes of a part.
+/// The maximum number of bytes of a part.
 pub(super) const MOST: usize = 64 << 10;
 
-/// Splits a text into parts of at most [`MOST`] bytes at sensible places; joined they are the text.
+/// Splits a text into parts of at most [`MOST`] bytes, if possible between paragraphs, lines or words.
+/// Joined, the parts are the text.
 pub(super) fn parts(mut text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     while text.len() > MOST {
@@ -16,8 +17,8 @@ pub(super) fn parts(mut text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the end of the first part: after a paragraph, a line or a word if one ends in the second half,
-/// else after a character.
+/// Returns the end of the first part: after a paragraph, a line or a word that ends in the second half,
+/// otherwise after a character.
 fn end_of_part(text: &str) -> usize {
     let most = text.floor_char_boundary(MOST);
     let window = &text[..most];

@@ -13,7 +13,7 @@ use archon_types::{BoxFuture, CancellationToken, Clock, Context, Embedder, Memor
 /// Length of the grace period.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// A grace period that starts at cancellation and is shared by all waits.
+/// A grace period that starts with the cancel and is shared by all waits.
 pub(super) struct Patience {
     cancel: CancellationToken,
     clock: Arc<dyn Clock>,
@@ -26,8 +26,8 @@ impl Patience {
         Arc::new(Self { cancel, clock, end: OnceLock::new() })
     }
 
-    /// Waits for `work`, or returns `None` at the end of the grace period. Work that is ready at its first
-    /// poll always wins.
+    /// Waits for `work`; returns `None` at the end of the grace period. If `work` is ready at its first
+    /// poll, its result is always returned.
     pub(super) async fn wait_for<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut over) = (pin!(work), pin!(self.over()));
         poll_fn(|task| match work.as_mut().poll(task) {
@@ -48,8 +48,8 @@ impl Patience {
     }
 }
 
-/// An embedder that fails after the grace period, so that texts are stored without vectors; then it is not
-/// even called.
+/// An embedder that fails after the grace period, so that texts are stored without vectors. After that time
+/// the wrapped embedder is not called.
 pub(super) struct Hurried {
     embedder: Arc<dyn Embedder>,
     patience: Arc<Patience>,
@@ -77,7 +77,7 @@ impl Embedder for Hurried {
                 false => self.patience.wait_for(self.embedder.embed(texts)).await,
             };
             made.unwrap_or_else(|| {
-                let problem = "it does not answer, and the run is cancelled".to_owned();
+                let problem = "it did not answer in the grace period of the cancelled run".to_owned();
                 Err(MemoryError::Embedding { embedder: self.id().to_owned(), problem })
             })
         })

@@ -13,7 +13,8 @@ use crate::{
     model::Model,
 };
 
-/// Asks a model for the facts of a text. They have the trust level `Model`, below what a person says.
+/// An extractor that asks a model for the facts of a text. The facts have the trust level `Model`, which is
+/// below that of a person's own words.
 #[derive(Clone)]
 pub struct LlmExtractor {
     id: String,

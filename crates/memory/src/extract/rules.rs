@@ -1,7 +1,9 @@
-//! Extracts facts with patterns of plain English sentences: no model, no cost, and few facts.
+//! Extracts facts with patterns of plain English sentences. It needs no model and costs nothing, but finds
+//! few facts.
 //!
-//! A fact found here counts as the person's own word and ends earlier facts. So everything doubtful is
-//! skipped: questions, conditions, negations, reported speech, and sentences with an unclear end.
+//! A fact that this extractor finds counts as the person's own statement and ends earlier facts. So
+//! everything doubtful is skipped: questions, conditions, negations, reported speech, and sentences with an
+//! unclear end.
 
 mod objects;
 mod sentences;
@@ -13,13 +15,13 @@ use crate::{Fact, words::words};
 use objects::{Shape, is_name, object};
 use sentences::{is_corrected, is_opener, statements};
 
-/// Finds facts in the plainest sentences: `I live in Bern`, `My name is Alice`, `Alice works for ACME`.
-/// Sentences that it does not understand are skipped.
+/// An extractor for the plainest sentences: `I live in Bern`, `My name is Alice`, `Alice works for ACME`.
+/// All other sentences are skipped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuleExtractor;
 
-/// For each pattern: the words after `I`, the words after a name, the relation, the shape of the object, and
-/// whether there is only one object at a time.
+/// Each pattern has the words after `I`, the words after a name, the relation, the shape of the object, and
+/// true if the relation has only one object at a time.
 const PATTERNS: &[(&str, &str, &str, Shape, bool)] = &[
     ("now live in", "now lives in", "lives in", Shape::Name, true),
     ("live in", "lives in", "lives in", Shape::Name, true),
@@ -36,7 +38,7 @@ const PATTERNS: &[(&str, &str, &str, Shape, bool)] = &[
     ("am allergic to", "is allergic to", "is allergic to", Shape::Thing, false),
 ];
 
-/// Patterns of what a person says about themselves: `my NAME is`.
+/// Patterns of statements about oneself: `my NAME is`.
 const OWN: &[(&str, &str, Shape)] = &[
     ("name", "is called", Shape::Name),
     ("email", "has email", Shape::Email),
@@ -116,8 +118,8 @@ impl RuleExtractor {
         statements(text).iter().flat_map(|said| Self::of_statement(said, speaker)).collect()
     }
 
-    /// Returns the facts of a sentence's clauses, up to the first clause that is not understood, as later
-    /// ones may depend on it. Returns none if that clause may correct the others.
+    /// Returns the facts of a sentence's clauses, up to the first clause that matches no pattern, since
+    /// later clauses may depend on it. Returns no facts if that clause may correct the others.
     fn of_statement(said: &[&str], speaker: &str) -> Vec<Fact> {
         let mut facts = Vec::new();
         for clause in said.split_inclusive(|word| word.ends_with(',')) {
@@ -164,8 +166,8 @@ impl RuleExtractor {
 
 type Pattern = (&'static str, &'static str, &'static str, Shape, bool);
 
-/// Finds the first pattern that the words begin with. Returns the words after it, and its relation, shape and
-/// number of objects.
+/// Finds the first pattern that the words begin with. Returns the words after the pattern, and its relation,
+/// shape and number of objects.
 fn pattern<'c, 't>(
     said: &'c [&'t str],
     words: impl Fn(&'static Pattern) -> &'static str,

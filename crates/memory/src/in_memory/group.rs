@@ -10,9 +10,9 @@ use crate::rank::terms;
 pub(super) struct Group {
     entries: BTreeMap<u64, MemoryEntry>,
     ids: HashMap<String, u64>,
-    /// Number of times a word occurs, by the position of the entry.
+    /// The number of times that each word occurs, by the position of the entry.
     words: HashMap<String, BTreeMap<u64, u32>>,
-    /// Number of words of each entry.
+    /// The number of words of each entry.
     lengths: HashMap<u64, u32>,
     total: u64,
 }
@@ -26,13 +26,13 @@ impl Group {
         self.entries.get(&position)
     }
 
-    /// Returns an entry to change. Its text and position must stay, as they are indexed.
+    /// Returns an entry for a change. Its text and position must not change, since they are indexed.
     pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut MemoryEntry> {
         self.entries.get_mut(self.ids.get(id)?)
     }
 
-    /// Returns the entries that a filter may match, before it is applied: all, or those with the filter's
-    /// ids.
+    /// Returns the entries that a filter may match, before the filter is applied: all entries, or those with
+    /// the filter's ids.
     pub(super) fn chosen<'a>(
         &'a self,
         filter: &'a MemoryFilter,
@@ -71,9 +71,9 @@ impl Group {
     }
 }
 
-/// Scores entries by BM25, over these groups as one collection of texts, with k1 = 1.2 and b = 0.75:
-/// Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), with the inverse document
-/// frequency kept above zero.
+/// Scores entries by BM25, with these groups as one collection of texts, k1 = 1.2 and b = 0.75: Robertson
+/// and Zaragoza, "The Probabilistic Relevance Framework" (2009), with the inverse document frequency kept
+/// above zero.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "scores are estimates")]
 pub(super) fn scores<'a>(
     groups: &[&'a Group],

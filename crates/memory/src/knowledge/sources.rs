@@ -11,12 +11,12 @@ use crate::{
     memory::{Tries, forget_in},
 };
 
-/// Most ids in one request to a store.
+/// The maximum number of ids in one request to a store.
 const ASKED: usize = 250;
 
 impl Memory {
-    /// Deletes the entries that match, and the facts that come from them alone, in one write. Returns the
-    /// number of deleted entries.
+    /// Deletes the entries that match, and the facts that come from these entries alone, in one write.
+    /// Returns the number of deleted entries.
     pub(crate) async fn forget_all(&self, filter: MemoryFilter) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
         let mut of_facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
@@ -66,14 +66,13 @@ impl Memory {
     }
 }
 
-/// Returns the ids of the entries in its own collection that a fact was learnt from.
+/// Returns the ids of a fact's source entries, which are in the fact's collection.
 pub(crate) fn sources_of(fact: &MemoryEntry) -> Vec<String> {
     Fact::of(fact).map(|fact| fact.sources).unwrap_or_default()
 }
 
 /// Computes the effect on facts when some facts and some source entries (by collection and id) are deleted.
-/// Returns the facts that are deleted, including those that lose their last source, and the facts that
-/// change.
+/// Returns the deleted facts, including those that lose their last source, and the changed facts.
 fn forgotten_with(
     facts: Vec<MemoryEntry>,
     goes: impl Fn(&MemoryEntry) -> bool,
@@ -105,7 +104,7 @@ fn forgotten_with(
     (gone, changed.into_values().collect())
 }
 
-/// Returns the fact without some of its sources; `None` if none is left.
+/// Returns the fact without some of its sources; `None` if no source is left.
 fn without_sources(entry: &MemoryEntry, goes: impl Fn(&str) -> bool) -> Option<MemoryEntry> {
     let Some(mut fact) = Fact::of(entry).filter(|fact| fact.sources.iter().any(|source| goes(source))) else {
         return Some(entry.clone());
@@ -114,7 +113,7 @@ fn without_sources(entry: &MemoryEntry, goes: impl Fn(&str) -> bool) -> Option<M
     if fact.sources.is_empty() { None } else { rewritten(entry, &fact) }
 }
 
-/// Returns the fact with its sources' ids mapped by `other`; `None` if nothing changes.
+/// Returns the fact with the ids of its sources mapped by `other`; `None` if nothing changes.
 pub(crate) fn with_other_sources(
     fact: &MemoryEntry,
     other: impl Fn(&str) -> Option<String>,

@@ -10,7 +10,7 @@ use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 use super::Learnt;
 use crate::fact::{Fact, object_of, restated, rewritten, was_said_again};
 
-/// The facts of one key, and the names of those that differ from what is stored.
+/// The facts of one key, and the names of the facts that differ from the stored ones.
 #[derive(Default)]
 pub(super) struct Timeline {
     entries: Vec<MemoryEntry>,
@@ -61,7 +61,7 @@ impl Timeline {
     }
 }
 
-/// Returns what identifies an entry: its collection and id.
+/// Returns the identity of an entry: its collection and id.
 pub(crate) fn name(entry: &MemoryEntry) -> (Collection, String) {
     (entry.collection.clone(), entry.id.clone())
 }
@@ -81,8 +81,8 @@ pub(super) fn moved(mut line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     moved.map(with_end).collect()
 }
 
-/// Splits a fact that other facts end before it was stated again: its second part begins at that time.
-/// Returns the names of new and changed entries.
+/// Splits a fact that other facts end before it was stated again: the second part begins at the time of that
+/// statement. Returns the names of new and changed entries.
 fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     let (mut changed, mut i) = (BTreeSet::new(), 0);
     while let Some(entry) = line.get(i) {
@@ -114,15 +114,15 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     changed
 }
 
-/// Returns the id of the part of a fact that begins at a time. A part of a part has the whole's id as its
-/// prefix, too: an id that ends with `@` and digits counts as a part's.
+/// Returns the id of the part of a fact that begins at a time. A part of a part also has the whole fact's id
+/// as its prefix: an id that ends with `@` and digits is treated as the id of a part.
 fn part_at(id: &str, begins: Timestamp) -> String {
     let is_part = |(_, time): &(&str, &str)| !time.is_empty() && time.bytes().all(|b| b.is_ascii_digit());
     let whole = id.rsplit_once('@').filter(is_part).map_or(id, |(whole, _)| whole);
     format!("{whole}@{}", begins.as_millis())
 }
 
-/// Returns the index of an entry that states the same already, with the same trust level or a higher one.
+/// Returns the index of an entry that already states the same, with the same or a higher trust level.
 fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> Option<usize> {
     let says_so = |entry: &&MemoryEntry| entry.trust >= new.trust && object_of(entry) == object_of(new);
     // A fact that was learnt before is known, even if something ended it since.
@@ -140,8 +140,8 @@ fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {
     entry.valid_from.is_none_or(|from| from <= time) && entry.valid_to.is_none_or(|to| time < to)
 }
 
-/// Returns the end of each entry: its own, or the beginning of the next entry with the same trust level or a
-/// higher one. Of two that begin together, the one that was written later counts.
+/// Returns the end of each entry: its own end, or the beginning of the next entry with the same or a higher
+/// trust level. Among entries that begin at the same time, the one that was written last counts.
 fn ends(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
     let ends = nexts(line).into_iter().zip(line);
     ends.map(|(next, entry)| next.into_iter().chain(Fact::own_end(entry)).min()).collect()
@@ -151,7 +151,7 @@ fn begins(entry: &MemoryEntry) -> (Option<Timestamp>, u64) {
     (entry.valid_from, entry.position)
 }
 
-/// Returns when the next entry begins that ends the given one.
+/// Returns the time at which the next entry that ends the given one begins.
 fn next_after(line: &[MemoryEntry], entry: &MemoryEntry) -> Option<Timestamp> {
     let ends_it = |other: &&MemoryEntry| begins(other) > begins(entry) && other.trust >= entry.trust;
     line.iter().filter(ends_it).filter_map(|other| other.valid_from).min()

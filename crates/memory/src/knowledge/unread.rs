@@ -33,12 +33,12 @@ impl Knowledge {
         self.memory.store().list(&listing).await
     }
 
-    /// Learns the facts that an extractor finds in a marked entry, as the words of `speaker`, and removes the
-    /// mark in the same change. The facts go into the entry's collection. Nothing is learnt from an entry
-    /// that is gone or was read by another process meanwhile.
+    /// Learns the facts that an extractor finds in a marked entry, with `speaker` as the author of its
+    /// words, and removes the mark in the same change. The facts go into the entry's collection. Nothing is
+    /// learnt from an entry that was deleted, or read by another process, meanwhile.
     ///
     /// # Errors
-    /// Errors of the extractor and of the store. The mark then stays.
+    /// Errors of the extractor and of the store. After an error the mark stays.
     pub async fn read(
         &self,
         extractor: &dyn KnowledgeExtractor,

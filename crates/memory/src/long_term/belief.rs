@@ -1,4 +1,4 @@
-//! Deduplicates and orders hits by trust level: an untrusted hit never hides or outranks a trusted one of
+//! Deduplicates and orders hits by trust level: an untrusted hit never hides or outranks a trusted hit of
 //! similar relevance.
 
 use std::{
@@ -10,10 +10,10 @@ use archon_types::{Candidate, Collection, MemoryEntry, Timestamp, Trust};
 
 use crate::{fact::line_of, rank::Ranked, words::normalized_words};
 
-/// Hits with at least this share of the best hit's relevance count as similarly relevant.
+/// The minimum share of the best hit's relevance with which a hit counts as similarly relevant.
 const NEARLY: f32 = 0.9;
 
-/// Selects the hits of the answer: each text once, at or above the threshold, at most `limit`.
+/// Selects the hits of the answer: each text once, at or above the threshold, at most `limit` hits.
 pub(super) fn chosen(
     hits: &[Ranked],
     candidates: &[Candidate],
@@ -31,8 +31,9 @@ pub(super) fn chosen(
     hits
 }
 
-/// Reorders the facts of one key and collection among their places: the fact that counts gets the first place
-/// and the greatest relevance, so that no fact is returned without the one that contradicts it.
+/// Reorders the facts of one key and collection among their own positions: the fact that counts gets the
+/// first position and the greatest relevance, so that no fact is returned without the fact that contradicts
+/// it.
 fn most_trusted_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
     for (place, hit) in hits.iter().enumerate() {
@@ -51,13 +52,13 @@ fn most_trusted_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     }
 }
 
-/// Sort key of facts of one timeline: the greatest one counts.
+/// The sort key of facts in one timeline: the fact with the greatest key counts.
 pub(super) fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
     (entry.trust, entry.valid_from, entry.position)
 }
 
-/// Keeps one of the hits with the same text, at the place of the first: the one with the highest trust level.
-/// Otherwise a copy on some page would hide where the text is from.
+/// Keeps one of the hits with the same text, at the position of the first: the hit with the highest trust
+/// level. Otherwise a copy on a web page could hide the provenance of the text.
 fn most_trusted_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<Ranked> {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -76,8 +77,8 @@ fn most_trusted_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<R
     kept
 }
 
-/// Among the hits that are nearly as relevant as the best, moves untrusted ones to the last places. Apart
-/// from that the order stays.
+/// Moves the untrusted hits among those that are nearly as relevant as the best to the last of their
+/// positions. All other hits keep their order.
 fn trusted_first(hits: &mut [Ranked], candidates: &[Candidate]) {
     let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
     let places: Vec<usize> =

@@ -1,7 +1,7 @@
-//! Removes accents from letters as the databases do when they compare (`remove_diacritics` of FTS5): `zurich`
+//! Removes accents from letters in the same way as the databases (`remove_diacritics` of FTS5): `zurich`
 //! finds Zürich.
 
-/// Returns a lower case letter without its accent; `None` for a combining mark.
+/// Returns a lower-case letter without its accent; `None` for a combining mark.
 pub(super) fn bare(c: char) -> Option<char> {
     match c {
         '\u{300}'..='\u{36f}' => None,
@@ -12,7 +12,7 @@ pub(super) fn bare(c: char) -> Option<char> {
     }
 }
 
-/// The lower case Latin letters that Unicode decomposes, by their base letter.
+/// The lower-case Latin letters that Unicode decomposes, by their base letter.
 const LETTERS: &[(char, &str)] = &[
     ('a', "àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ"),
     ('b', "ḃḅḇ"),

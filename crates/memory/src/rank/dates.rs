@@ -1,29 +1,28 @@
-//! Finds the times that a question names: "on 3 June, 2023", "in July 2022", "in August", "2021-05-17", "last
-//! week".
+//! Finds the times in a question: "on 3 June, 2023", "in July 2022", "in August", "2021-05-17", "last week".
 //!
-//! People talk about June in June or soon after. So a date in a question is not a word to search; it says
-//! when the memory was made. [`TimeHint::closeness`] says how well a memory's time fits.
+//! People talk about June in June or soon after. So a date in a question is not a word to search for, but
+//! gives the time of the memory. [`TimeHint::closeness`] returns the closeness of a memory's time.
 
 use archon_types::Timestamp;
 
-/// A time that a question names: a range of days, both ends included, in a given year or in any year.
+/// A time in a question: a range of days, both ends included, in a given year or in any year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeHint {
     year: Option<i32>,
     month: Option<u8>,
     day: Option<u8>,
-    /// A range that is known already, in days since 1970.
+    /// The known range, in days since 1970.
     span: Option<(i64, i64)>,
 }
 
-/// Days outside of the named time that halve the closeness.
+/// The number of days outside of the range that halves the closeness.
 const HALF_LIFE_DAYS: f32 = 4.0;
 
 const MS_PER_DAY: u64 = 86_400_000;
 
 impl TimeHint {
-    /// Returns 1 within the named time, halved for each four days of distance.
+    /// Returns 1 for a time within the range, halved for each four days of distance.
     pub fn closeness(&self, at: Timestamp) -> f32 {
         let day = day_of(at);
         let distance = |(first, last): (i64, i64)| (first - day).max(day - last).max(0);
@@ -50,7 +49,7 @@ impl TimeHint {
     }
 }
 
-/// Returns the times that `question` names. "yesterday" and "last week" are relative to `now` and ignored
+/// Returns the times in `question`. "yesterday" and "last week" are relative to `now` and are ignored
 /// without it.
 pub fn time_hints(question: &str, now: Option<Timestamp>) -> Vec<TimeHint> {
     let lower = question.to_lowercase();
@@ -86,7 +85,7 @@ fn iso(word: &str) -> Option<TimeHint> {
     Some(TimeHint { year: Some(year.parse().ok()?), month: Some(month), day: Some(day), span: None })
 }
 
-/// Parses `yesterday`, `last week` and the like: ranges that end at or before `now`.
+/// Parses `yesterday`, `last week` and similar phrases: ranges that end at or before `now`.
 fn relative(words: &[&str], now: Option<Timestamp>) -> Option<(TimeHint, usize)> {
     let today = day_of(now?);
     let second = words.get(1).copied().unwrap_or_default();
@@ -129,8 +128,8 @@ fn named(words: &[&str], at: usize) -> Option<(TimeHint, usize)> {
     year(words[at]).map(|year| (hint(Some(year), None, None), 1))
 }
 
-/// Returns whether the word at `at` is a month. `may` and `march` are also verbs, and a short form may be a
-/// name (Jan): these count only after a word that goes with a time.
+/// Returns true if the word at `at` is a month. `may` and `march` are also verbs, and a short form may be a
+/// name (Jan), so these words count only after a word that is used with times.
 fn means_a_month(words: &[&str], at: usize) -> bool {
     let clear = words[at].len() > 3 && !matches!(words[at], "march" | "sept");
     let before = at.checked_sub(1).map_or("", |i| words[i]);
@@ -184,8 +183,8 @@ fn days_in(year: i32, month: u8) -> u8 {
     }
 }
 
-/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. Years begin in March here, so that
-/// the leap day is the last of its year.
+/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. Years begin in March in this
+/// calculation, so that the leap day is the last day of its year.
 fn day_number(year: i32, month: u8, day: u8) -> i64 {
     let from_march = (i64::from(month) + 9) % 12;
     let year = i64::from(year) - i64::from(month <= 2);
@@ -193,10 +192,10 @@ fn day_number(year: i32, month: u8, day: u8) -> i64 {
     year * 365 + leap_days + (from_march * 153 + 2) / 5 + i64::from(day) - 1 - DAYS_TO_1970
 }
 
-/// Days from the first of March of the year 0 to 1970-01-01.
+/// Days from 1 March of the year 0 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// Returns year, month and day of a day number.
+/// Returns the year, month and day of a day number.
 fn civil(day: i64) -> (i32, u8, u8) {
     // 146,097 days are 400 years; the guess is at most a year off.
     let guess = ((day * 400).div_euclid(146_097) + 1970) as i32;

@@ -1,23 +1,24 @@
-//! Scores how many of a question's words a text has: BM25 over the candidates, for single memories and for
-//! whole sessions.
+//! Scores the share of a question's words that a text has: BM25 over the candidates, for single memories and
+//! for whole sessions.
 //!
-//! For a question with the terms `t` of weight `w(t)`, and a text that has `f` of a term and is `l` terms long:
+//! For a question with the terms `t` of weight `w(t)`, and a text with `f` occurrences of a term and a
+//! length of `l` terms:
 //!
 //! ```text
 //! coverage = Σ w(t) · idf(t) · f / (f + K1 · (1 − B + B · l / average l))  /  Σ w(t) · idf(t)
 //! idf(t)   = ln(1 + (N − n(t) + ½) / (n(t) + ½))              N texts, n(t) of them with the term
 //! ```
 //!
-//! Both sums include only terms that some candidate has. So coverage is between 0 and 1 and comparable
-//! between questions of any length and between stores. A session is scored as one long text. (Robertson and
-//! Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.)
+//! Both sums include only terms that occur in some candidate. So coverage is between 0 and 1 and can be
+//! compared between questions of any length and between stores. A session is scored as one long text.
+//! (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.)
 
 use std::collections::HashMap;
 
 use super::Analyzer;
 
 /// BM25 parameters of single memories: `k1` limits the effect of repeated words, `b` the effect of length.
-/// Memories are short, and a longer one usually says more.
+/// Memories are short, and a longer one usually contains more information.
 const OF_TEXTS: Saturation = Saturation { k1: 1.0, b: 0.4 };
 
 /// BM25 parameters of sessions, which are long.
@@ -33,12 +34,12 @@ struct Saturation {
 pub(super) struct Counts<'a> {
     asked: &'a [(String, f32)],
     numbers: HashMap<&'a str, usize>,
-    /// For each text: the counts of the question's terms, and the number of all its terms.
+    /// For each text, the counts of the question's terms and the total number of its terms.
     texts: Vec<(Vec<f32>, f32)>,
 }
 
 impl<'a> Counts<'a> {
-    /// Creates counts for a question's terms with their weights; each term is in the list once.
+    /// Creates counts for a question's terms with their weights; the list contains each term once.
     pub(super) fn new(asked: &'a [(String, f32)]) -> Self {
         let numbers = asked.iter().enumerate().map(|(number, (term, _))| (term.as_str(), number)).collect();
         Self { asked, numbers, texts: Vec::new() }
@@ -63,7 +64,8 @@ impl<'a> Counts<'a> {
         coverage(self.asked, &self.texts, OF_TEXTS)
     }
 
-    /// Returns the coverage of each session. `session` has the session number of each text, below `sessions`.
+    /// Returns the coverage of each session. `session` has the session number of each text, less than
+    /// `sessions`.
     pub(super) fn coverage_of_sessions(&self, session: &[usize], sessions: usize) -> Vec<f32> {
         let mut sums = vec![(vec![0.0; self.asked.len()], 0.0); sessions];
         for ((counts, length), session) in self.texts.iter().zip(session) {
@@ -97,14 +99,14 @@ fn coverage(asked: &[(String, f32)], texts: &[(Vec<f32>, f32)], saturation: Satu
 }
 
 impl Saturation {
-    /// Returns the saturated frequency of a term in a text, below 1; `length` is in units of the average
-    /// length.
+    /// Returns the saturated frequency of a term in a text, which is below 1; `length` is in units of the
+    /// average length.
     fn of(self, frequency: f32, length: f32) -> f32 {
         frequency / (frequency + self.k1 * (1.0 - self.b + self.b * length))
     }
 }
 
-/// Returns the inverse document frequency of a term that `with` of `all` texts have.
+/// Returns the inverse document frequency of a term that occurs in `with` of `all` texts.
 fn idf(all: f32, with: f32) -> f32 {
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
 }

@@ -6,8 +6,9 @@ use archon_types::Timestamp;
 
 use super::{Analyzer, TimeHint, time_hints, words};
 
-/// A question with its context. Of a text longer than 8 KiB only the first and the last 4 KiB count, and of
-/// more than 256 terms the first and the last 128: a pasted log usually has the question before or after it.
+/// A question with its context. Of a text longer than 8 KiB only the first and the last 4 KiB are used, and
+/// of more than 256 terms the first and the last 128: a pasted log usually has the question before or after
+/// it.
 ///
 /// ```
 /// use archon_memory::rank::{Analyzer, Question};
@@ -19,35 +20,36 @@ use super::{Analyzer, TimeHint, time_hints, words};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Question {
-    /// Terms with their weights, each once: 1 for terms of the question, less for terms of the context.
+    /// The terms with their weights, each once: 1 for terms of the question, less for terms of the context.
     pub(super) terms: Vec<(String, f32)>,
-    /// The question's words in lower case, for finding speakers' names.
+    /// The words of the question in lower case, for finding the names of speakers.
     pub(super) words: Vec<String>,
     pub(super) times: Vec<TimeHint>,
-    /// The time of asking, for recency.
+    /// The time of asking, for the recency of memories.
     pub(super) now: Option<Timestamp>,
     text: String,
     search: Vec<String>,
     speakers: Vec<String>,
 }
 
-/// Weight of terms from the context.
+/// The weight of terms from the context.
 const ADDED_WEIGHT: f32 = 0.3;
 
-/// Most terms from the context.
+/// The maximum number of terms from the context.
 const MOST_ADDED: usize = 32;
 
-/// Most bytes of a question: about 2,000 tokens, more than most embedders read.
+/// The maximum number of bytes of a question: about 2,000 tokens, more than most embedders read.
 const MOST_BYTES: usize = 8_192;
 
-/// Most terms of the question itself: each is counted in each candidate.
+/// The maximum number of terms of the question itself, since each term is counted in each candidate.
 const MOST_TERMS: usize = 256;
 
-/// Roles of a conversation. They are not speakers' names, even if a question has them.
+/// The roles in a conversation. They are not names of speakers, even if a question contains them.
 const ROLES: [&str; 5] = ["user", "assistant", "system", "tool", "agent"];
 
 impl Question {
-    /// Creates a question. Dates that it names count; relative ones only after [`with_now`](Self::with_now).
+    /// Creates a question. Dates in the text are used; relative dates only after
+    /// [`with_now`](Self::with_now).
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
         let text = &*ends_of(text);
         let mut asked = Self {
@@ -68,15 +70,16 @@ impl Question {
         asked
     }
 
-    /// Sets the time of asking: recent memories then count more, and words like "yesterday" are understood.
+    /// Sets the time of asking: recent memories then get a higher score, and words such as "yesterday" are
+    /// resolved.
     pub fn with_now(mut self, now: Timestamp) -> Self {
         self.times = time_hints(&self.text, Some(now));
         self.now = Some(now);
         self
     }
 
-    /// Adds words of `texts` with a lower weight, for instance the goal or values of the working memory; at
-    /// most 32 new ones.
+    /// Adds at most 32 new terms of `texts` with a lower weight, for instance of the goal or of values of
+    /// the working memory.
     pub fn with_context<'a>(mut self, analyzer: &Analyzer, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let end = self.terms.len() + MOST_ADDED;
         for text in texts {
@@ -97,15 +100,15 @@ impl Question {
         self
     }
 
-    /// Returns the words for a store's text search, with single spaces. Words of the question come before
-    /// those of the context, and the longest first, because a store may search for the first ones only. Empty
-    /// if there are none.
+    /// Returns the words for a store's text search, with single spaces; empty if there are none. Words of
+    /// the question come before words of the context, and longer words first, because a store may search for
+    /// the first words only.
     pub fn search_text(&self) -> String {
         self.search.join(" ")
     }
 
-    /// Returns the text to embed: the question without speakers' names. A name would draw the vector to
-    /// everything said to or about that person, and the speaker is already scored separately.
+    /// Returns the text to embed: the question without the names of speakers. A name would move the vector
+    /// towards everything said to or about that person, and the speaker is already scored separately.
     pub fn meaning(&self) -> String {
         let kept = |word: &&str| {
             let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -120,7 +123,7 @@ impl Question {
         }
     }
 
-    /// Returns whether the question names this speaker.
+    /// Returns true if the question contains the name of this speaker.
     pub(super) fn names(&self, speaker: &str) -> bool {
         let name = speaker.to_lowercase();
         let mut parts = Vec::new();
@@ -154,7 +157,7 @@ pub(crate) fn ends_of(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{first} {last}"))
 }
 
-/// Keeps the first and the last half of `most` items.
+/// Keeps the first and the last `most / 2` items.
 fn without_middle<T>(all: &mut Vec<T>, most: usize) {
     if all.len() > most {
         all.drain(most / 2..all.len() - most / 2);

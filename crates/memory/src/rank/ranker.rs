@@ -7,33 +7,33 @@ use archon_types::{Candidate, MemoryEntry, Timestamp};
 use super::{Analyzer, Calibration, Question, Weights, lexical::Counts};
 use crate::words::normalized_words;
 
-/// A memory to rank. A store's [`Candidate`] becomes an item by `From`.
+/// A memory to rank. A [`Candidate`] of a store becomes an item by `From`.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Item<'a> {
-    /// Its text.
+    /// The text of the memory.
     pub text: &'a str,
-    /// More words for ranking, such as captions of pictures or labels. A store searches the contents alone,
-    /// so these words change only the order of what was found.
+    /// Additional words for the ranking, such as captions of pictures or labels. A store searches the
+    /// contents alone, so these words change only the order of the candidates.
     pub labels: &'a str,
-    /// Its speaker.
+    /// The speaker of the text.
     pub speaker: Option<&'a str>,
-    /// Its session; without one it has no neighbours.
+    /// The session of the memory; without a session it has no neighbours.
     pub session: Option<&'a str>,
-    /// Position in the session: the turn just before has a position less by 1.
+    /// The position in the session: the turn just before has a position that is less by 1.
     pub place: u64,
-    /// Time at which it was said.
+    /// The time at which the text was said.
     pub at: Timestamp,
-    /// Cosine similarity with the question, where both have a vector.
+    /// The cosine similarity with the question; `None` unless both have a vector.
     pub cosine: Option<f32>,
-    /// Importance from 0 to 1.
+    /// The importance, from 0 to 1.
     pub importance: Option<f32>,
 }
 
-/// Metadata key of the session that a memory belongs to.
+/// The metadata key for the session of a memory.
 pub const SESSION: &str = "session";
 
-/// Metadata key of more words for ranking a memory; the search does not use them.
+/// The metadata key for additional words in the ranking of a memory; the search does not use them.
 pub const LABELS: &str = "labels";
 
 impl<'a> From<&'a Candidate> for Item<'a> {
@@ -72,15 +72,16 @@ pub struct Ranking {
 pub struct Ranked {
     /// Index of the item.
     pub item: usize,
-    /// The score that it is sorted by. Mostly between 0 and 2; comparable within one ranking only.
+    /// The score that determines the order. It is mostly between 0 and 2, and comparable within one ranking
+    /// only.
     pub score: f32,
-    /// Relevance to the question by itself, from 0 to 1, comparable between questions and embedders: see
-    /// [`Calibration::relevance`].
+    /// The relevance of this memory to the question, from 0 to 1, comparable between questions and
+    /// embedders: see [`Calibration::relevance`].
     pub relevance: f32,
 }
 
 impl Ranking {
-    /// Returns the sessions of the hits, ordered by their best hit.
+    /// Returns the sessions of the hits, ordered by the best hit of each session.
     pub fn sessions<'a>(&self, items: &[Item<'a>]) -> Vec<&'a str> {
         let mut sessions = Vec::new();
         for session in self.hits.iter().filter_map(|hit| items[hit.item].session) {
@@ -91,9 +92,9 @@ impl Ranking {
         sessions
     }
 
-    /// Returns the first `limit` hits without repetitions of a better hit in the same words and order.
-    /// Vectors cannot tell: `Anna pays Bob` and `Bob pays Anna` are near to each other, and so are sentences
-    /// that differ in a `not` or a number. Trust levels are not considered here.
+    /// Returns the first `limit` hits without those that repeat a better hit with the same words in the same
+    /// order. Vectors cannot detect repetitions: `Anna pays Bob` and `Bob pays Anna` have similar vectors, and
+    /// so have sentences that differ in a `not` or a number. Trust levels are not considered.
     pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
         let mut said = HashSet::new();
         let first = self.hits.iter().filter(|hit| said.insert(normalized_words(items[hit.item].text)));
@@ -101,21 +102,21 @@ impl Ranking {
     }
 }
 
-/// Ranks candidates; it has no state between questions.
+/// A ranker of candidates, which has no state between questions.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Ranker {
-    /// Turns texts into terms.
+    /// The analyzer that turns texts into terms.
     pub analyzer: Analyzer,
-    /// Weights of the formula.
+    /// The weights of the formula.
     pub weights: Weights,
-    /// Meaning of the embedder's cosines.
+    /// The calibration of the embedder's cosines.
     pub calibration: Calibration,
 }
 
 impl Ranker {
-    /// Creates a ranker for vectors of the embedder with this [`id`](archon_types::Embedder::id), or for
-    /// words alone.
+    /// Creates a ranker for vectors of the embedder with this [`id`](archon_types::Embedder::id); for words
+    /// alone without an embedder.
     pub fn new(embedder: Option<&str>) -> Self {
         Self { calibration: Calibration::of(embedder.unwrap_or_default()), ..Self::default() }
     }
@@ -131,7 +132,7 @@ impl Ranker {
         Question::new(&self.analyzer, text)
     }
 
-    /// Ranks items by how well they answer the question. Equal ones keep their order.
+    /// Ranks items by their score for the question. Items with equal scores keep their order.
     pub fn rank(&self, question: &Question, items: &[Item<'_>]) -> Ranking {
         let mut counts = Counts::new(&question.terms);
         for item in items {
@@ -160,8 +161,8 @@ impl Ranker {
         self.weights.words * words + self.weights.meaning * meaning
     }
 
-    /// Returns the meaning score of each item's cosine. An item without a cosine was not among the nearest,
-    /// so it counts as the farthest of those that were.
+    /// Returns the meaning score of each item's cosine. An item without a cosine was not among the nearest
+    /// vectors, so it gets the lowest cosine of those.
     fn meaning(&self, items: &[Item<'_>]) -> Vec<f32> {
         let cosines = items.iter().filter_map(|item| item.cosine).filter(|cosine| cosine.is_finite());
         let farthest = cosines.fold(f32::INFINITY, f32::min);
@@ -172,7 +173,7 @@ impl Ranker {
             .collect()
     }
 
-    /// Adds to each item's own score a share of its neighbours' scores in the session.
+    /// Adds a share of the scores of its neighbours in the session to each item's own score.
     fn with_neighbours(&self, items: &[Item<'_>], own: &[f32]) -> Vec<f32> {
         let mut order: Vec<usize> = (0..items.len()).filter(|item| items[*item].session.is_some()).collect();
         order.sort_by_key(|item| (items[*item].session, items[*item].place));
@@ -229,13 +230,13 @@ impl Ranker {
     }
 }
 
-/// Greatest distance of a neighbour.
+/// The maximum distance of a neighbour.
 const REACH: u64 = 2;
 
-/// Weight of a session's meaning relative to its words.
+/// The weight of a session's meaning relative to its words.
 const SESSION_MEANING: f32 = 0.5;
 
-/// Importance of an entry that has none.
+/// The importance of an entry without one.
 const UNKNOWN_IMPORTANCE: f32 = 0.5;
 
 /// Returns the mean of the three best values of each session.
@@ -251,7 +252,7 @@ fn best_three(session: &[usize], values: &[f32], sessions: usize) -> Vec<f32> {
     best.into_iter().map(|best| best.iter().sum::<f32>() / 3.0).collect()
 }
 
-/// Scales the values so that the greatest is 1.
+/// Scales the values so that the greatest value is 1.
 fn to_one(mut values: Vec<f32>) -> Vec<f32> {
     let greatest = values.iter().copied().fold(0.0, f32::max);
     if greatest > 0.0 {

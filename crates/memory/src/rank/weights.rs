@@ -1,38 +1,38 @@
-//! Weights of the ranking formula, and the calibration of an embedder's cosines.
+//! The weights of the ranking formula, and the calibration of an embedder's cosines.
 
 use archon_types::{Embedder, MemoryError, Timestamp};
 use archon_vectors::cosine;
 
 use crate::embedding::vectors;
 
-/// Weights of the parts of the formula. The defaults were chosen on the first five LoCoMo conversations
-/// (`cargo xtask eval memory`, docs/benchmarks.md). A part with the weight 0 is left out.
+/// The weights of the parts of the ranking formula. The defaults were chosen on the first five LoCoMo
+/// conversations (`cargo xtask eval memory`, docs/benchmarks.md). A part with the weight 0 is left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Weights {
-    /// The share of the question's words that a memory has. Default 0.8.
+    /// The weight of the share of the question's words that a memory has. Default 0.8.
     pub words: f32,
-    /// Cosine similarity of the vectors. Default 0.5.
+    /// The weight of the cosine similarity of the vectors. Default 0.5.
     pub meaning: f32,
-    /// The score of the turn just before, which a memory often answers. Default 0.4.
+    /// The weight of the score of the turn just before, which a memory often answers. Default 0.4.
     pub before: f32,
-    /// The score of the turn just after. Default 0.2.
+    /// The weight of the score of the turn just after. Default 0.2.
     pub after: f32,
-    /// Factor on these two for a neighbour one position farther away. Default 0.5.
+    /// The factor on `before` and `after` for a neighbour that is one position farther away. Default 0.5.
     pub farther: f32,
-    /// The session as a whole. Default 0.15.
+    /// The weight of the session as a whole. Default 0.15.
     pub session: f32,
-    /// Closeness to a time that the question names. Default 0.5.
+    /// The weight of the closeness to a time in the question. Default 0.5.
     pub time: f32,
-    /// The question names the speaker. Default 0.1.
+    /// The weight of the speaker's name in the question. Default 0.1.
     pub speaker: f32,
-    /// Subtracted if the memory is itself a question. Default 0.1.
+    /// The amount that is subtracted if the memory is itself a question. Default 0.1.
     pub asks: f32,
-    /// Recency, if the question has a time of asking. Default 0.02.
+    /// The weight of recency, if the question has a time of asking. Default 0.02.
     pub recency: f32,
-    /// Days that halve the recency. Default 30.
+    /// The number of days that halves the recency. Default 30.
     pub recency_half_life_days: f32,
-    /// Importance, relative to the default importance. Default 0.1.
+    /// The weight of the importance, relative to the default importance. Default 0.1.
     pub importance: f32,
 }
 
@@ -56,26 +56,27 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// Returns 1 for a memory from now, halved with each half-life. A time in the future counts as now.
+    /// Returns 1 for a memory of this moment, halved with each half-life. A time in the future counts as
+    /// now.
     pub(super) fn recency_at(&self, now: Timestamp, at: Timestamp) -> f32 {
         let days = now.since(at).as_secs_f32() / 86_400.0;
         if self.recency_half_life_days > 0.0 { (-days / self.recency_half_life_days).exp2() } else { 0.0 }
     }
 }
 
-/// Meaning of one embedder's cosines. The same cosine may be near for one embedder and far for another, so a
-/// threshold is valid only for the embedder that it was measured with.
+/// The calibration of one embedder's cosines. The same cosine may mean near for one embedder and far for
+/// another, so a threshold is valid only for the embedder that it was measured with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Calibration {
     /// Cosines up to this value count as 0.
     pub floor: f32,
-    /// 99 % of the memories that have nothing to do with a question have a lower cosine than this.
+    /// The cosine that 99 % of the memories unrelated to a question stay below.
     pub relevant: f32,
 }
 
 impl Default for Calibration {
-    /// Returns the values of MiniLM, which most sentence embedders are similar to; for embedders that were
+    /// Returns the values of MiniLM, to which most sentence embedders are similar; for embedders that were
     /// not measured.
     fn default() -> Self {
         MINILM
@@ -85,22 +86,22 @@ impl Default for Calibration {
 /// The calibration of MiniLM, measured on questions and turns of the first five LoCoMo conversations.
 const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45 };
 
-/// 99 % of the memories that have nothing to do with a question have less coverage than this.
+/// The coverage that 99 % of the memories unrelated to a question stay below.
 const RELEVANT_COVERAGE: f32 = 0.3;
 
-/// The relevance at both of these limits: the threshold for prompts is 0.7 with every embedder.
+/// The relevance at both of these limits, so that the threshold for prompts is 0.7 with every embedder.
 const RELEVANT: f32 = 0.7;
 
 impl Calibration {
     /// Returns the calibration of the embedder with this [`id`](archon_types::Embedder::id), matched by
-    /// prefix; the default for an unknown one.
+    /// prefix; the default for an unknown embedder.
     pub fn of(embedder: &str) -> Self {
         let known = CALIBRATIONS.iter().find(|(start, _)| embedder.starts_with(start));
         known.map_or_else(Self::default, |(_, calibration)| *calibration)
     }
 
-    /// Measures an embedder with unrelated texts, that is the cosines of texts that have nothing to do with
-    /// each other. A hundred sentences on different subjects give 4,950 pairs, which is enough.
+    /// Measures an embedder with unrelated texts: the cosines of texts on different subjects. A hundred
+    /// sentences on different subjects give 4,950 pairs, which is enough.
     ///
     /// ```
     /// use archon_memory::{HashEmbedder, MemoryOptions, rank::Calibration};
@@ -126,7 +127,7 @@ impl Calibration {
         cosines.sort_by(f32::total_cmp);
         let at = |share: usize| cosines.get(cosines.len().saturating_sub(1) * share / 100).copied();
         let (Some(floor), Some(relevant)) = (at(5), at(99)) else {
-            let problem = format!("it is measured with two texts or more, and {} came", texts.len());
+            let problem = format!("a calibration needs at least two texts, but got {}", texts.len());
             return Err(MemoryError::Embedding { embedder: embedder.id().to_owned(), problem });
         };
         // If all texts are alike, leave some distance between the two limits.
@@ -139,19 +140,18 @@ impl Calibration {
         ((cosine - self.floor) / (1.0 - self.floor)).clamp(0.0, 1.0)
     }
 
-    /// Returns the relevance of a memory by itself, from the share of its words and the cosine: 0.7 if one of
-    /// the two reaches the value that 99 % of unrelated memories stay below, 0 and 1 at the ends of the
-    /// range.
+    /// Returns the relevance of a memory from its coverage and its cosine: 0.7 if one of the two reaches the
+    /// value that 99 % of unrelated memories stay below, 0 and 1 at the ends of the range.
     pub fn relevance(&self, coverage: f32, cosine: Option<f32>) -> f32 {
         let meaning = cosine.filter(|cosine| cosine.is_finite()).map_or(0.0, |cosine| self.meaning(cosine));
         scaled(coverage, RELEVANT_COVERAGE).max(scaled(meaning, self.meaning(self.relevant))).clamp(0.0, 1.0)
     }
 }
 
-/// Least distance between `floor` and `relevant`, and between `relevant` and 1.
+/// The minimum distance between `floor` and `relevant`, and between `relevant` and 1.
 const LEAST_ROOM: f32 = 0.01;
 
-/// Maps in two straight lines: 0 at 0, [`RELEVANT`] at `relevant`, 1 at 1.
+/// Maps a value by two straight lines: 0 to 0, `relevant` to [`RELEVANT`], 1 to 1.
 fn scaled(value: f32, relevant: f32) -> f32 {
     if value < relevant {
         RELEVANT * value / relevant

@@ -1,15 +1,15 @@
 //! Turns a text into terms: lower case, Latin letters without accents, no stop words, stemmed.
 //!
-//! A question and its answer share few words and fewer endings: "When did she paint the sunrise?" should find
-//! "I painted that lake at sunrise last year". So words that only form the question (when, did, she) are left
-//! out on both sides, and the rest is stemmed with the English Snowball stemmer. Words of other alphabets are
-//! not stemmed; each character of a script without spaces is a term of its own.
+//! A question and its answer share few words and fewer endings: "When did she paint the sunrise?" should
+//! find "I painted that lake at sunrise last year". So words that only form the question (when, did, she)
+//! are left out on both sides, and the other words are stemmed with the English Snowball stemmer. Words of
+//! other alphabets are not stemmed; each character of a script without spaces is a separate term.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::accents::bare;
 
-/// Makes terms of texts. It can be reused for any number of texts.
+/// Turns texts into terms. One analyzer can be used for any number of texts.
 pub struct Analyzer {
     stemmer: Stemmer,
 }
@@ -59,10 +59,10 @@ pub(crate) fn terms(text: &str) -> Vec<String> {
     Analyzer::default().terms(text)
 }
 
-/// Longest word that is stemmed, in bytes; longer runs of letters are not real words.
+/// The maximum length of a word that is stemmed, in bytes; longer runs of letters are not real words.
 const LONGEST_STEMMED: usize = 64;
 
-/// Longest term, in bytes; longer ones are cut to save memory.
+/// The maximum length of a term, in bytes; longer terms are cut to save memory.
 const LONGEST_TERM: usize = 256;
 
 fn cut(word: &str) -> &str {
@@ -106,8 +106,8 @@ fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns whether the character is of a script without spaces between words: Han, kana, Thai and similar
-/// ones.
+/// Returns true if the character is of a script without spaces between words: Han, kana, Thai and similar
+/// scripts.
 fn stands_alone(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'

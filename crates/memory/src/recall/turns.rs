@@ -4,7 +4,7 @@ use archon_types::{MemoryEntry, Recalled, TokenCounter, Trust};
 
 use super::turn_line;
 
-/// Turns with their tokens, oldest first. All of them fit if no memories are recalled.
+/// Turns with their token counts, oldest first. All of them fit if no memories are recalled.
 #[derive(Default)]
 pub(super) struct Turns {
     entries: Vec<MemoryEntry>,
@@ -12,7 +12,8 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Returns the latest turns that fit. It stops at the first one that does not, so that there is no gap.
+    /// Returns the latest turns that fit. Stops at the first turn that does not fit, so that there is no
+    /// gap.
     pub(super) fn fitting(mut entries: Vec<MemoryEntry>, room: u64, counter: &dyn TokenCounter) -> Self {
         let mut left = room;
         let tokens = entries.iter().rev().map_while(|entry| {
@@ -30,14 +31,14 @@ impl Turns {
         Self { entries, tokens }
     }
 
-    /// Returns the index of the first turn if the latest ones that fit `room` are taken.
+    /// Returns the index of the first of the latest turns that fit into `room` tokens.
     pub(super) fn first_within(&self, room: u64) -> usize {
         let mut left = room;
         let fits = |tokens: &u64| left.checked_sub(*tokens).map(|rest| left = rest);
         self.tokens.len() - self.tokens.iter().rev().map_while(fits).count()
     }
 
-    /// Returns the tokens of the turns from `first` on.
+    /// Returns the number of tokens of the turns from `first` on.
     pub(super) fn tokens_from(&self, first: usize) -> u64 {
         self.tokens[first..].iter().sum()
     }
@@ -47,7 +48,7 @@ impl Turns {
         self.entries[first..].iter().map(|turn| turn.id.clone())
     }
 
-    /// Returns the index of a memory among the turns from `first` on.
+    /// Returns the index of a memory among the turns from `first` on; `None` if it is not one of them.
     pub(super) fn find_from(&self, first: usize, memory: &Recalled) -> Option<usize> {
         let same = |turn: &MemoryEntry| turn.position == memory.entry.position;
         self.entries[first..].iter().position(same).map(|at| first + at)

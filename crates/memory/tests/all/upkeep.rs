@@ -325,7 +325,7 @@ async fn memories_move_and_bad_lines_stay_behind() {
     let imported = mixed.import(&lines, Trust::Trusted, |_| {}).await.unwrap();
     let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
     assert_eq!((imported.kept, refused), (3, vec![3, 4, 5, 6, 8]));
-    assert_eq!(imported.refused[0].1, "it is no UTF-8 from byte 0 on");
+    assert_eq!(imported.refused[0].1, "the line is not valid UTF-8 from byte 0 on");
     // Into another's collection nothing is imported.
     let (other, _) = memory("user:b");
     let error = other.import(&lines, Trust::Trusted, |_| {}).await.unwrap_err();
@@ -382,7 +382,7 @@ async fn import_adds_no_turns_to_a_more_trusted_session() {
         let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
         assert_eq!((imported.kept, &refused), (5 - expected.len(), &expected), "{trust:?}");
         if let Some((_, problem)) = imported.refused.first() {
-            assert_eq!(problem, "the session mine is kept here and believed more");
+            assert_eq!(problem, "the store has turns of session mine with a higher trust level");
         }
         let turns = here.conversation("mine").get_messages(None, 0).await.unwrap();
         assert_eq!(turns.len(), 2 + usize::from(expected.is_empty()), "{trust:?}");
@@ -478,7 +478,7 @@ async fn import_of_a_forged_fact_key_replaces_no_other_fact() {
     let (to, _) = memory("user:a");
     let imported = to.import(forged.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
     assert_eq!(imported.kept, 0);
-    assert!(imported.refused[0].1.contains("its key not that of its subject and relation"), "{imported:?}");
+    assert!(imported.refused[0].1.contains("the key of the fact does not match its content"), "{imported:?}");
     // Blank lines are no lines.
     assert_eq!(to.import(b"\n \n", Trust::Trusted, |_| {}).await.unwrap(), Imported::default());
     // An entry of the same id in a collection within, believed more, is another.

@@ -1,4 +1,4 @@
-//! Publishes requests, results and status on the bus of a team; records signs of life.
+//! Publishes requests, results and status on the bus of a team, and records heartbeats.
 
 use archon_run::Recorded;
 use archon_types::{BusMessage, CallId, Json, MessageType, RecordBody, TeamRecord};
@@ -36,7 +36,7 @@ impl Working<'_> {
         self.parts.options.agent_id.as_str()
     }
 
-    /// Publishes the status of a delegation in the name of its member.
+    /// Publishes the status of a delegation, with the member as the sender.
     pub(super) fn announce_status(&self, machine: &TeamMachine, call: CallId, status: &str) {
         let Some(hand) = machine.hand(call).filter(|_| self.parts.bus.is_some()) else { return };
         let task_id = self.context.run.of_call(call);
@@ -48,7 +48,7 @@ impl Working<'_> {
     /// Sends a message on the bus, if the team has one.
     pub(super) fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
         let content = content.as_object().cloned().unwrap_or_default();
-        // The answer to delegated work has the id of its request.
+        // The answer to a delegation has the id of the request.
         let pairs =
             matches!(message_type, MessageType::TaskRequest | MessageType::TaskResponse | MessageType::Error);
         let task = content.get("task_id").filter(|_| pairs).and_then(Json::as_str).map(str::to_owned);
@@ -57,7 +57,7 @@ impl Working<'_> {
         self.outbox.send(message.of_run(self.context.run.clone()));
     }
 
-    /// Records the new signs of life, then `rest`.
+    /// Records the new heartbeats, and then the records of `rest`.
     pub(super) async fn note_beats(&mut self, run: &mut Run, rest: Vec<RecordBody>) -> Recorded {
         let heard = |(call, hand): (&CallId, &AtWork)| {
             let known = run.machine.hand(*call).filter(|hand| hand.is_open())?;

@@ -1,4 +1,4 @@
-//! Starts and restarts the runs of members, and records their ends.
+//! Starts and restarts the runs of members, and records their outcomes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Working<'_> {
-    /// Records that a member's run ended. Its answer counts only if the delegation is still open.
+    /// Records the outcome of a member's run. The answer counts only if the delegation is still open.
     pub(super) async fn ended(&mut self, run: &mut Run, call: CallId, outcome: Outcome) -> Recorded {
         self.forget(call);
         let Some(hand) = run.machine.hand(call) else { return Ok(()) };
@@ -36,7 +36,7 @@ impl Working<'_> {
             return run.record(vec![settled, late]).await;
         }
         match outcome.status {
-            // The delegation stays open for a resume of the run; its spending is recorded.
+            // The delegation stays open for a resume of the run; the spending is recorded now.
             OutcomeStatus::Cancelled if run.stop().is_cancelled() => run.record(vec![settled]).await,
             OutcomeStatus::Suspended => {
                 let journal = self.context.journal(&self.parts.journal).clone();
@@ -61,8 +61,8 @@ impl Working<'_> {
         }
     }
 
-    /// Returns the delegations that can go on. For those whose run had a log that is now missing it
-    /// asks a person.
+    /// Returns the delegations that can continue. Asks a person about each delegation whose run had a log
+    /// that is now lost.
     pub(super) async fn doubt_lost(
         &mut self,
         run: &mut Run,
@@ -79,8 +79,8 @@ impl Working<'_> {
         Ok(calls)
     }
 
-    /// Asks a person about a delegation that is in doubt: its log is lost, so nobody knows what it
-    /// did.
+    /// Asks a person about a delegation in doubt: the log of its run is lost, so the effect of the run is
+    /// unknown.
     async fn doubt(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let child = self.context.run.of_call(call);
         let member = run.machine.hand(call).map(|hand| hand.member.to_string()).unwrap_or_default();
@@ -107,7 +107,7 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Starts the run of a delegation's member, or resumes the run if it has a log.
+    /// Starts the run of a delegation, or resumes the run if it has a log.
     pub(super) fn run_member(&mut self, run: &mut Run, call: CallId) {
         let Some(member) = run.machine.hand(call).map(|hand| hand.member.clone()) else { return };
         let heartbeat = HeartbeatState::new(self.context.clock.clone());
@@ -145,7 +145,7 @@ impl Working<'_> {
         let failed = Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked");
         let work = Abortable::new(work, is_let_go).map(move |done| {
             let Ok(mut outcome) = done else { return Happened::LetGo(call) };
-            // A member cannot rename its run.
+            // A member cannot change the id of its run.
             outcome.run = child;
             Happened::Ended(call, Box::new(outcome))
         });
@@ -168,8 +168,7 @@ impl Working<'_> {
         child
     }
 
-    /// Cancels the run of a delegation that was taken back, and drops the requests that its member
-    /// waits for.
+    /// Cancels the run of a revoked delegation, and drops the requests for which its member waits.
     pub(super) fn stop_taken(&mut self, call: CallId) {
         if let Some(hand) = self.hands.get(&call) {
             hand.stop.cancel();

@@ -1,4 +1,4 @@
-//! Asks the planner of a team for a plan, and checks its answer.
+//! Asks the planner of a team for a plan, and checks the plan.
 
 use archon_types::{PlanError, Planner, PlanningContext, Spending, Task, TeamRecord};
 
@@ -35,7 +35,7 @@ impl Working<'_> {
     }
 }
 
-/// Makes the record of the planner's answer: a plan, another plan, or why there is none.
+/// Returns the record of the planner's answer: a plan, a replan, or the reason why there is no plan.
 pub(super) fn planned_record(
     machine: &TeamMachine,
     planned: Result<Task, PlanError>,

@@ -1,5 +1,5 @@
-//! Serves the requests that members at work make through their [`TeamHandle`](crate::TeamHandle): read, write,
-//! wait, ask.
+//! Serves the requests that working members make through their [`TeamHandle`](crate::TeamHandle): read,
+//! write, wait, ask.
 
 use archon_run::Recorded;
 use archon_types::{CallId, CallsUnderWay, CommandId, MessageType, TeamRecord};
@@ -12,31 +12,32 @@ use crate::{
     response::{LONGEST_KEY, is_key},
 };
 
-/// Receives the answer to a member's request.
+/// Channel for the answer to a member's request.
 type Reply = oneshot::Sender<Result<String, TeamHandleError>>;
 
-/// A request to another member whose asker waits for the answer.
+/// A request to another member, for whose answer the asking run waits.
 pub(super) struct Ask {
     pub(super) command: CommandId,
     pub(super) by: CallId,
     under_way: Option<CallsUnderWay>,
-    /// The number of calls under way when the team looked last.
+    /// Number of calls that were under way in the asking run at the team's last look.
     pub(super) seen: usize,
     pub(super) reply: Reply,
 }
 
 impl Ask {
-    /// The number of calls of its run that are under way; the largest number if the run must not be dropped.
+    /// Returns the number of calls that are under way in the asking run; `usize::MAX` if the run must not
+    /// be dropped.
     pub(super) fn under_way(&self) -> usize {
         self.under_way.as_ref().map_or(usize::MAX, CallsUnderWay::count)
     }
 }
 
 impl Working<'_> {
-    /// Handles one request of a member at work.
+    /// Handles one request of a working member.
     pub(super) async fn on_request(&mut self, run: &mut Run, said: DeskRequest) -> Recorded {
         let DeskRequest { call, what } = said;
-        // Work was taken back: `reply` is dropped, which ends the member's wait with an error.
+        // The work was revoked: `reply` is dropped, which ends the member's wait with an error.
         let Some(member) =
             run.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
         else {
@@ -87,7 +88,7 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Answers the members whose request is done, or whose entry has a newer version.
+    /// Answers the members whose request is done, or whose shared entry has a newer version.
     pub(super) fn answer_seats(&mut self, machine: &TeamMachine) {
         let answer = |command: &CommandId| {
             let job = machine.job(*command)?;
@@ -112,7 +113,8 @@ impl Working<'_> {
     }
 }
 
-/// Finds the same request of the same delegation, made before a crash or made twice.
+/// Returns the earlier request of the same delegation with the same text, made before a crash or made
+/// twice.
 fn request_of(machine: &TeamMachine, by: CallId, to: &str, task: &str) -> Option<CommandId> {
     let job = machine.jobs().iter().find(|job| {
         let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);

@@ -1,4 +1,5 @@
-//! Members that wait for other members: drops their runs meanwhile, and resumes them afterwards.
+//! Members that wait for other members: drops their runs for the time of the wait, and resumes the runs
+//! afterwards.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +9,32 @@ use archon_types::{BoxFuture, CallId, CommandId, RecordBody, TeamRecord};
 use super::{Run, Working, team};
 use crate::{Assignment, TeamMachine};
 
-/// A member's run that can do nothing until others have answered.
+/// A member's run that waits for other members or for shared entries.
 struct Blocked {
-    /// Its requests to other members.
+    /// The run's requests to other members.
     requests: Vec<CommandId>,
-    /// The number of shared entries that it waits for.
+    /// Number of shared entries for which the run waits.
     entries: usize,
-    /// The number of its calls that are under way.
+    /// Number of the run's calls that are under way.
     under_way: usize,
 }
 
 impl Blocked {
-    /// Returns true if its run can be dropped and nothing is cut off: every call under way waits for the
+    /// Returns true if dropping the run interrupts no work, because all calls under way wait for the
     /// team.
     fn may_stop(&self) -> bool {
         self.under_way <= self.requests.len() + self.entries
     }
 
-    /// Returns true if it waits for requests only, not for a shared entry.
+    /// Returns true if the run waits for requests only, not for a shared entry.
     fn is_for_requests(&self) -> bool {
         self.entries == 0
     }
 }
 
 impl Working<'_> {
-    /// Drops the runs of members whose wait cannot end before a person answers. Otherwise their
-    /// timeouts would run out, and the team could not be suspended.
+    /// Drops the runs of members whose wait cannot end before a person answers. Otherwise their timeouts
+    /// would pass, and the team could not be suspended.
     pub(super) fn stop_waiting(&mut self, machine: &TeamMachine) {
         self.asks.iter_mut().for_each(|ask| ask.seen = ask.under_way());
         let blocked = self.blocked();
@@ -49,11 +50,11 @@ impl Working<'_> {
         }
     }
 
-    /// Collects the members at work that wait for others of the team.
+    /// Returns the working members that wait for others of the team.
     fn blocked(&self) -> BTreeMap<CallId, Blocked> {
         let nothing = || Blocked { requests: Vec::new(), entries: 0, under_way: 0 };
         let mut blocked = BTreeMap::new();
-        // A closed reply belongs to a member that has given up waiting.
+        // A closed reply belongs to a member that no longer waits.
         for ask in self.asks.iter().filter(|ask| !ask.reply.is_closed()) {
             let one = blocked.entry(ask.by).or_insert_with(nothing);
             one.requests.push(ask.command);
@@ -65,7 +66,7 @@ impl Working<'_> {
         blocked
     }
 
-    /// Records that a run was dropped while it waits. Its requests go on without it.
+    /// Records that a member's run was dropped while it waits. The requests of the run continue.
     pub(super) async fn note_waiting(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let requests = self.hands.get(&call).map(|hand| hand.waits_for.clone()).unwrap_or_default();
         self.forget(call);
@@ -79,7 +80,8 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Returns the record of what a run used that now rests. It may never be resumed.
+    /// Returns the record of the spending of a suspended or dropped run. The spending is recorded now,
+    /// because the run may never be resumed.
     pub(super) fn settled_so_far(
         &self,
         machine: &TeamMachine,

@@ -1,7 +1,8 @@
-//! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's answer.
+//! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's
+//! answer.
 //!
-//! A step is lost when all tries at it failed. The other steps that can go on do so; then the planner is
-//! asked. Finished steps stay, and so do all steps that do not depend on a lost one.
+//! A step is lost if all attempts at it failed. The planner is asked once no other step can continue.
+//! Finished steps stay, and so do all steps that do not depend on a lost one.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,7 @@ use archon_types::{
 use super::{Job, JobState, Phase, TeamMachine};
 
 impl TeamMachine {
-    /// Returns the reasons for a replan, and the lost steps; `None` if no step is lost.
+    /// Returns the reasons for a replan, and the ids of the lost steps; `None` if no step is lost.
     pub fn loss(&self) -> Option<(String, Vec<SubTaskId>)> {
         let lost: Vec<_> =
             self.steps().filter_map(|(job, subtask)| Some((job, subtask, lost_reason(job)?))).collect();
@@ -21,14 +22,14 @@ impl TeamMachine {
         (!lost.is_empty()).then(|| (reasons.join("; "), targets))
     }
 
-    /// The goal with the current steps and their results, for the planner of another plan.
+    /// Returns the goal with the current steps and their results, for the planner of a replan.
     pub fn task_so_far(&self) -> Task {
         let subtasks = self.steps().map(|(job, subtask)| as_far(job, subtask)).collect();
         self.task.clone().with_subtasks(subtasks)
     }
 
-    /// Returns the changes that lead to the wanted plan. It may replace or remove lost steps and those that
-    /// depend on them, and add steps. All other steps stay.
+    /// Returns the changes that lead to the plan `wanted`. The changes may add steps, and replace or
+    /// remove lost steps and steps that depend on them. All other steps stay.
     pub(crate) fn difference(&self, wanted: &Task) -> PlanDiff {
         let within = self.within();
         let mut diff = PlanDiff::default();
@@ -49,7 +50,7 @@ impl TeamMachine {
         diff
     }
 
-    /// The goal with the steps of the plan after these changes.
+    /// Returns the goal with the steps of the plan after these changes.
     pub(crate) fn changed(&self, diff: &PlanDiff) -> Task {
         let is_old =
             |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
@@ -58,7 +59,7 @@ impl TeamMachine {
         self.task.clone().with_subtasks(subtasks)
     }
 
-    /// The steps of the current plan.
+    /// Returns the steps of the current plan.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&Job, &SubTask)> {
         let live = self.jobs.iter().filter(|job| job.state != JobState::Replaced);
         live.filter_map(|job| Some((job, job.subtask()?)))
@@ -68,8 +69,8 @@ impl TeamMachine {
         self.jobs.iter().any(|job| lost_reason(job).is_some())
     }
 
-    /// Ends a job whose tries all failed. A step of the plan becomes `Lost` if it may be replanned, otherwise
-    /// the job fails.
+    /// Ends a job whose attempts all failed. A step of the plan becomes `Lost` if it may be replanned;
+    /// any other job fails.
     pub(super) fn fail(&mut self, command: CommandId, reason: String) {
         let settings = &self.settings;
         let may_replan = self.fixed.is_none()
@@ -90,7 +91,7 @@ impl TeamMachine {
         }
     }
 
-    /// Applies another plan.
+    /// Applies the changes of a replan.
     pub(super) fn replanned(&mut self, diff: &PlanDiff) {
         let Some((reason, _)) = self.loss() else { return };
         self.given_up.push(reason);
@@ -109,13 +110,13 @@ impl TeamMachine {
             self.add_step(subtask);
         }
         self.places.take();
-        // Lost steps that the new plan leaves unchanged fail for good.
+        // Lost steps that the new plan does not change fail.
         self.give_up_lost();
     }
 
-    /// Applies that the planner gave no plan. Without any plan the run fails. If a replan failed for a reason
-    /// that may pass, the run fails and asks again on a resume; otherwise the lost steps fail for good, and
-    /// the rest goes on.
+    /// Applies that the planner gave no plan. Without a first plan the run fails. If a replan failed for
+    /// a temporary reason, the run fails and a resume asks again; otherwise the lost steps fail, and the
+    /// other steps continue.
     pub(super) fn not_planned(&mut self, problem: &str, failure: Option<FailureKind>) {
         let Some((reason, _)) = self.loss() else {
             let kind = failure.unwrap_or(FailureKind::Plan);
@@ -140,7 +141,7 @@ impl TeamMachine {
         }
     }
 
-    /// The lost steps and all that depend on them.
+    /// Returns the lost steps and all steps that depend on them.
     fn within(&self) -> HashSet<&SubTaskId> {
         let is_lost = |(job, subtask)| lost_reason(job).map(|_| subtask);
         let mut within: HashSet<_> =
@@ -158,7 +159,7 @@ impl TeamMachine {
     }
 }
 
-/// Returns the reason if a job is lost.
+/// Returns the reason why a job is lost; `None` if the job is not lost.
 fn lost_reason(job: &Job) -> Option<&str> {
     match &job.state {
         JobState::Lost { reason } => Some(reason),
@@ -179,7 +180,7 @@ fn reason(job: &Job, subtask: &SubTask, why: &str) -> String {
     format!("subtask {} ({}) {times}: {why}.{hint}", subtask.id, subtask.description)
 }
 
-/// A step with its status and result so far.
+/// Returns a step with its status and its result so far.
 fn as_far(job: &Job, subtask: &SubTask) -> SubTask {
     let result = match &job.state {
         JobState::Done => ToolResult::success(job.response.as_ref().map(|r| r.text()).unwrap_or_default()),

@@ -10,7 +10,7 @@ use super::{Assignment, AssignmentState, JobState, MemberState, Phase, Purpose, 
 use crate::response::{Response, ResponseStatus, is_key};
 
 impl TeamMachine {
-    /// Applies one record. A record that does not fit an open call changes nothing.
+    /// Applies one record. A record that fits no open call changes nothing.
     pub fn apply(&mut self, record: &Record) {
         let index = self.index.take();
         self.take_in(record);
@@ -23,7 +23,7 @@ impl TeamMachine {
     }
 
     fn take_in(&mut self, record: &Record) {
-        // The time between the end of a log and its resume does not count.
+        // The time between the end of a log and its resume does not count against the time limit.
         let is_idle = self.suspended || self.ended.is_some() || record.body.is_resumption();
         self.budget.see(record.at, is_idle);
         self.now = self.now.max(record.at);
@@ -75,7 +75,7 @@ impl TeamMachine {
         }
     }
 
-    /// Reserves the rest of the lease of a run that rests.
+    /// Reserves the rest of the lease of a run that waits.
     fn hold_rest(&mut self, call: CallId) {
         let Some(hand) = self.hand_mut(call) else { return };
         let mut money = std::mem::take(&mut hand.money);
@@ -83,7 +83,7 @@ impl TeamMachine {
         self.put_money(call, money);
     }
 
-    /// Releases the lease of a run that rests and is not resumed.
+    /// Releases the lease of a waiting run that will not be resumed.
     fn release_rest(&mut self, call: CallId) {
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.rests()) else { return };
         let mut money = std::mem::take(&mut hand.money);
@@ -137,7 +137,7 @@ impl TeamMachine {
             TeamRecord::DelegationRevoked { call, reason, .. } => self.take_from(*call, reason),
             TeamRecord::LateAnswer { member, .. } => {
                 self.late += 1;
-                // A member that answers is not silent any more.
+                // A member that answers is no longer silent.
                 self.member_mut(member).into_iter().for_each(|state| state.silent = false);
             }
             TeamRecord::DelegationRequested { requester, task, assignee } => {
@@ -158,7 +158,7 @@ impl TeamMachine {
         }
     }
 
-    /// Makes jobs of the steps of the plan.
+    /// Creates a job for each step of the plan.
     fn adopt(&mut self) {
         self.phase = Phase::Working;
         self.places.take();
@@ -229,7 +229,7 @@ impl TeamMachine {
         (hand.state, hand.problem) = (AssignmentState::Taken, Some(reason.to_owned()));
         let member = hand.member.clone();
         if is_over {
-            // Work that is not needed any more does not count as a failure.
+            // Work that is no longer needed does not count as a failure.
             return self.unload(&member);
         }
         self.close(call, &member, false);
@@ -238,7 +238,7 @@ impl TeamMachine {
         }
     }
 
-    /// Ends a delegation. Its lease stays reserved until its spending is known.
+    /// Ends a delegation. The lease stays reserved until the spending of the run is known.
     fn close(&mut self, call: CallId, member: &AgentId, is_good: bool) {
         self.unload(member);
         if let Some(state) = self.member_mut(member) {
@@ -269,7 +269,7 @@ impl TeamMachine {
         for (key, value) in response.claims.iter().filter(|(key, _)| is_key(key)) {
             let claim = Claim::new(member.clone(), call, value.clone()).with_confidence(response.confidence);
             let claims = self.claims.entry(key.clone()).or_default();
-            // Replaces an earlier claim of the same member for the same job.
+            // The new claim replaces an earlier one of the same member for the same job.
             claims.retain(|other| other.by != *member || other.call.command != call.command);
             claims.push(claim);
         }
@@ -279,7 +279,7 @@ impl TeamMachine {
         if let Some(job) = self.job_mut(call.command)
             && job.is_question()
         {
-            // A question that is set aside does not expire.
+            // A paused question does not expire.
             job.asked = true;
             job.expires = request.expires_at.filter(|_| request.paused_at.is_none());
         } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Running) {
@@ -324,11 +324,11 @@ impl TeamMachine {
             Purpose::Escalate { .. } => self.failures = 0,
             _ => {}
         }
-        // Times start anew, since no work was done while the question waited.
+        // Timeouts start again, because no work was done while the question waited.
         self.restart_heartbeats(now);
     }
 
-    /// Continues a member that waited for a person, or fails it after a no.
+    /// Continues a member that waited for a person, or fails the delegation if the person cancelled.
     fn answered_member(&mut self, call: CallId, answer: &Answer) {
         let now = self.now;
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Asked) else {
@@ -345,7 +345,8 @@ impl TeamMachine {
         (hand.state, hand.since, hand.heard) = (AssignmentState::Running, now, now);
     }
 
-    /// Applies a person's answer about a delegation in doubt. After a no no other member does the work.
+    /// Applies a person's answer about a delegation in doubt. If the person does not allow a restart, no
+    /// other member does the work.
     fn answered_doubt(&mut self, call: CallId, answer: &Answer) {
         match answer {
             Answer::Reply { text } => self.finished(call, &ToolResult::success(text.as_str())),
@@ -397,7 +398,7 @@ impl TeamMachine {
         let may_more = self.delegations < self.settings.max_delegations;
         let lead = self.lead.clone().filter(|_| may_more);
         let Some(job) = self.job_mut(command).filter(|job| !job.is_over()) else { return };
-        // A chain of delegations may not come back to the lead either.
+        // A chain of delegations may not come back to the lead.
         let is_free = lead.is_some_and(|lead| !job.chain.contains(&lead));
         match is_free && !job.by_lead && job.may_go_to_lead() {
             true => job.by_lead = true,
@@ -429,7 +430,7 @@ impl TeamMachine {
         self.restart_heartbeats(at);
     }
 
-    /// Restarts the times of all open delegations, since no work was done meanwhile.
+    /// Restarts the timeouts of all open delegations, because no work was done in the meantime.
     fn restart_heartbeats(&mut self, at: Timestamp) {
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands).filter(|hand| hand.is_open()) {
@@ -438,7 +439,7 @@ impl TeamMachine {
     }
 }
 
-/// Returns whether a record only says that something begins or is alive, so that no job can move on.
+/// Returns true for a record of a start, a heartbeat or a settled lease, after which no job can move on.
 fn is_mere_beginning(body: &RecordBody) -> bool {
     match body {
         RecordBody::LeaseGranted { .. }
@@ -457,9 +458,9 @@ fn is_mere_beginning(body: &RecordBody) -> bool {
     }
 }
 
-/// The reason for giving up work in doubt.
+/// The failure of work in doubt that is not done again.
 const UNKNOWN: &str =
     "nobody knows whether it was done, and it is not to be done again: the log of its run is lost";
 
-/// The most characters of a failure that are kept.
+/// Maximum length of a stored failure text, in characters.
 const LONGEST: usize = 500;

@@ -1,4 +1,4 @@
-//! Delegations: deadlines, silence, questions, and which work is taken back.
+//! Delegations: deadlines, silence, questions, and the work to revoke.
 
 use std::time::Duration;
 
@@ -22,8 +22,7 @@ impl TeamMachine {
         self.hand(call).and_then(|hand| self.silent_at(hand)).is_some_and(|at| at <= self.now)
     }
 
-    /// Returns whether a delegation at work would be silent now if its last sign of life were at
-    /// `heard`.
+    /// Returns whether a delegation at work would be silent now if its last heartbeat were at `heard`.
     pub(crate) fn is_silent_since(&self, call: CallId, heard: Timestamp) -> bool {
         let most =
             self.settings.heartbeat_ms.saturating_mul(u64::from(self.settings.missed_heartbeats.max(1)));
@@ -35,13 +34,13 @@ impl TeamMachine {
         self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand)))
     }
 
-    /// Returns the earliest time at which any delegation at work becomes silent or late.
+    /// Returns the earliest time at which a delegation at work becomes silent or late.
     pub(super) fn next_look(&self) -> Option<Timestamp> {
         self.index().looks.first().map(|(at, _)| *at)
     }
 
-    /// Returns the next delegation to take back: work that is not needed any more, then silent or
-    /// late work.
+    /// Returns the next delegation to revoke: first work that is no longer needed, then silent or late
+    /// work.
     pub(super) fn taken_back(&self) -> Option<TeamRecord> {
         let index = self.index();
         let due = || index.looks.first().filter(|(at, _)| *at <= self.now).map(|(_, command)| command);
@@ -70,7 +69,7 @@ impl TeamMachine {
         (self.due_at(hand) <= self.now).then(|| format!("not done after {} s", seconds(hand.since)))
     }
 
-    /// Returns whether the delegation that made a request is not open any more.
+    /// Returns true if the delegation that made a request is no longer open.
     pub(super) fn is_orphan(&self, job: &Job) -> bool {
         match job.purpose {
             Purpose::Request { by, .. } => !self.hand(by).is_some_and(Assignment::is_open),
@@ -89,22 +88,22 @@ impl TeamMachine {
         members.chain(self.questions().filter(|job| job.asked).map(|job| job.call(0))).collect()
     }
 
-    /// Returns whether all delegations of a job wait, and none can go on before a person answers.
+    /// Returns true if all open delegations of a job wait, and none can continue before a person answers.
     pub(crate) fn waits_for_person(&self, command: CommandId) -> bool {
         let Some(job) = self.job(command).filter(|job| !job.is_over()) else { return false };
         job.under_way() > 0 && job.count(&[AssignmentState::Chosen, AssignmentState::Running]) == 0
     }
 
-    /// Returns whether nothing can go on before a person answers, if `blocked` of those at work
-    /// cannot.
+    /// Returns true if no work can continue before a person answers, given that `blocked` of the
+    /// delegations at work cannot continue.
     pub(crate) fn rests_without(&self, blocked: usize) -> bool {
         let index = self.index();
         let plans_anew = self.has_lost() && !self.is_escalated();
         index.asked > 0 && index.running == blocked && !plans_anew
     }
 
-    /// Returns the dropped delegations that can go on: their requests are done, or no question to a
-    /// person is open.
+    /// Returns the dropped delegations that can continue, because their requests are done or no question
+    /// to a person is open.
     pub(crate) fn can_go_on(&self) -> Vec<CallId> {
         let index = self.index();
         let is_over = |command: &CommandId| self.job(*command).is_none_or(Job::is_over);
@@ -117,12 +116,12 @@ impl TeamMachine {
         self.index().questions.iter().filter_map(|command| self.job(*command))
     }
 
-    /// Returns whether a person is asked if the run shall go on at all.
+    /// Returns true while a person is asked whether the run continues after many failures.
     pub(super) fn is_escalated(&self) -> bool {
         self.questions().any(|job| matches!(job.purpose, Purpose::Escalate { .. }))
     }
 
-    /// Returns the call of an open question of the team itself.
+    /// Returns the call of an open question of the team itself, by the id of the question.
     pub(crate) fn question_of(&self, request_id: &str) -> Option<CallId> {
         let asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
         let doubted = self.hands().filter(|(_, hand)| hand.is_doubted).map(|(call, _)| call);
@@ -137,7 +136,7 @@ impl TeamMachine {
         format!("{}.lost", self.request_id(call))
     }
 
-    /// Returns whether the time to answer a question of the team itself is over at `at`.
+    /// Returns whether a question of the team itself has expired at time `at`.
     pub(crate) fn is_expired(&self, call: CallId, at: Timestamp) -> bool {
         self.job(call.command).and_then(|job| job.expires).is_some_and(|end| end <= at)
     }
@@ -147,7 +146,7 @@ impl TeamMachine {
         self.questions().filter_map(|job| job.expires).min()
     }
 
-    /// Returns the answer record of a question that expired.
+    /// Returns the answer record of an expired question.
     pub(super) fn unanswered(&self) -> Option<RecordBody> {
         let call = self.questions().map(|job| job.call(0)).find(|call| self.is_expired(*call, self.now))?;
         Some(RecordBody::ApprovalAnswered { call, answer: Answer::Expired })
@@ -162,7 +161,9 @@ impl TeamMachine {
         let job = self.questions().find(|job| !job.asked)?;
         let call = job.call(0);
         let (summary, details) = match &job.purpose {
-            Purpose::Escalate { failures } => (format!("{failures} delegations failed: go on?"), Json::Null),
+            Purpose::Escalate { failures } => {
+                (format!("{failures} delegations failed. Continue the run?"), Json::Null)
+            }
             Purpose::AskHuman { conflict } => self.conflict_question(*conflict),
             _ => return None,
         };

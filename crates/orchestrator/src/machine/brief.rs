@@ -6,7 +6,7 @@ use super::{Job, JobState, Purpose, TeamMachine};
 use crate::response::text_of;
 
 impl TeamMachine {
-    /// Returns the title of a job, one line.
+    /// Returns the title of a job, in one line.
     pub fn title(&self, job: &Job) -> String {
         let key = |conflict: &u64| self.conflict(*conflict).map(|c| c.key.clone()).unwrap_or_default();
         match &job.purpose {
@@ -28,7 +28,7 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the full task of a delegation. Text of other members is put between tags and is data.
+    /// Returns the full task text of a delegation. Text of other members is put between tags, as data.
     pub fn brief(&self, call: CallId) -> String {
         let Some(job) = self.job(call.command) else { return String::new() };
         let mut brief = Brief::default();
@@ -121,7 +121,7 @@ impl TeamMachine {
         for (key, value) in &self.task.context {
             brief.data("known", key, &text_of(value));
         }
-        // A member that takes over sees what was shared before.
+        // A member that takes over the work reads what was shared before.
         if job.failures() > 0 {
             brief.line("Somebody began this before and did not finish it. What the team shares:");
             for (key, item) in self.board.items() {
@@ -144,7 +144,7 @@ impl TeamMachine {
         }
     }
 
-    /// Appends the key of a contradiction; members chose it, so it is data.
+    /// Appends the key of a contradiction. Members chose the key, so it is data.
     fn subject(&self, conflict: u64, brief: &mut Brief) {
         if let Some(conflict) = self.conflict(conflict) {
             brief.data("subject", "conflict", &conflict.key);
@@ -192,14 +192,15 @@ impl TeamMachine {
         }
     }
 
-    /// The id and result text of each finished subtask, in the order of the plan.
+    /// Returns the id and the result text of each finished subtask, in the order of the plan.
     pub(super) fn contributors(&self) -> impl Iterator<Item = (&str, String)> {
         self.jobs.iter().filter(|job| job.state == JobState::Done).filter_map(|job| {
             Some((job.subtask()?.id.as_str(), job.response.as_ref().map(|r| r.text()).unwrap_or_default()))
         })
     }
 
-    /// The answer so far. If it must fit a schema, only its JSON, without the text around it.
+    /// Returns the answer so far. If the answer must fit a schema, only its JSON, without the text around
+    /// it.
     pub(super) fn draft(&self) -> String {
         let last = self.jobs.iter().rev().find_map(|job| match &job.purpose {
             Purpose::Synthesize { .. } => job.response.as_ref(),
@@ -212,8 +213,8 @@ impl TeamMachine {
         }
     }
 
-    /// The answer of a team without a lead: all contributions. If the answer must fit a schema and there is
-    /// one subtask only, that subtask's result.
+    /// Returns the answer of a team without a lead: the result of the only subtask if the answer must fit
+    /// a schema, otherwise all contributions.
     fn results(&self) -> String {
         let mut contributors = self.contributors();
         match (contributors.next(), contributors.next()) {
@@ -234,7 +235,7 @@ impl Brief {
         }
     }
 
-    /// Appends text of others between tags; the text cannot close its tag.
+    /// Appends text of other members between tags. The text cannot close its tag.
     fn data(&mut self, kind: &str, of: &str, text: &str) {
         let text = text.replace("</", "<\u{200b}/");
         let of = of.replace(['"', '<', '>'], "'").replace(char::is_control, " ");

@@ -1,4 +1,4 @@
-//! Contradictions between answers: finds them and settles them by the team's strategy.
+//! Contradictions between answers: finds them, and settles them by the team's strategy.
 
 use archon_types::{CallId, Claim, CommandId, ConflictStrategy, Json, TeamRecord, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,8 @@ use crate::{
 pub(super) struct Conflict {
     pub(super) key: String,
     pub(super) claims: Vec<Claim>,
-    /// The job whose own answers contradict each other, if it is one.
+    /// The job whose own answers contradict each other. `None` for a contradiction between claims of
+    /// several jobs.
     about: Option<CommandId>,
     stage: Stage,
     jobs: Vec<CommandId>,
@@ -32,7 +33,7 @@ enum Stage {
 }
 
 impl TeamMachine {
-    /// Opens a conflict if the answers to one job contradict each other; returns false if they do not.
+    /// Opens a conflict if the answers to one job contradict each other. Returns false if they do not.
     pub(super) fn dispute(&mut self, command: CommandId) -> bool {
         let Some(job) = self.job(command) else { return false };
         let claims = claims_of(job);
@@ -53,7 +54,7 @@ impl TeamMachine {
         true
     }
 
-    /// Looks for contradictions when no subtask is at work, so that all claims are there.
+    /// Finds contradictions between the claims, once no subtask is at work, so that all claims are known.
     pub(super) fn find_conflicts(&mut self) {
         let is_busy =
             |job: &Job| job.subtask().is_some() && matches!(job.state, JobState::Open | JobState::Bidding);
@@ -77,7 +78,7 @@ impl TeamMachine {
         self.conflicts.extend(found);
     }
 
-    /// Returns whether a claim of this job is in an open conflict, or the job is being done again.
+    /// Returns true if a claim of this job is in an open conflict, or the job is done again.
     pub(super) fn is_disputed(&self, command: CommandId) -> bool {
         let says = |claims: &[Claim]| claims.iter().any(|claim| claim.call.command == command);
         let tolerance = self.settings.conflicts.tolerance;
@@ -125,7 +126,8 @@ impl TeamMachine {
         })
     }
 
-    /// After a conflict is recorded: settles it if the claims decide it, otherwise asks a member or a person.
+    /// Continues a recorded conflict: settles it if the claims decide it, otherwise asks a member or a
+    /// person.
     pub(super) fn open_conflict(&mut self, number: u64) {
         let Some(conflict) = self.conflict(number).filter(|c| c.stage == Stage::Found).cloned() else {
             return;
@@ -158,7 +160,8 @@ impl TeamMachine {
         }
     }
 
-    /// Settles a conflict by its claims alone, if the strategy allows it.
+    /// Returns the value that the claims alone decide, and the reason; `None` if the strategy needs a
+    /// member or a person, or the claims are even.
     fn by_claims(&self, conflict: &Conflict, strategy: &ConflictStrategy) -> Option<(Json, String)> {
         let claims = &conflict.claims;
         let groups = groups(claims, self.settings.conflicts.tolerance);
@@ -196,7 +199,7 @@ impl TeamMachine {
         }
     }
 
-    /// Moves on the conflicts whose questions are answered.
+    /// Continues the conflicts whose questions are answered.
     pub(super) fn progress_conflicts(&mut self) {
         for number in 0..self.conflicts.len() as u64 {
             let Some(conflict) = self.conflict(number).cloned() else { continue };
@@ -233,7 +236,7 @@ impl TeamMachine {
         }
     }
 
-    /// Reads the value that a judge or a second opinion decided: one of the claims, or a value of its own.
+    /// Returns the value that a judge or a second opinion decided: one of the claims, or another value.
     fn verdict(&self, conflict: &Conflict, said: &Response) -> Option<Json> {
         let tolerance = self.settings.conflicts.tolerance;
         let own = said.claims.get(&conflict.key).or_else(|| said.result.get("value"));
@@ -254,7 +257,8 @@ impl TeamMachine {
         }
     }
 
-    /// Applies a settlement: shares the value, and has the work done again that rests on another value.
+    /// Applies a settlement: shares the value. In arbitration, work with another value is then done
+    /// again.
     pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
         let Some(conflict) =
             self.conflict(number).filter(|c| matches!(c.stage, Stage::Decided { .. })).cloned()
@@ -286,7 +290,7 @@ impl TeamMachine {
         }
     }
 
-    /// The settled conflicts, each with its value and the way it was settled.
+    /// Returns the settled conflicts, each with its value and the reason for the value.
     pub(super) fn settlements(&self) -> impl Iterator<Item = (&Conflict, &Json, &str)> {
         self.conflicts.iter().filter_map(|conflict| match &conflict.stage {
             Stage::Settled { value, how } => Some((conflict, value, how.as_str())),
@@ -332,7 +336,7 @@ impl Conflict {
     }
 }
 
-/// The answers to a job as claims, in the order in which they came.
+/// Returns the answers to a job as claims, in the order in which they came.
 fn claims_of(job: &Job) -> Vec<Claim> {
     let mut hands: Vec<_> =
         (0..).zip(&job.hands).filter(|(_, hand)| hand.state == AssignmentState::Answered).collect();
@@ -346,14 +350,15 @@ fn claims_of(job: &Job) -> Vec<Claim> {
     hands.into_iter().filter_map(claim).collect()
 }
 
-/// Returns the item with the highest score, unless several have it.
+/// Returns the item with the highest score; `None` if several items have it.
 fn only_highest<T>(all: &[T], score: impl Fn(&T) -> f64) -> Option<&T> {
     let highest = all.iter().map(&score).fold(f64::MIN, f64::max);
     let mut best = all.iter().filter(|one| score(one) >= highest - 1e-9);
     best.next().filter(|_| best.next().is_none())
 }
 
-/// Reads a person's answer: a value, yes to the first claim, or nothing, which keeps the first claim too.
+/// Returns the value of a person's answer and the reason: a value, or the first claim after a yes or
+/// without a decision.
 fn human(conflict: &Conflict, said: &Json) -> (Json, String) {
     let first = conflict.claims.first().map(|claim| claim.value.clone()).unwrap_or_default();
     match said {

@@ -1,7 +1,7 @@
-//! Lookup tables of the machine: jobs that can begin, times to look again, idle members.
+//! Lookup tables of the machine: jobs that can start, deadlines, idle members.
 //!
-//! They are derived from the state and never serialized. Each record updates only what it touched, so giving
-//! work to the thousandth member costs hardly more than to the third.
+//! The tables are derived from the state and never serialized. Each record updates only the entries that
+//! it changes, so the cost of a delegation hardly grows with the number of members.
 
 use std::{
     cmp::Reverse,
@@ -12,10 +12,11 @@ use archon_types::{AgentId, CallId, CommandId, Member, Timestamp};
 
 use super::{AssignmentState, Job, MemberState, Purpose, TeamMachine};
 
-/// Requirements of a job: a role, and a tool.
+/// Requirements of a job: a role and a tool, each optional.
 pub(super) type Kind = (Option<String>, Option<String>);
 
-/// Sort key of an idle member for jobs without special conditions; the lowest gets the job.
+/// Sort key of an idle member for a job that any able member may take. The member with the lowest key
+/// gets the job.
 pub(super) type Rank = (Option<usize>, Reverse<u64>, u32, AgentId);
 
 /// The jobs and members that a record changed.
@@ -23,55 +24,55 @@ pub(super) type Rank = (Option<usize>, Reverse<u64>, u32, AgentId);
 pub(super) struct Touched {
     pub(super) jobs: Vec<CommandId>,
     pub(super) members: Vec<AgentId>,
-    /// Everything changed; the tables are made anew.
+    /// True if everything changed, so that the tables are made again.
     pub(super) all: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Index {
     entries: Vec<Entry>,
-    /// Delegations that were chosen and not begun.
+    /// Delegations that were chosen and have not started.
     pub(super) chosen: BTreeSet<CallId>,
-    /// The earliest time at which work on a job becomes silent or late.
+    /// The earliest time at which work on each job becomes silent or late.
     pub(super) looks: BTreeSet<(Timestamp, CommandId)>,
-    /// Jobs with open delegations that are not needed any more.
+    /// Jobs with open delegations that are no longer needed.
     pub(super) unneeded: BTreeSet<CommandId>,
-    /// Questions to people that are not answered.
+    /// Unanswered questions to people.
     pub(super) questions: BTreeSet<CommandId>,
-    /// Delegations dropped while they wait for other members, who wait for a person.
+    /// Delegations that were dropped while they wait for other members, who wait for a person.
     pub(super) waiting: BTreeSet<CallId>,
-    /// Number of delegations that wait for a person.
+    /// Number of delegations and team questions that wait for a person.
     pub(super) asked: usize,
-    /// Delegations at work.
+    /// Number of delegations at work.
     pub(super) running: usize,
-    /// Delegations that are not over and count against `max_concurrent`.
+    /// Number of open delegations that count against `max_concurrent`.
     pub(super) under_way: usize,
-    /// Jobs that are not over.
+    /// Number of jobs that have not ended.
     pub(super) open: usize,
-    /// Jobs without delegations that any able member may take, by requirements.
+    /// Jobs without delegations that any able member may take, by their requirements.
     pub(super) plain: BTreeMap<Kind, BTreeSet<CommandId>>,
     /// Other jobs that may be delegated now.
     pub(super) single: BTreeSet<CommandId>,
     /// Jobs that may be delegated even if `max_concurrent` is reached.
     pub(super) extra: BTreeSet<CommandId>,
-    /// Members that are not silent and have room for a task.
+    /// Members that are not silent and can take another task.
     pub(super) idle: BTreeSet<AgentId>,
     pools: BTreeMap<Kind, Pool>,
-    /// The requests that the delegations of a job made.
+    /// The requests that the delegations of each job made.
     requests: BTreeMap<CommandId, BTreeSet<CommandId>>,
 }
 
-/// Members that can do jobs with some requirements.
+/// Members that can do jobs with certain requirements.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pool {
-    /// Those that are not silent.
+    /// Members of the pool that are not silent.
     well: BTreeSet<AgentId>,
-    /// Those that are not silent and have room for a task.
+    /// Members of the pool that are not silent and can take another task.
     idle: BTreeSet<Rank>,
     ranks: BTreeMap<AgentId, Rank>,
 }
 
-/// The parts of the tables that come from one job.
+/// The entries of the tables that come from one job.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Entry {
     chosen: Vec<CallId>,
@@ -108,21 +109,21 @@ impl Index {
         index
     }
 
-    /// Updates the tables for what a record touched.
+    /// Updates the tables for the jobs and members that a record changed.
     pub(super) fn update(&mut self, machine: &TeamMachine, touched: Touched) {
         for id in &touched.members {
             self.member(machine, id);
         }
         for command in touched.jobs {
             self.job(machine, command);
-            // A request may not be needed any more once its asker has ended.
+            // A request may no longer be needed once the asking delegation has ended.
             for request in self.requests.get(&command).cloned().unwrap_or_default() {
                 self.job(machine, request);
             }
         }
     }
 
-    /// Compares two indexes; an empty entry is equal to a missing one.
+    /// Compares two indexes. An empty entry is equal to a missing one.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let trim = |index: &Self| {
             let mut index = index.clone();
@@ -134,8 +135,8 @@ impl Index {
         trim(self) == trim(other)
     }
 
-    /// Returns the best idle member for these requirements, and whether an able member exists that is only
-    /// busy.
+    /// Returns the best idle member for these requirements, and whether any able member exists that is
+    /// not silent.
     pub(super) fn best(&self, kind: &Kind) -> (Option<&AgentId>, bool) {
         let pool = self.pools.get(kind);
         let best = pool.and_then(|pool| pool.idle.first()).map(|(.., id)| id);
@@ -286,17 +287,17 @@ impl MemberState {
         Self { member, silent: false, load: 0, done: 0, failed: 0 }
     }
 
-    /// Returns whether the member is not silent and has room for a task.
+    /// Returns true if the member is not silent and can take another task.
     pub(super) fn is_idle(&self) -> bool {
         !self.silent && self.load < self.member.max_tasks.max(1)
     }
 
-    /// Sort key of a member, lower is better: place of the role in its own list, best success rate, least load, lowest
-    /// id.
+    /// Returns the sort key of a member, lower is better: place of the role in the member's list, highest
+    /// success rate, lowest load, lowest id.
     pub(super) fn rank(&self, role: Option<&str>) -> Rank {
         let own = role.and_then(|role| self.member.roles.iter().position(|own| own == role));
-        // One success and one failure are added, so that a member without work does not have the perfect
-        // rate.
+        // One success and one failure are added, so that a member without finished work does not have the
+        // best rate.
         let rate = u64::from(self.done + 1) * 1_000_000 / u64::from(self.done + self.failed + 2);
         (own, Reverse(rate), self.load, self.member.id.clone())
     }

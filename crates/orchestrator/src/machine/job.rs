@@ -1,4 +1,4 @@
-//! Jobs of a team, and their delegations.
+//! Jobs of a team, and the delegations of jobs.
 
 use archon_run::GrantedLease;
 use archon_types::{AgentId, CallId, CommandId, SchemaProblem, SubTask, Timestamp};
@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::response::Response;
 
-/// A piece of work: a subtask, or something that the team needs besides.
+/// A unit of work of a team: a subtask of the plan, or work that the team adds, such as a review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Job {
-    /// Its number in the run; its delegations are calls of this command.
+    /// Command of the job in the run. The delegations of the job are calls of this command.
     pub command: CommandId,
-    /// The purpose.
+    /// Purpose of the job.
     pub purpose: Purpose,
-    /// The role that the member must have.
+    /// The role that the member must have, if one is required.
     pub role: Option<String>,
-    /// The tool that the member must have.
+    /// The tool that the member must have, if one is required.
     pub tool: Option<String>,
-    /// The only member that may do it.
+    /// The only member that may do the job; `None` if others may, too.
     pub to: Option<AgentId>,
-    /// Members that may not do it.
+    /// Members that may not do the job.
     pub not: Vec<AgentId>,
-    /// The chain of delegations that led to it.
+    /// The chain of delegations that led to the job.
     pub chain: Vec<AgentId>,
-    /// Its state.
+    /// State of the job.
     pub state: JobState,
-    /// Number of members that are to do it.
+    /// Number of members that shall do the job.
     pub wanted: u32,
-    /// Its delegations, past and present.
+    /// Delegations of the job, open and ended.
     pub hands: Vec<Assignment>,
-    /// The response, once it is done.
+    /// The response, once the job is done.
     pub response: Option<Response>,
-    /// The lead does it, because no member can.
+    /// True if the lead does the job, because no member can.
     pub by_lead: bool,
     /// The member with the best offer.
     pub(super) preferred: Option<AgentId>,
     pub(super) bids: Vec<CommandId>,
     pub(super) asked: bool,
-    /// The time at which the question to a person expires.
+    /// The time at which the job's question to a person expires.
     #[serde(default)]
     pub(super) expires: Option<Timestamp>,
 }
@@ -48,68 +48,68 @@ pub struct Job {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Purpose {
-    /// A step of the plan.
+    /// A member does a step of the plan.
     Subtask {
-        /// The step.
+        /// The subtask of the plan.
         subtask: Box<SubTask>,
     },
-    /// A member's request to another member.
+    /// A member asks another member to do a task.
     Request {
-        /// The delegation of the asker.
+        /// The delegation that asks.
         by: CallId,
-        /// The task.
+        /// Text of the task.
         task: String,
     },
-    /// An offer for a job.
+    /// A member makes an offer for a job.
     Bid {
-        /// The job.
+        /// Command of the job.
         job: CommandId,
     },
     /// A member explains its claim.
     Explain {
-        /// The contradiction.
+        /// Number of the contradiction.
         conflict: u64,
     },
-    /// A judge decides which claim holds.
+    /// A judge decides which claim is right.
     Judge {
-        /// The contradiction.
+        /// Number of the contradiction.
         conflict: u64,
     },
     /// Another member answers the same question.
     Verify {
-        /// The contradiction.
+        /// Number of the contradiction.
         conflict: u64,
     },
-    /// The work of a job is done again with the settled value.
+    /// A member does a job again with the settled value.
     Recompute {
-        /// The contradiction.
+        /// Number of the contradiction.
         conflict: u64,
-        /// The job.
+        /// Command of the job.
         job: CommandId,
     },
-    /// The lead combines the answer.
+    /// The lead combines the contributions into the answer.
     Synthesize {
-        /// Number of the answer, from 0.
+        /// Number of the round of review, from 0.
         round: u32,
         /// The reviewer's objection to the last answer.
         notes: Option<String>,
-        /// The places where the last answer did not fit the schema.
+        /// The problems of the last answer with the schema.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         misfits: Vec<SchemaProblem>,
     },
     /// The reviewer checks the answer.
     Review {
-        /// Number of the answer.
+        /// Number of the round of review, from 0.
         round: u32,
     },
     /// A person decides about a contradiction.
     AskHuman {
-        /// The contradiction.
+        /// Number of the contradiction.
         conflict: u64,
     },
-    /// A person decides whether the run goes on after many failures.
+    /// A person decides whether the run continues after many failures.
     Escalate {
-        /// Number of failures.
+        /// Number of failed delegations.
         failures: u32,
     },
 }
@@ -119,56 +119,57 @@ pub enum Purpose {
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum JobState {
-    /// It waits for other jobs.
+    /// The job waits for other jobs.
     Waiting,
-    /// It waits for offers.
+    /// The job waits for offers.
     Bidding,
-    /// It can be delegated, or is.
+    /// The job can be delegated, or its delegations are open.
     Open,
-    /// The answers to it contradict each other.
+    /// The answers to the job contradict each other.
     Disputed,
-    /// It is done.
+    /// The job is done.
     Done,
-    /// All tries failed; another plan may replace it.
+    /// All attempts failed; a replan may replace the job.
     Lost {
-        /// The reason.
+        /// Reason of the last failure.
         reason: String,
     },
-    /// Another plan replaced it.
+    /// A replan replaced the job.
     Replaced,
-    /// It failed for good.
+    /// The job has failed, and is not replanned.
     Failed {
-        /// The reason.
+        /// Reason of the failure.
         reason: String,
     },
 }
 
-/// One delegation of a job.
+/// One delegation of a job to a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Assignment {
-    /// The member.
+    /// Id of the member.
     pub member: AgentId,
-    /// Its state.
+    /// State of the delegation.
     pub state: AssignmentState,
-    /// The time since which the work counts: its delegation, or the last resume or answer.
+    /// Start of the delegation's timeout: its start, or the last resume or answer.
     pub since: Timestamp,
-    /// Time of the last sign of life.
+    /// Time of the last heartbeat.
     pub heard: Timestamp,
-    /// The answer.
+    /// The member's answer.
     pub response: Option<Response>,
-    /// Number of members that answered the same job before it, once it has answered.
+    /// Number of members that answered the same job before this one, once this one has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
-    /// The reason why it failed.
+    /// Reason why the delegation failed or was revoked.
     pub problem: Option<String>,
-    /// Its run has a log, which a resume needs; a person who allows it to begin again clears this.
+    /// True if the member's run has a log, which a resume needs. A person who allows a restart resets
+    /// this.
     #[serde(default)]
     pub is_begun: bool,
-    /// A person is asked whether the run, whose log is lost, may begin again.
+    /// True while a person is asked whether the run, whose log is lost, may start again.
     #[serde(default)]
     pub(super) is_doubted: bool,
-    /// The requests that it waits for, if it waits for nothing else.
+    /// The requests for which the run waits, if the run waits for nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) waits_for: Vec<CommandId>,
     pub(super) money: GrantedLease,
@@ -179,19 +180,19 @@ pub struct Assignment {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AssignmentState {
-    /// It was chosen, and has not begun.
+    /// The member was chosen, and its run has not started.
     Chosen,
-    /// It is at work.
+    /// The member works.
     Running,
-    /// It waits for a person.
+    /// The member waits for a person.
     Asked,
-    /// It was dropped while it waits for other members, who wait for a person.
+    /// The member's run was dropped while it waits for other members, who wait for a person.
     Waiting,
-    /// It has answered.
+    /// The member has answered.
     Answered,
-    /// It has failed.
+    /// The member's run has failed.
     Failed,
-    /// The work was taken back.
+    /// The team revoked the work.
     Taken,
 }
 
@@ -217,7 +218,7 @@ impl Job {
         }
     }
 
-    /// The call of the delegation at `index`.
+    /// Returns the call of the delegation with this index.
     pub fn call(&self, index: usize) -> CallId {
         CallId::new(self.command, u32::try_from(index).unwrap_or(u32::MAX))
     }
@@ -227,7 +228,7 @@ impl Job {
         matches!(self.state, JobState::Done | JobState::Replaced | JobState::Failed { .. })
     }
 
-    /// Returns the subtask, if the job is one.
+    /// Returns the subtask, if the job does one.
     pub fn subtask(&self) -> Option<&SubTask> {
         match &self.purpose {
             Purpose::Subtask { subtask } => Some(subtask),
@@ -253,12 +254,12 @@ impl Job {
         ])
     }
 
-    /// Number of delegations that failed or were taken back.
+    /// Returns the number of delegations that failed or were revoked.
     pub(super) fn failures(&self) -> usize {
         self.count(&[AssignmentState::Failed, AssignmentState::Taken])
     }
 
-    /// The reason why the last delegation failed.
+    /// Returns the reason of the last failure of a delegation.
     pub(super) fn last_problem(&self) -> String {
         self.hands
             .iter()
@@ -291,7 +292,7 @@ impl Assignment {
         matches!(self.state, Chosen | Running | Asked | Waiting)
     }
 
-    /// Returns true if its run has begun and waits for a person or for other members.
+    /// Returns true if the member's run has started and waits for a person or for other members.
     pub(crate) fn rests(&self) -> bool {
         matches!(self.state, AssignmentState::Asked | AssignmentState::Waiting)
     }

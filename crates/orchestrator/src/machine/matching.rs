@@ -1,5 +1,5 @@
-//! Matches jobs to members: the able member with the best record and the least load. The same state gives the
-//! same choice.
+//! Matches jobs to members: the able member with the best success rate and the lowest load. The same
+//! state always gives the same match.
 
 use std::ops::Bound;
 
@@ -10,17 +10,17 @@ use super::{
     index::{Kind, Rank},
 };
 
-/// The choice of a member for a job.
+/// Result of the search for a member that does a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Match {
-    /// This member, now.
+    /// This member can start the job now.
     Member(AgentId),
-    /// An able member exists but is busy.
+    /// An able member exists, but all able members are busy.
     Busy,
-    /// No member is able.
+    /// No member can do the job.
     Nobody {
-        /// The reason.
+        /// Reason why no member can.
         reason: String,
     },
 }
@@ -64,13 +64,14 @@ impl TeamMachine {
         None
     }
 
-    /// Returns the next job after `after` that may be delegated, and its requirements if nothing else decides
-    /// the choice. Of jobs with equal requirements only the first is tried: a member that cannot take it
-    /// cannot take the others.
+    /// Returns the next job after `after` that may be delegated, and its requirements if they alone
+    /// decide the match. Of jobs with equal requirements only the first is tried: a member that cannot
+    /// take it cannot take the others.
     fn wanting(&self, after: CommandId) -> Option<(&Job, Option<&Kind>)> {
         let index = self.index();
         let behind = (Bound::Excluded(after), Bound::Unbounded);
-        // A request does not wait for `max_concurrent`, since its asker holds a place and waits for it.
+        // A request does not wait for `max_concurrent`, because the delegation that waits for its answer
+        // holds a place.
         let extra = index.extra.range(behind).next().map(|command| (command, None));
         let is_full = index.under_way >= self.settings.max_concurrent.max(1) as usize;
         if is_full {
@@ -96,13 +97,13 @@ impl TeamMachine {
         }
     }
 
-    /// Returns whether only its requirements decide which member gets the job.
+    /// Returns true if the job's requirements alone decide which member gets the job.
     pub(super) fn is_plain(&self, job: &Job) -> bool {
         let anybody = job.to.is_none() && job.preferred.is_none() && job.not.is_empty() && !job.by_lead;
         anybody && job.hands.is_empty() && job.chain.is_empty() && self.settings.max_delegation_depth > 0
     }
 
-    /// Compares the fast match with the full one and returns a difference. For tests.
+    /// Compares the fast match with the full one, and returns the difference if there is one. For tests.
     pub(super) fn matching_problem(&self) -> Option<String> {
         self.index().plain.iter().find_map(|(kind, jobs)| {
             let job = self.job(*jobs.first()?)?;
@@ -159,7 +160,8 @@ impl TeamMachine {
         able.map(|state| state.member.id.clone()).collect()
     }
 
-    /// Sort key of a member for a job, lower is better: fewest tries, the preferred one, then as for any job.
+    /// Returns the sort key of a member for a job, lower is better: fewest attempts, then the preferred
+    /// member, then the order for any job.
     fn rank(&self, state: &MemberState, job: &Job) -> (usize, bool, Rank) {
         let id = &state.member.id;
         let tried = job.hands.iter().filter(|hand| hand.member == *id).count();
@@ -183,7 +185,8 @@ impl TeamMachine {
             && role_tools.is_none_or(|tools| tools.iter().all(|tool| has(tool)))
     }
 
-    /// Returns the reason if the chain of delegations forbids the next one: a loop, or the greatest length.
+    /// Returns the reason why the chain of delegations forbids the next one: a loop, or the maximum
+    /// length. `None` if it is allowed.
     fn refused_chain(&self, job: &Job, able: &[&MemberState]) -> Option<String> {
         let through = |last: &AgentId| {
             let names = job.chain.iter().chain(std::iter::once(last)).map(AgentId::as_str);

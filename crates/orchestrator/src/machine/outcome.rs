@@ -16,7 +16,8 @@ impl TeamMachine {
         outcome
     }
 
-    /// The spending of the run. A delegation that never reported its spending counts with its whole lease.
+    /// Returns the spending of the run. A delegation that never reported its spending counts with its
+    /// whole lease.
     pub(crate) fn charged(&self) -> Spending {
         let mut budget = self.budget.clone();
         for (_, hand) in self.hands() {
@@ -35,7 +36,7 @@ impl TeamMachine {
         outcome
     }
 
-    /// The outcome of a run with an answer: finished, unless a needed subtask failed.
+    /// Returns the outcome of a run with an answer: finished, or failed if a required subtask failed.
     pub(super) fn final_outcome(&self) -> Outcome {
         match self.failed() {
             None => self.outcome(OutcomeStatus::Finished),
@@ -43,7 +44,7 @@ impl TeamMachine {
         }
     }
 
-    /// The results of the subtasks, and the settled conflicts.
+    /// Returns the results of the subtasks, and the settled conflicts.
     pub(super) fn contributions(&self) -> String {
         let done = self.contributors().map(|(id, text)| format!("[{id}] {}", text.trim()));
         let settled = self.settlements().map(|(conflict, value, how)| {
@@ -52,7 +53,7 @@ impl TeamMachine {
         done.chain(settled).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The reason why nothing can go on.
+    /// Returns the reason why no subtask can continue.
     pub(super) fn stuck(&self) -> String {
         self.failed().unwrap_or_else(|| {
             let open = self.jobs.iter().filter(|job| !job.is_over()).map(|job| self.title(job));
@@ -84,7 +85,7 @@ impl TeamMachine {
     }
 }
 
-/// Names a goal that may be reached: the same one without what failed.
+/// Returns a simpler goal that the team may reach: the same goal without the failed subtasks.
 fn simpler_goal(failed: &[(&SubTask, &String)], all: usize) -> String {
     let quoted = |(subtask, _): &(&SubTask, &String)| {
         let text: String = subtask.description.chars().take(LONGEST).collect();
@@ -99,5 +100,5 @@ fn simpler_goal(failed: &[(&SubTask, &String)], all: usize) -> String {
     }
 }
 
-/// Characters of a description in the name of a goal.
+/// Maximum length of a description in the text of a simpler goal, in characters.
 const LONGEST: usize = 200;

@@ -1,10 +1,11 @@
-//! Moves jobs on after each record: opens and evaluates them, and concludes when the answer can be combined.
+//! Updates the jobs after each record: opens jobs, evaluates their answers, and concludes when the answer
+//! can be combined.
 
 use archon_types::{CommandId, FailureKind, Json, OnFailure, SchemaProblem, SubTask, SubTaskId, TeamPattern};
 
 use super::{AssignmentState, Job, JobState, Match, Phase, Purpose, TeamMachine};
 
-/// State of the subtasks that another one depends on.
+/// State of the subtasks on which another one depends.
 enum Needs {
     There,
     Pending,
@@ -32,7 +33,7 @@ impl TeamMachine {
         }
     }
 
-    /// Returns a number that grows with every step forward, since states only move on.
+    /// Returns a number that grows with every state change, because states only move forward.
     fn is_settled_by_state(&self) -> u64 {
         let rank = |job: &Job| match job.state {
             JobState::Waiting => 0,
@@ -85,7 +86,7 @@ impl TeamMachine {
                 .iter()
                 .filter(|job| job.state != JobState::Replaced)
                 .filter_map(|job| Some((job.subtask()?.id.clone(), job.command)));
-            // Of two jobs with one id, the first one.
+            // Of two jobs with the same id, the first one counts.
             ids.rev().collect()
         });
         self.job(*places.get(id)?)
@@ -115,9 +116,9 @@ impl TeamMachine {
         job.bids = bids;
     }
 
-    /// Takes the best offer once all are there. Score: quality from 0 to 1, minus half the cost and a quarter
-    /// of the time, each relative to the highest one offered. An answer without any of these numbers is no
-    /// offer; without offers the job is assigned as any other.
+    /// Chooses the best offer once all offers are there. Score: quality from 0 to 1, minus half the cost
+    /// and a quarter of the time, each relative to the highest one offered. An answer without any of
+    /// these numbers is no offer; without offers the job is assigned as usual.
     fn choose_bid(&mut self, command: CommandId) {
         let Some(job) = self.job(command) else { return };
         let bids: Vec<&Job> = job.bids.iter().filter_map(|bid| self.job(*bid)).collect();
@@ -138,7 +139,7 @@ impl TeamMachine {
         };
         let is_offer = |bid: &Job| ["quality", "cost", "time"].iter().any(|key| said(bid, key).is_some());
         let offers = bids.iter().filter(|bid| is_offer(bid));
-        // The first of equal offers wins; offers are asked in the order of the ids.
+        // The first of equal offers wins; members are asked in the order of their ids.
         let best = offers.fold(None::<(&Job, f64)>, |best, bid| match best {
             Some((_, highest)) if score(bid) <= highest => best,
             _ => Some((bid, score(bid))),
@@ -224,7 +225,7 @@ impl TeamMachine {
         }
     }
 
-    /// Combines the answer when all subtasks have ended and no conflict is open.
+    /// Starts to combine the answer when all subtasks have ended and no conflict is open.
     fn conclude(&mut self) {
         let is_at_rest = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
         if !is_at_rest || self.answer.is_some() || self.has_open_conflict() {
@@ -245,7 +246,8 @@ impl TeamMachine {
         if self.output.is_some() && !self.fits {
             return;
         }
-        // Members may have made requests meanwhile; their jobs come later in the list and do not matter here.
+        // Members may have made requests in the meantime. Their jobs come later in the list, and do not
+        // matter here.
         let is_about_answer =
             |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. } | Purpose::Review { .. });
         match self.jobs.iter().rev().find(is_about_answer).cloned() {
@@ -267,7 +269,7 @@ impl TeamMachine {
         self.add_job(Purpose::Synthesize { round, notes, misfits }, |job| job.by_lead = true);
     }
 
-    /// Adds a review if there is a reviewer; returns whether there is one.
+    /// Adds a review if a reviewer is available, and returns whether one is.
     fn review(&mut self, round: u32) -> bool {
         let Some(role) = self.settings.reviewer.clone() else { return false };
         let has_reviewer =
@@ -294,18 +296,18 @@ impl TeamMachine {
             Some(notes) if self.output.is_none() => {
                 self.answer = Some(format!("{}\n\n[The reviewer objects: {notes}]", self.draft()))
             }
-            // A structured output cannot hold an objection; it is in the log only.
+            // A structured output cannot contain an objection, so the objection is in the log only.
             _ => self.answer = Some(self.draft()),
         }
     }
 }
 
-/// The key under which the team shares the result of a step.
+/// Returns the key under which the team shares the result of a step.
 pub(super) fn board_key(subtask: &SubTask) -> &str {
     subtask.rules.save_as.as_deref().unwrap_or_else(|| subtask.id.as_str())
 }
 
-/// Returns whether the other steps go on without this one if it failed.
+/// Returns true if the other steps continue when this one has failed.
 pub(super) fn skips(job: &Job) -> bool {
     job.subtask().is_some_and(|subtask| subtask.rules.on_failure == OnFailure::Skip)
 }

@@ -1,18 +1,18 @@
-//! Structured output of a team: the lead's answer is checked against the schema, and made anew if it does not
-//! fit.
+//! Structured output of a team: the answer is checked against the schema, and the lead is asked again if
+//! the answer does not fit.
 
 use archon_types::{CallId, FailureKind, OutputVerdict, ResponseFormat, SchemaProblem, schema_failure};
 
 use super::{Job, JobState, Phase, Purpose, TeamMachine};
 
 impl TeamMachine {
-    /// The schema that the answer must fit, if there is one.
+    /// Returns the schema that the answer must fit, if there is one.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
         self.output.as_ref().map(|form| &form.format)
     }
 
-    /// Returns whether a resume may help the failed run: the planner gave no plan or no replan, or the lead
-    /// gave no answer that fits the schema.
+    /// Returns true if a resume may help the failed run: the planner gave no plan or no replan for a
+    /// temporary reason, or the lead gave no answer that fits the schema.
     pub fn may_try_again(&self) -> bool {
         match &self.phase {
             Phase::Broken { kind: FailureKind::StructuredOutput, .. } => {
@@ -23,8 +23,8 @@ impl TeamMachine {
         }
     }
 
-    /// The schema in words for a delegation whose answer must fit it, for an agent that cannot ask its model
-    /// for it.
+    /// Returns the schema as text for the delegation whose answer must fit it, for an agent that cannot
+    /// ask its model for structured output.
     pub fn schema_text(&self, call: CallId) -> Option<String> {
         let form = self.output_format().filter(|_| self.is_synthesis(call))?;
         Some(format!(
@@ -64,15 +64,15 @@ impl TeamMachine {
             }
             (OutputVerdict::Again, None) if self.lead.is_some() => self.synthesize_again(problems),
             (OutputVerdict::Again, None) => {
-                let error = format!("{}; and nobody leads the team", schema_failure(problems, 1));
+                let error = format!("{}; and the team has no lead", schema_failure(problems, 1));
                 self.broken(FailureKind::StructuredOutput, error, answer);
             }
             (OutputVerdict::Failed(error), None) => self.broken(FailureKind::StructuredOutput, error, answer),
         }
     }
 
-    /// Lets a failed run try again on a resume: the planner is asked again, or the lead gets all its tries
-    /// again.
+    /// Lets a failed run continue on a resume: the planner is asked again, or the lead gets all its
+    /// attempts again.
     pub(super) fn try_again(&mut self) {
         if !self.may_try_again() {
             return;

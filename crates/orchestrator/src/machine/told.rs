@@ -21,7 +21,8 @@ impl TeamMachine {
             "context": self.context_of(subtask),
             "dependencies": subtask.map(SubTask::dependencies).unwrap_or_default(),
             "delegation_chain": chain,
-            // A member waits for a request, so it goes first and does not count against `max_concurrent`.
+            // A member waits for a request, so the request has priority and does not count against
+            // `max_concurrent`.
             "priority": if is_request { "high" } else { "normal" },
         });
         if let Some(expected) = subtask.and_then(|subtask| subtask.expected_output.as_ref()) {
@@ -33,7 +34,8 @@ impl TeamMachine {
         content
     }
 
-    /// The goal, the plan's initial context, and the results of the steps that this one depends on.
+    /// Returns the goal, the plan's initial context, and the results of the steps on which this one
+    /// depends.
     fn context_of(&self, subtask: Option<&SubTask>) -> Json {
         let results = subtask.map(SubTask::dependencies).unwrap_or_default().iter().filter_map(|id| {
             let response = self.job_of(id)?.response.as_ref()?;
@@ -70,7 +72,7 @@ impl TeamMachine {
         }
     }
 
-    /// Reads the answer of a finished delegation; `None` if its run failed.
+    /// Returns the answer of a finished delegation; `None` if its run failed.
     pub(super) fn read_response(&self, call: CallId, result: &ToolResult) -> Option<Response> {
         // A structured output may have a field `result` of its own, so it is not read as a `Response`.
         let is_formed = self.output.is_some() && self.is_synthesis(call);

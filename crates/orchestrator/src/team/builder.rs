@@ -7,7 +7,7 @@ use archon_types::{Agent, AgentId, Bus, ExecutionLimits, Member, OutputCheck, Re
 use crate::{Team, TeamDesk, parts::Parts};
 
 impl Team {
-    /// Adds a member. Two members with one id are reported when a run starts.
+    /// Adds a member. A duplicate id is reported when a run starts.
     pub fn with_member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
         self.with(|parts| {
             parts.agents.entry(member.id.clone()).or_insert(agent);
@@ -15,7 +15,7 @@ impl Team {
         })
     }
 
-    /// Sets the lead: does the work that no member can do, arbitrates conflicts, and combines the
+    /// Sets the lead, which does the work that no member can do, arbitrates conflicts, and combines the
     /// answers.
     pub fn with_lead(self, id: impl Into<AgentId>, agent: Arc<dyn Agent>) -> Self {
         self.with(|parts| {
@@ -25,26 +25,28 @@ impl Team {
         })
     }
 
-    /// Publishes delegations, results and status on a bus.
+    /// Sets a bus, on which the team publishes delegations, results and status.
     pub fn with_bus(self, bus: Arc<dyn Bus>) -> Self {
         self.with(|parts| parts.bus = Some(bus))
     }
 
-    /// Sets the desk where members find their handles of the team.
+    /// Sets the desk where members find their [`TeamHandle`](crate::TeamHandle).
     pub fn with_desk(self, desk: TeamDesk) -> Self {
         self.with(|parts| parts.desk = desk)
     }
 
-    /// Sets the limits of its runs.
+    /// Sets the limits of the team's runs.
     pub fn with_limits(self, limits: ExecutionLimits) -> Self {
         self.with(|parts| parts.options.limits = limits)
     }
 
-    /// Asks for a structured output: the answer must be JSON of this schema. If the lead's combined
-    /// answer does not fit, it answers again, at most as often as `check` says; then the run fails.
-    /// Without a lead the result of the only subtask must fit. The schema is in the run's first
-    /// record, so a resume asks for the same. Members do not see it. The reviewer sees only answers
-    /// that fit, and an objection at the end goes to the log only.
+    /// Sets a structured output: the answer must be JSON that fits this schema. If the lead's combined
+    /// answer does not fit, the lead answers again, at most as often as `check` allows; then the run
+    /// fails. Without a lead, the result of the only subtask must fit.
+    ///
+    /// The schema is in the run's first record, so every resume uses the same schema. Members do not
+    /// see the schema. The reviewer sees only answers that fit, and a final objection is recorded in the
+    /// log only.
     pub fn with_output_schema(self, form: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;

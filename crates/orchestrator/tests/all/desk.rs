@@ -1,4 +1,4 @@
-//! What members say to their team, and what they may not.
+//! Tests of the desk: requests of members to their team, and refusals.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ fn desk_share_with_a_stale_version_is_refused() {
     let seen = seen.lock().unwrap();
     assert_eq!((&seen[0], &seen[2], &seen[3]), (&Ok(1), &Ok(2), &Ok(3)));
     let stale = seen[1].clone().unwrap_err();
-    assert_eq!(stale.to_string(), "\"rain\" is at version 1 by now, not at 0: read it again");
+    assert_eq!(stale.to_string(), "the shared entry \"rain\" has version 1 now, not 0: read it again");
     assert!(desk.seat(&"run_1.1-0".into()).is_none(), "whoever is done has no seat");
 }
 
@@ -60,7 +60,10 @@ fn desk_role_may_send_and_delegate_only_as_allowed() {
             async move {
                 let seat = desk.seat(&context.run).unwrap();
                 let said = seat.write("rain", json!(1), None).await.unwrap_err();
-                assert_eq!(said.to_string(), "the role worker may not send information_share");
+                assert_eq!(
+                    said.to_string(),
+                    "the role worker may not send messages of type information_share"
+                );
                 let asked = seat.ask("boss", "Help").await.unwrap_err();
                 assert_eq!(asked, TeamHandleError::NoPeer { role: "worker".into(), to: "boss".into() });
                 answer(&context, "ok")
@@ -77,7 +80,7 @@ fn desk_role_may_send_and_delegate_only_as_allowed() {
     assert_eq!(world.start(&team, "Do it").last_text(), Some("[a] ok"));
 }
 
-/// Calls a tool of the desk as the loop of a member would.
+/// Calls a tool of the desk like the loop of a member.
 async fn used(desk: &TeamDesk, context: &Context, name: &str, arguments: Json) -> Result<String, String> {
     let tool = desk.tools().into_iter().find(|tool| tool.spec().name == name).unwrap();
     let context = ToolContext::new(context.clone(), "c".into(), name);
@@ -146,7 +149,7 @@ fn a_members_model_shares_reads_and_asks_with_tools() {
         [
             "nobody shares \"rain\" yet",
             "\"rain\" is shared, version 1",
-            "\"rain\" is at version 1 by now, not at 0: read it again",
+            "the shared entry \"rain\" has version 1 now, not 0: read it again",
             "{\"mm\":3} (version 1, by ann)",
             "42",
         ]

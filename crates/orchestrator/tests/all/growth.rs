@@ -1,4 +1,5 @@
-//! Large teams: what a record costs does not grow with the team, and nobody is silent who had no turn.
+//! Tests of large teams: the cost of a record does not grow with the team, and no member counts as silent
+//! before its run was polled.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ fn team(n: usize) -> (Vec<SubTask>, Vec<Member>) {
     (steps, (0..n).map(|at| member(&format!("m{at}"), roles[at % 3])).collect())
 }
 
-/// A machine that has a plan for so many, and what it is applied to next.
+/// A machine with a plan for many members, and the number of its next record.
 struct Starting {
     machine: TeamMachine,
     seq: u64,
@@ -54,7 +55,7 @@ impl Starting {
         self.apply(RecordBody::Team(Box::new(record)));
     }
 
-    /// Gives everybody work, as the driver does, and returns how many have it.
+    /// Delegates work to all members, as the driver does, and returns the number of delegations.
     fn start_all(&mut self) -> usize {
         let mut begun = 0;
         loop {
@@ -80,7 +81,7 @@ impl Starting {
     }
 }
 
-/// The time that this thread worked, nanoseconds; what others do on the machine does not count.
+/// Returns the CPU time of this thread in ns. The work of other threads does not count.
 fn worked() -> u64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
@@ -104,7 +105,7 @@ fn team_start_cost_grows_linearly_with_the_number_of_tasks() {
     assert!(many < few * 24, "{few} ns for 125, {many} ns for 1,000: {} times", many / few);
 }
 
-/// A journal whose every append takes a while.
+/// A journal in which every append takes time.
 #[derive(Clone)]
 struct Slow {
     inner: MortalJournal,

@@ -1,4 +1,4 @@
-//! What teams promise.
+//! Tests of teams.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod concluding;

@@ -1,4 +1,4 @@
-//! What a team says on its bus, and how much a member has to do at once.
+//! Tests of a team's bus messages, and of the load of a member.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::support::{World, member, pause, step};
 
-/// A planner that knows something besides its steps.
+/// A planner that also returns initial values.
 struct Knowing(Vec<SubTask>);
 
 impl Planner for Knowing {
@@ -29,7 +29,7 @@ impl Planner for Knowing {
     }
 }
 
-/// What is said in a run of this plan, as `from > to`, the type, and the content.
+/// Returns the bus messages of a run with this plan: `from > to`, the type, and the content.
 fn bus_messages(
     world: &World,
     plan: Vec<SubTask>,
@@ -187,7 +187,7 @@ fn team_worker_sends_acknowledgement_progress_and_final_message() {
     assert!(!world.team_records().iter().any(taken), "nobody who is at work is silent");
 }
 
-/// How far a delegated task is.
+/// Returns the status of a delegated task.
 fn status(job: &Job) -> &'static str {
     let is_running =
         |state: AssignmentState| matches!(state, AssignmentState::Running | AssignmentState::Asked);
@@ -199,7 +199,7 @@ fn status(job: &Job) -> &'static str {
     }
 }
 
-/// The tasks of a run as each record leaves them, without what repeats itself.
+/// Returns the statuses of the tasks after each record, without repetitions.
 fn statuses(world: &World) -> Vec<String> {
     let log = world.journal.log("run_1");
     let line = |length: usize| {

@@ -1,4 +1,4 @@
-//! What a team asks people, and what people say to its run while it is at rest.
+//! Tests of the questions of a team, and of messages to a suspended run.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::support::{World, member, step};
 
-/// Two who contradict each other, and nobody who could say who is right.
+/// Returns a team of two members that contradict each other, without a judge.
 fn quarrel(world: &World, journal: &InboxJournal) -> Team {
     let plan = vec![step("a", "What is it?", "worker", &[])];
     let team = world.team_in(journal, plan, &["worker"], |options| {
@@ -29,7 +29,8 @@ fn quarrel(world: &World, journal: &InboxJournal) -> Team {
         .with_member(member("m1", "worker"), FnAgent::saying("green"))
 }
 
-/// One who fails, once or always, and a person who is asked about it at once.
+/// Returns a team with a member that fails once or always, and a person who is asked after the first
+/// failure.
 fn failing(world: &World, journal: &InboxJournal, times: u32) -> Team {
     let tries = Arc::new(AtomicU32::new(0));
     let agent = FnAgent::new(move |_, context| {

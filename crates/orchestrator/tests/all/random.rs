@@ -1,4 +1,4 @@
-//! Random teams of agents that succeed, fail, hang, lie, suspend and die: whatever they do, every task ends.
+//! Random teams of agents that succeed, fail, hang, lie, suspend and die. Every task ends.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::support::{Fixed, World, member, pause, step};
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 
-/// An agent that does something else each time, as its seed says.
+/// Returns an agent whose behaviour changes with each call, as its seed determines.
 fn unreliable(seed: u64, desk: TeamDesk) -> Arc<FnAgent> {
     FnAgent::new(move |task, context| {
         let desk = desk.clone();
@@ -120,7 +120,7 @@ fn random_team(chance: &mut Chance, world: &World, desk: &TeamDesk) -> Team {
     team
 }
 
-/// Brings a run to its end: whatever it asks a person is answered.
+/// Drives a run to its end, and answers all its questions.
 fn to_the_end(team: &Team, world: &World, chance: &mut Chance, seed: u64) -> Outcome {
     let mut outcome = drive(&world.clock, team.start("Do it", &world.context)).unwrap();
     let mut answers = 0;
@@ -208,8 +208,8 @@ fn team_random_members_every_task_ends() {
     assert!(late > 0 && taken > 0 && finished > 0 && cancels > 0);
 }
 
-/// A cancel ends a run at any time, with whatever is under way: as cancelled, and nothing begins after it. Whether the run
-/// was still there to be cancelled.
+/// Cancels a run at a random time. The run ends as cancelled, and no work starts afterwards. Returns
+/// whether the run was still open.
 fn cancelled(team: &Team, world: &World, chance: &mut Chance, seed: u64) -> bool {
     let mut run = Box::pin(team.start("Do it", &world.context));
     for _ in 0..chance.below(30) {

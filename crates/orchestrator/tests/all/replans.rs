@@ -1,4 +1,4 @@
-//! Another plan for a team: when it is asked for, what it keeps, and where that ends.
+//! Tests of a team's replans: when they are requested, the steps that they keep, and their limits.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::support::{World, member, step};
 
 type Plan = Result<Vec<SubTask>, PlanError>;
 
-/// A planner that answers one after the other, and notes what it was asked.
+/// A planner that gives its answers in order, and records the requests.
 #[derive(Clone)]
 struct Scripted {
     answers: Arc<Mutex<Vec<Plan>>>,
@@ -27,7 +27,7 @@ impl Scripted {
         Self { answers: Arc::new(Mutex::new(answers)), heard: Arc::default() }
     }
 
-    /// The last answer is given again and again.
+    /// Returns the next answer. The last answer is repeated.
     fn answer(&self, heard: String) -> Plan {
         self.heard.lock().unwrap().push(heard);
         let mut answers = self.answers.lock().unwrap();
@@ -83,7 +83,8 @@ fn team(world: &World, planner: &Scripted, change: impl FnOnce(&mut TeamOptions)
         .with_member(member("bob", "bad"), cannot())
 }
 
-/// A search that works, a booking that does not, a letter that waits for it, and a song that waits for nothing.
+/// Returns a search that succeeds, a booking that fails, a letter that depends on the booking, and a song
+/// without dependencies.
 fn first() -> Vec<SubTask> {
     vec![
         step("find", "Find", "good", &[]),
@@ -93,7 +94,7 @@ fn first() -> Vec<SubTask> {
     ]
 }
 
-/// Another way for the booking.
+/// Returns a plan that replaces the booking.
 fn second() -> Vec<SubTask> {
     vec![step("camp", "Camp", "good", &["find"]), step("write", "Write", "good", &["camp"])]
 }

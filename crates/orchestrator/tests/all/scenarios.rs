@@ -56,10 +56,10 @@ fn team_research_result_reaches_the_writer_and_the_answer() {
     }
 }
 
-/// The types of the messages that hand work over and back.
+/// The types of the messages that delegate and answer work.
 const TASKS: [MessageType; 2] = [MessageType::TaskRequest, MessageType::TaskResponse];
 
-/// A bus that takes nothing at once, as one with a server behind it.
+/// A bus that takes no message at once, like a bus with a server.
 struct Slow(RecordingBus);
 
 impl Bus for Slow {
@@ -85,7 +85,7 @@ impl Bus for Slow {
     }
 }
 
-/// A bus that needs a time for each message.
+/// A bus that needs time for each message.
 struct Distant(RecordingBus, Arc<dyn Clock>);
 
 impl Bus for Distant {
@@ -400,7 +400,7 @@ fn team_lead_does_the_task_of_a_refused_delegation_loop() {
     assert_eq!(world.delegations()[..3], ["ann: a: Do it", "bob: Do it for me", "lead: Do it for me"]);
 }
 
-/// A team that knows of its members only what they emit.
+/// Sets heartbeats to the events of members only.
 fn by_events(options: &mut TeamOptions) {
     options.settings.heartbeat = Heartbeat::Events;
 }

@@ -1,5 +1,5 @@
-//! The answer of a team in a form: it is held against it, the lead puts it together anew if it does not fit, and the run
-//! fails if none ever fits; wherever its process dies.
+//! Tests of the structured output of a team: the answer is checked, the lead answers again if it does not
+//! fit, and the run fails if no answer fits, wherever its process dies.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,17 +17,18 @@ const GOOD: &str = r#"{"result": "Paris"}"#;
 const BAD: &str = r#"{"result": 75}"#;
 const PROBLEM: &str = r#"at /result: 75 is not of type "string""#;
 
-/// Its one field is named as the envelope of a member's answer is.
+/// Returns a schema whose only field has the name of a field of a member's answer.
 fn form() -> ResponseFormat {
     let schema =
         json!({"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]});
     ResponseFormat { name: "City".into(), schema }
 }
 
-/// What somebody was asked, in order.
+/// The tasks of an agent, in order.
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// Says these texts in turn, and the last one for ever; an empty one is a failure.
+/// Returns an agent that answers these texts in turn and repeats the last one. An empty text is a
+/// failure.
 fn says(texts: &'static [&'static str]) -> (Arc<FnAgent>, Asked) {
     let asked = Asked::default();
     let seen = asked.clone();
@@ -78,7 +79,7 @@ fn team_valid_structured_output_is_the_answer_for_any_field_names() {
     );
 }
 
-/// An agent whose service knows forms.
+/// An agent whose service supports structured output.
 struct Native(Arc<FnAgent>, Arc<Mutex<Vec<ResponseFormat>>>);
 
 impl Agent for Native {
@@ -180,10 +181,10 @@ fn without_a_lead_the_result_of_the_only_subtask_must_fit() {
     let outcome = world.start(&team, "Which city?");
     assert_eq!(outcome.failure_kind(), Some(FailureKind::StructuredOutput));
     let error = outcome.error.unwrap();
-    assert!(error.ends_with("; and nobody leads the team") && error.contains("it is not JSON"), "{error}");
+    assert!(error.ends_with("; and the team has no lead") && error.contains("it is not JSON"), "{error}");
 }
 
-/// Nobody leads it.
+/// Returns a team of two steps without a lead.
 fn team_of_two(world: &World) -> Team {
     let plan = vec![step("a", "Find it", "worker", &[]), step("b", "Find it", "worker", &[])];
     world
@@ -213,8 +214,8 @@ fn invalid_schema_starts_no_run() {
     assert!(world.journal.log("run_1").is_empty());
 }
 
-/// The process dies before or after each of its appends; whoever takes the run up comes to the same answer, and no more
-/// answers than the form allows are ever looked at.
+/// The process dies before or after each of its appends. A resume reaches the same answer, and no more
+/// answers are checked than the settings allow.
 // spec: R-17, A-15
 #[test]
 fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_and_retries() {
@@ -247,8 +248,8 @@ fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_and_retr
     assert!(deaths > 15 && between > 0, "{deaths} deaths, {between} between two attempts");
 }
 
-/// Whatever a lead says and wherever the run dies: the log replays to the machine, the run ends, and no more answers are
-/// looked at than the form allows.
+/// For any answers of a lead and any crash, the log replays to the machine, the run ends, and no more
+/// answers are checked than the settings allow.
 // spec: R-17, A-15
 #[test]
 fn team_random_leads_and_kills_keep_the_retry_limit_and_replay_equal() {

@@ -1,4 +1,4 @@
-//! What the tests share: a team in a world of its own.
+//! Shared parts of the tests: a team with its own clock, journal and ids.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ pub(crate) async fn pause(context: &Context, ms: u64) {
     context.clock.sleep_until(context.clock.now() + Duration::from_millis(ms)).await;
 }
 
-/// A planner that has this plan.
+/// A planner with a fixed plan.
 pub(crate) struct Fixed(pub Vec<SubTask>);
 
 impl Planner for Fixed {
@@ -29,7 +29,7 @@ pub(crate) fn step(id: &str, what: &str, role: &str, after: &[&str]) -> SubTask 
     SubTask::new(id, what).after(after.iter().copied()).with_rules(rules)
 }
 
-/// A team in a world of its own.
+/// The clock, the journal and the context of a team.
 pub(crate) struct World {
     pub(crate) clock: VirtualClock,
     pub(crate) journal: MortalJournal,
@@ -58,7 +58,7 @@ impl World {
         self.team_in(&self.journal, plan, roles, change)
     }
 
-    /// As [`team`](Self::team), in another journal.
+    /// Returns a team like [`team`](Self::team), with another journal.
     pub(crate) fn team_in(
         &self,
         journal: &(impl archon_types::Journal + Clone + 'static),
@@ -79,7 +79,7 @@ impl World {
         outcome
     }
 
-    /// The log means what the machine thinks, whoever folds it.
+    /// Checks that the log folds to the state of the machine.
     pub(crate) fn check_log(&self) -> TeamMachine {
         let log = self.journal.log("run_1");
         let machine = fold(&self.context.run, &log).unwrap();
@@ -105,7 +105,7 @@ impl World {
         log.iter().filter_map(|record| team(&record.body)).collect()
     }
 
-    /// Who was given what, as `member: task`.
+    /// Returns the delegations as `member: task`.
     pub(crate) fn delegations(&self) -> Vec<String> {
         let given = |record| match record {
             TeamRecord::Delegated { member, task, .. } => Some(format!("{member}: {task}")),

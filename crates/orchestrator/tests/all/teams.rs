@@ -1,4 +1,4 @@
-//! How teams share out work, disagree, fail, stop and go on.
+//! Tests of teams: matching, conflicts, failures, cancel and resume.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::support::{World, member, pause, step};
 
-/// An agent that thinks so long and then says this.
+/// Returns an agent that answers `says` after `ms` ms.
 fn after(ms: u64, says: &'static str) -> Arc<FnAgent> {
     FnAgent::new(move |_, context| async move {
         pause(&context, ms).await;
@@ -27,7 +27,8 @@ fn after(ms: u64, says: &'static str) -> Arc<FnAgent> {
     })
 }
 
-/// Three members who say this of the same step, of whom the first is the most authoritative.
+/// Returns a team of three members with these answers to the same step; the first member has the highest
+/// authority.
 fn committee(world: &World, says: [&str; 3], strategy: ConflictStrategy, size: u32) -> Team {
     let mut team =
         world.team(vec![step("a", "What is it?", "worker", &[])], &["worker", "expert"], |options| {
@@ -391,11 +392,11 @@ fn check_team_lists_all_problems_before_the_start() {
     assert_eq!(
         texts,
         [
-            "two members have the id ann",
-            "ann has the role ghost, which is not defined",
-            "the role writer takes the tool typewriter, which no member with that role has",
+            "the id ann is used twice among the members and the lead of the team",
+            "the member ann has the role ghost, which the team does not define",
+            "the role writer needs the tool typewriter, which no member with that role has",
             "two roles have the name writer",
-            "nobody has the role reviewer, and nobody leads the team",
+            "no member has the role reviewer, and the team has no lead",
         ]
     );
     assert!(problems.iter().all(|problem| !problem.advice().is_empty()));
@@ -581,8 +582,8 @@ fn resume_of_a_team_that_met_a_limit_goes_on_with_more_and_is_refused_without() 
     }
 }
 
-/// The process dies at each append in turn, before or after it was written: what was done is not done again, and the
-/// answer is the same.
+/// The process dies at each append in turn, before or after the append is written. Finished work is not
+/// repeated, and the answer is the same.
 // spec: MA-23, ER-13
 #[test]
 fn team_killed_at_any_record_resumes_without_repeating_work() {
@@ -680,7 +681,7 @@ fn a_team_is_an_agent_and_a_member_may_be_a_team() {
     );
 }
 
-/// A planner whose questions cost something, and that has a plan or none.
+/// A planner whose model calls cost tokens, with or without a plan.
 struct Dear(Result<Vec<SubTask>, ()>);
 
 impl Planner for Dear {
@@ -725,7 +726,7 @@ fn team_plan_with_a_for_each_over_a_result_is_refused() {
     assert_eq!(world.delegations(), Vec::<String>::new());
 }
 
-/// A planner whose model is reached from the second question on.
+/// A planner whose first request fails.
 struct Later(std::sync::atomic::AtomicUsize);
 
 impl Planner for Later {

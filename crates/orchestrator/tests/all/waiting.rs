@@ -1,4 +1,4 @@
-//! Members that wait for others, who wait for a person.
+//! Tests of members that wait for other members, who wait for a person.
 
 use std::{
     collections::BTreeSet,
@@ -18,12 +18,12 @@ use serde_json::json;
 
 use crate::support::{World, member, pause, step};
 
-/// What was seen of a team, whatever became of its processes.
+/// The observations of a team over all its processes.
 #[derive(Clone, Default)]
 struct Seen {
-    /// The runs that ended, as the journals of real members would know them.
+    /// The runs that ended, as the journals of real members would record them.
     ended: Arc<Mutex<BTreeSet<RunId>>>,
-    /// What those were told who asked.
+    /// The answers to the members that asked.
     told: Arc<Mutex<Vec<Result<String, TeamHandleError>>>>,
 }
 
@@ -42,7 +42,7 @@ impl Seen {
         })
     }
 
-    /// A writer who asks somebody, and says what it was told.
+    /// Returns a writer that asks `to`, and answers with the reply.
     fn asking(&self, desk: &TeamDesk, to: &'static str) -> Arc<FnAgent> {
         let (desk, seen) = (desk.clone(), self.clone());
         FnAgent::new(move |_, context| {
@@ -62,8 +62,8 @@ impl Seen {
     }
 }
 
-/// A team in a process of its own: writers ask an office, whose two members contradict each other after some time, so that
-/// the office asks a person.
+/// Returns a team in a process of its own: writers ask an office, whose two members contradict each other
+/// after some time, so that the office asks a person.
 fn team(world: &World, journal: &InboxJournal, seen: &Seen, plan: Vec<SubTask>, after_ms: u64) -> Team {
     let desk = TeamDesk::new();
     let inner = vec![step("a", "Which?", "worker", &[])];
@@ -97,7 +97,7 @@ fn colour(text: &str) -> Answer {
     Answer::Edit { arguments: json!({ "value": text }) }
 }
 
-/// Leaves an answer with whoever asked.
+/// Posts an answer to the run that asked.
 fn post(journal: &InboxJournal, asked: &PendingApproval, id: &str, text: &str) {
     journal.post(asked.asker().as_str(), id, asked.request.answered(colour(text)));
 }
@@ -181,7 +181,8 @@ fn team_waiting_for_a_person_does_not_use_the_members_time_limit() {
     assert_eq!(seen.results().len(), 1);
 }
 
-/// The process dies at each append of each run in turn, before or after it was written, before and after the answer.
+/// The process dies at each append of each run in turn, before or after the append is written, before and
+/// after the answer.
 // spec: MA-15, AP-05, MA-23
 #[test]
 fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
@@ -259,7 +260,7 @@ fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
     assert!(died > 60, "{died}");
 }
 
-/// An agent without a log that asks a person once, and shares something when it goes on.
+/// Returns an agent without a log that asks a person once, and shares an entry when it continues.
 fn asks_then_shares(desk: &TeamDesk) -> Arc<FnAgent> {
     let (desk, asked) = (desk.clone(), Arc::new(Mutex::new(false)));
     FnAgent::new(move |_, context| {
@@ -308,7 +309,8 @@ fn team_member_waiting_for_a_value_or_a_busy_member_suspends_with_the_team() {
     assert_eq!(world.delegations().len(), 4);
 }
 
-/// A member whose loop runs `ask_member` beside something else that takes 31 s. The team looks every 15 s.
+/// Returns a member whose loop runs `ask_member` concurrently with a call that takes 31 s. The team
+/// checks heartbeats every 15 s.
 fn asks_and_works(desk: &TeamDesk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
     let (desk, done) = (desk.clone(), done.clone());
     FnAgent::new(move |_, mut context| {
@@ -351,8 +353,8 @@ fn ask_member_beside_other_work_of_its_run_rests_when_that_is_done() {
     assert_eq!(world.delegations().len(), 2);
 }
 
-/// A helper that begins a log in a journal that is not the team's, so that it is lost; then it hangs, and when it begins
-/// again it answers.
+/// Returns a helper that starts a log in another journal than the team's, so that the log is lost. The
+/// helper hangs, and answers after a restart.
 fn loses_its_log() -> Arc<FnAgent> {
     let begun: Arc<Mutex<BTreeSet<RunId>>> = Arc::default();
     FnAgent::new(move |_, context| {
@@ -419,7 +421,7 @@ fn team_member_waiting_for_a_call_in_doubt_continues_after_the_answer() {
     }
 }
 
-/// A member whose log says that it used seven tokens of its ten until it was stopped.
+/// A member whose log records seven of its ten tokens as used when it was stopped.
 struct Logged(Arc<FnAgent>);
 
 impl Agent for Logged {
@@ -436,7 +438,7 @@ impl Agent for Logged {
     }
 }
 
-/// Returns true for the record of seven tokens.
+/// Returns true for the record of the seven tokens.
 fn is_settled(body: &RecordBody) -> bool {
     matches!(body, RecordBody::LeaseSettled { spent, .. } if *spent == Spending::new(7, 0))
 }

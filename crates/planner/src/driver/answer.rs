@@ -1,4 +1,4 @@
-//! Makes the answer of a plan from the results of its subtasks, and checks its form.
+//! Makes the answer of a plan from the results of its subtasks, and checks the answer against its schema.
 
 use archon_run::Recorded;
 use archon_types::{CommandId, PlanError, PlanRecord, RecordBody, json_in};

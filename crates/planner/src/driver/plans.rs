@@ -1,4 +1,4 @@
-//! Makes plans and checks them: the first plan, other plans, and the subtasks of loops.
+//! Makes plans and checks them: the first plan, replans, and the subtasks of loops.
 
 use archon_run::Recorded;
 use archon_types::{
@@ -64,7 +64,7 @@ impl Following {
         spent: Spending,
     ) -> Recorded {
         paid(run, command, spent).await?;
-        // The machine knows which attempt is under way, as only one question is open.
+        // The machine has the number of the attempt, because only one question to the planner is open.
         let attempt = run.machine.attempt();
         let record = match planned {
             Err(error) => PlanRecord::Rejected {
@@ -79,7 +79,7 @@ impl Following {
         run.record(plan(record)).await
     }
 
-    /// Checks a plan that came back and returns its record: accepted, or rejected with all its problems.
+    /// Checks the planner's plan and returns its record: accepted, or rejected with all problems.
     fn judged(&self, run: &Run, command: CommandId, attempt: u32, task: Task) -> PlanRecord {
         let (machine, options) = (&run.machine, self.parts.check_options(run.context(), &run.machine));
         let (record, found) = match machine.replans() {
@@ -110,8 +110,8 @@ impl Following {
         }
     }
 
-    /// Expands a loop whose list is known: adds its subtasks to the plan if they pass the checks; otherwise
-    /// the loop fails.
+    /// Expands a loop whose list is known: adds the loop's subtasks to the plan if they pass the checks;
+    /// otherwise the loop fails.
     pub(super) async fn unfold(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let record = match self.unfolded(run, call) {
             Ok(unfolded) => RecordBody::Plan(Box::new(unfolded)),
@@ -159,7 +159,7 @@ pub(super) async fn paid(run: &mut Run, command: CommandId, spent: Spending) -> 
 fn is_worth_another_try(error: &PlanError) -> bool {
     match error {
         PlanError::Model(error) => error.is_retryable(),
-        // The planner has tried other ways itself.
+        // These failures do not pass with another attempt.
         PlanError::Cycle { .. }
         | PlanError::Fixed
         | PlanError::Cancelled

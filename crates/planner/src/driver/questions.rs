@@ -25,14 +25,15 @@ impl Following {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);
         }
-        // The question about a call in doubt never expires, because the run cannot go on without an answer.
+        // The question about a call in doubt never expires, because the run cannot continue without an
+        // answer.
         if request.call_path.is_empty() && request.kind != QuestionKind::InDoubt {
             let wait = request.timeout_ms.unwrap_or(run.machine.settings().question_timeout_ms);
             request
                 .expires_at
                 .get_or_insert(run.context().clock.now_for_others() + Duration::from_millis(wait));
         }
-        // Answered questions are dropped; a question that is asked again replaces itself.
+        // Answered questions are dropped. A question that is asked again replaces the earlier one.
         let machine = &run.machine;
         self.open.retain(|(asked, other)| {
             other.request_id != request.request_id && machine.is_waiting_for(*asked)
@@ -41,7 +42,7 @@ impl Following {
         run.record(vec![RecordBody::ApprovalRequested { call, request }]).await
     }
 
-    /// Asks about a tool call, and also asks the approver of this process, who may answer at once.
+    /// Asks a person about a tool call, and also the approver of this process, who may answer at once.
     pub(crate) async fn ask_about(
         &mut self,
         run: &mut Run,
@@ -59,7 +60,7 @@ impl Following {
         Ok(())
     }
 
-    /// Returns the plan's own open question of this id and binding.
+    /// Returns the plan's own open question with this id and binding.
     fn question(
         &self,
         machine: &PlanMachine,
@@ -71,7 +72,7 @@ impl Following {
         })
     }
 
-    /// Returns the time when the first of the plan's own open questions expires.
+    /// Returns the earliest time at which one of the plan's own open questions expires.
     pub(crate) fn next_expiry(&self, machine: &PlanMachine) -> Option<Timestamp> {
         let mine = |(call, request): &&(CallId, ApprovalRequest)| {
             request.call_path.is_empty() && machine.is_waiting_for(*call)
@@ -79,8 +80,8 @@ impl Following {
         self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
     }
 
-    /// Returns the record that follows from an answer given at `at`. An answer that is not acceptable leaves
-    /// the question open; the reason is added to it.
+    /// Returns the record of an answer that was given at `at`. If the answer is not acceptable, the
+    /// question is asked again with the reason.
     pub(crate) fn record_of_answer(
         &self,
         machine: &PlanMachine,
@@ -103,8 +104,8 @@ impl Following {
         })
     }
 
-    /// Records the expiry of questions that nobody answered in time. Reads the inbox first, since an answer
-    /// may have been given in time.
+    /// Records the expiry of questions. Reads the inbox first, because an answer may have been given in
+    /// time.
     pub(crate) async fn expire(&mut self, run: &mut Run) -> Recorded {
         let now = run.context().clock.now();
         if run.machine.is_stopping() || self.next_expiry(&run.machine).is_none_or(|end| end > now) {

@@ -4,14 +4,15 @@ use archon_types::OutputChecker;
 
 use super::{Phase, PlanMachine};
 
-/// The part that a failed run lacks.
+/// The part that a failed run lacks: the plan or the answer.
 enum Missing {
     Plan,
     Answer,
 }
 
 impl PlanMachine {
-    /// True if a resume may help the failed run: its model gave no plan, no answer, or no answer of the required form.
+    /// Returns true if a resume may help the failed run, because it has no plan, no answer, or no answer
+    /// that fits the schema, for a reason that may pass.
     pub fn may_try_again(&self) -> bool {
         self.missing().is_some()
     }

@@ -1,5 +1,4 @@
-//! Applies another plan for the rest, as a diff against the current one. Subtasks that are done or running
-//! are never changed.
+//! Applies a replan as a diff against the current plan. Subtasks that are done or running never change.
 
 use archon_types::{Answer, CallId, CommandId, Confirm, FailureKind, PlanDiff, SubTaskId, Task};
 
@@ -7,8 +6,8 @@ use super::{Asked, NodeState, Phase, PlanMachine, Proposed, refusal::refusal};
 use crate::diff;
 
 impl PlanMachine {
-    /// Takes another plan: follows it, or waits for a person's approval. A plan that only starts the same
-    /// subtasks again needs no approval.
+    /// Applies a replan, or waits for a person's approval. A replan that only restarts the same subtasks
+    /// needs no approval.
     pub(super) fn proposed(&mut self, command: CommandId, diff: &PlanDiff) {
         match self.settings.confirm {
             Confirm::Each if !diff::is_unchanged(&self.task(), diff) => {
@@ -19,7 +18,7 @@ impl PlanMachine {
         }
     }
 
-    /// Returns true if another plan may remove the subtask, so that it must not start meanwhile.
+    /// Returns true if a replan may remove the subtask, so that the subtask must not start now.
     pub(super) fn is_held(&self, id: &SubTaskId) -> bool {
         let is_touched = |proposed: &Proposed| {
             proposed.diff.remove.contains(id) || proposed.diff.replace.iter().any(|new| new.id == *id)
@@ -27,14 +26,14 @@ impl PlanMachine {
         self.targets().contains(id) || self.proposed.as_ref().is_some_and(is_touched)
     }
 
-    /// Returns the diff of another plan that a person has to approve, and the plan that results.
+    /// Returns the diff of a replan that a person must approve, and the resulting plan.
     pub fn proposal(&self) -> Option<(&PlanDiff, Task)> {
         let diff = &self.proposed.as_ref()?.diff;
         Some((diff, diff::changed(&self.task(), diff)))
     }
 
-    /// Applies a person's answer about another plan. A no ends the run, because the failed subtasks have no
-    /// other way.
+    /// Applies a person's answer about a replan. A refusal ends the run, because the failed subtasks have
+    /// no alternative.
     pub(super) fn change_answered(&mut self, answer: &Answer) {
         let Some(proposed) = self.proposed.take() else { return };
         const REFUSED: &str = "the other plan was not approved";
@@ -67,11 +66,12 @@ impl PlanMachine {
             };
             return;
         }
-        // A subtask that the other plan did not change has failed for good.
+        // A subtask that the replan did not change has failed finally.
         self.give_up(&ask.targets);
     }
 
-    /// Returns true if a subtask is neither done nor running.
+    /// Returns true if a replan may change a subtask: the subtask is not done, skipped or running, and no
+    /// person is asked about it.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
         use NodeState::{
             Asked, Deciding, Done, DoneWithout, InDoubt, Reviewed, Running, Skipped, ToDecide, ToReview,

@@ -1,5 +1,5 @@
-//! Ends calls of a plan: success, or what follows from a failure: another attempt, another tool, another
-//! plan, or the end of all that depends on it.
+//! Ends calls of a plan. After a failure, another attempt, a fallback tool or a replan follows, or all
+//! subtasks that depend on the failed one are given up.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Ask, NodeState, Phase, PlanMachine, refusal::refusal};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     Allowed,
-    /// The call would fail again, or repeat an effect that cannot be undone.
+    /// Not allowed: the call would fail again, or repeat an effect that cannot be undone.
     Never,
 }
 
@@ -27,7 +27,7 @@ impl PlanMachine {
         self.budget.ledger.close(&mut node.money);
         let may_have_effect = effect == Effect::SideEffect && child.is_none();
         if result.status == ToolResultStatus::Cancelled && self.is_stopping() && !may_have_effect {
-            // The call did not fail: it begins again when the run is resumed.
+            // The call did not fail: it starts again when the run is resumed.
             return self.nodes.again(index, result.clone(), at, at);
         }
         if result.status == ToolResultStatus::Cancelled && self.is_stopping() {
@@ -36,7 +36,7 @@ impl PlanMachine {
         if !result.is_error() && !self.is_unsure(result) {
             return self.done(index, result.clone(), at);
         }
-        // A tool that was stopped may have had an effect. A child run is a new run each time.
+        // A tool that was stopped may have had an effect. A child run is a new run for each call.
         let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
         let repeat = match may_have_effect && is_in_doubt {
             true => Repeat::Never,
@@ -45,15 +45,16 @@ impl PlanMachine {
         self.failed(index, result, at, repeat);
     }
 
-    /// Takes a person's text as the result of a call, in place of its tool.
+    /// Stores a person's text as the result of a call, instead of a result of its tool.
     pub(super) fn replied(&mut self, call: CallId, text: &str, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
         self.budget.ledger.close(&mut self.nodes.get_mut(index).money);
         self.done(index, ToolResult::success(text).with_metadata(metadata::ANSWERED_BY, "person"), at);
     }
 
-    /// Applies a person's decision after a failure, other than another attempt: a result in words, no result
-    /// (empty text), or the end of all that depends on the subtask.
+    /// Applies a person's decision about a failed subtask, other than another attempt. A text is the
+    /// result, an empty text means no result, and a refusal gives up all subtasks that depend on the
+    /// failed one.
     pub(super) fn decided(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
         let failure = self.nodes.get(index).result.as_deref().cloned();
@@ -138,7 +139,7 @@ impl PlanMachine {
         }
     }
 
-    /// Asks for another plan if subtasks failed and none was asked for yet.
+    /// Requests a replan if subtasks failed and no replan is requested yet.
     pub(super) fn begin_replan(&mut self) {
         let troubled = self.nodes.troubled();
         if self.replan.is_some() || troubled.is_empty() {
@@ -180,7 +181,7 @@ impl PlanMachine {
         format!("subtask {} ({}) {times}: {why}.{hint}", node.subtask.id, node.subtask.description)
     }
 
-    /// Gives up the subtasks for which no other plan was found.
+    /// Gives up the subtasks for which no replan was found.
     pub(super) fn replan_failed(&mut self, ask: &Ask, why: &str) {
         let reason = ask.reason.as_deref().unwrap_or_default();
         self.given_up.push(format!("{reason} No other plan was found: {why}"));
@@ -197,8 +198,8 @@ impl PlanMachine {
     }
 }
 
-/// Returns the failure text of a result on one line, without `Error: ` at its beginning and cut to 500
-/// characters.
+/// Returns the failure text of a result in one line of at most 500 characters, without a leading `Error:
+/// `.
 pub(super) fn why(result: &ToolResult) -> String {
     let text = result.error_message.clone().unwrap_or_else(|| result.text());
     let line: Vec<&str> = text.split_whitespace().collect();
@@ -207,7 +208,7 @@ pub(super) fn why(result: &ToolResult) -> String {
     line.chars().take(LONGEST).collect()
 }
 
-/// Returns a failure after which a person said no to another try, with the person's reason.
+/// Returns a failure with the reason why a person allows no other attempt.
 fn not_again(mut failure: ToolResult, reason: &str) -> ToolResult {
     let said = format!("It is not tried again: {reason}");
     // A long failure leaves room for the reason.
@@ -217,7 +218,7 @@ fn not_again(mut failure: ToolResult, reason: &str) -> ToolResult {
     failure
 }
 
-/// Most characters of a failure text.
+/// Maximum length of a failure text, in characters.
 const LONGEST: usize = 500;
 
 /// Returns the result of a call that was cut off and must not run again.

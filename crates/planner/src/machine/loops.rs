@@ -1,5 +1,5 @@
-//! Loops over a list that is known only when they start: their subtasks are added to the plan, and the loop
-//! waits for them.
+//! Loops over a list that is known only when the loop starts: the loop's subtasks are added to the plan,
+//! and the loop waits for them.
 
 use archon_types::{CallId, FailureKind, Json, SubTask, SubTaskId, Timestamp, ToolResult};
 

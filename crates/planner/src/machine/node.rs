@@ -1,4 +1,4 @@
-//! A subtask of a followed plan with its state.
+//! A subtask of a plan that is being followed, with its state.
 
 use archon_run::GrantedLease;
 use archon_types::{
@@ -7,56 +7,57 @@ use archon_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A subtask with its place in the plan and its state.
+/// A subtask with its position in the plan and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanNode {
     /// The subtask as planned.
     pub subtask: Box<SubTask>,
-    /// The command id of its calls.
+    /// Command id of the subtask's calls.
     pub command: CommandId,
-    /// The state of the subtask.
+    /// State of the subtask.
     pub state: NodeState,
     /// Number of dependencies that are not done.
     pub(super) waiting_for: u32,
-    /// The longest path from its start to the end of the plan, in expected ms.
+    /// Length of the longest path from the start of this subtask to the end of the plan, in expected ms.
     pub rank: u64,
     /// Number of calls that have ended, which is also the index of the next call.
     pub calls: u32,
-    /// Number of starts of the current call; more than one if a start was cut off.
+    /// Number of starts of the current call. It is more than 1 if a start was cut off.
     #[serde(default)]
     pub starts: u32,
-    /// Number of failures of the current tool.
+    /// Number of failures with the current tool.
     pub failures: u32,
-    /// Index of the current tool: 0 is its own, then its fallback tools.
+    /// Index of the current tool: 0 is the subtask's own tool, higher indexes are its fallback tools.
     pub(super) tool: usize,
     /// Result of the last call.
     pub result: Option<Box<ToolResult>>,
-    /// True if many other subtasks depend on it.
+    /// True if many other subtasks depend on this one.
     pub(super) is_central: bool,
-    /// True if a person approved its start.
+    /// True if a person approved the start of the subtask.
     pub is_approved: bool,
-    /// The [binding](archon_types::binding) of a call that its tool asked about and a person approved.
+    /// The [binding](archon_types::binding) of a call about which the tool asked, and which a person
+    /// approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<String>,
-    /// Arguments from a person in place of the planned ones, for the current tool.
+    /// Arguments that a person gave instead of the planned ones, for the current tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Json>,
     /// The source of the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,
-    /// The call whose child run had a log, unless a person agreed to begin it again.
+    /// The call whose child run had a log, unless a person allowed the child run to start again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begun: Option<CallId>,
-    /// For an expanded loop: for each item the subtasks that may have its result.
+    /// For an expanded loop: for each item, the subtasks that may have the item's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) items: Option<Vec<Vec<SubTaskId>>>,
     pub(crate) money: GrantedLease,
-    /// Indexes of the resources that it uses.
+    /// Indexes of the resources that the subtask uses.
     pub(super) resources: Vec<u32>,
-    /// Start time of its last call.
+    /// Start time of the last call.
     pub started_at: Option<Timestamp>,
-    /// End time of its last call.
+    /// End time of the last call.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -64,14 +65,14 @@ pub struct PlanNode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AskedBy {
-    /// The plan: to start the subtask, to accept its result, or to decide after a failure.
+    /// The plan asks about the start of the subtask, its result, or its failure.
     #[default]
     Plan,
-    /// The tool of the subtask, about a call with this binding.
+    /// The tool of the subtask asks about a call with this binding.
     Tool(String),
-    /// The plan, about a call in doubt; with the binding of a yes to a second run.
+    /// The plan asks about a call in doubt. An approval of a second run has this binding.
     Doubt(String),
-    /// The child run of the subtask. The answer goes there, and the child run is resumed.
+    /// The child run of the subtask asks. The answer goes to the child run, which is resumed.
     Below,
 }
 
@@ -86,54 +87,55 @@ impl AskedBy {
     }
 }
 
-/// The state of a subtask of a followed plan.
+/// The state of a subtask of a plan that is being followed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NodeState {
-    /// It waits for its dependencies.
+    /// The subtask waits for its dependencies.
     Waiting,
-    /// It may start.
+    /// The subtask may start.
     Ready,
-    /// It failed and is retried at this time.
+    /// The subtask failed and is tried again at a set time.
     Delayed {
-        /// The time of the retry.
+        /// Time of the next attempt.
         until: Timestamp,
     },
-    /// A person has to be asked before it starts.
+    /// A person must be asked before the subtask starts.
     Gated,
-    /// A person was asked about its call.
+    /// A person was asked about the start or the call of the subtask.
     Asked,
-    /// It is running.
+    /// The subtask is running.
     Running {
-        /// The effect of a second execution.
+        /// Effect of a second execution of the call.
         effect: Effect,
-        /// The child run that executes it, if there is one.
+        /// Id of the child run that executes the subtask; `None` for a tool call.
         child: Option<RunId>,
     },
-    /// In doubt: it was cut off and may have taken effect, so a person has to be asked about a second run.
+    /// The call is in doubt: it was cut off and may have taken effect, so a person must be asked about a
+    /// second run.
     InDoubt,
-    /// It is done, and a person has to be asked about its result.
+    /// The subtask has a result, and a person must be asked about it.
     ToReview,
-    /// A person was asked about its result.
+    /// A person was asked about the subtask's result.
     Reviewed,
-    /// It failed, and a person has to be asked what follows.
+    /// The subtask failed, and a person must be asked how to continue.
     ToDecide,
-    /// It failed, and a person was asked what follows.
+    /// The subtask failed, and a person was asked how to continue.
     Deciding,
-    /// It is done.
+    /// The subtask is done.
     Done,
-    /// It was skipped because its condition did not hold.
+    /// The subtask was skipped because its condition did not hold.
     Skipped,
-    /// It failed, and the plan goes on without it.
+    /// The subtask failed, and the plan continues without it.
     DoneWithout,
-    /// It failed, and another plan is requested because of it.
+    /// The subtask failed, and a replan is requested because of it.
     Troubled,
-    /// It failed for good.
+    /// The subtask has failed finally.
     Failed,
-    /// A dependency failed for good.
+    /// A dependency of the subtask has failed finally.
     Unreachable,
-    /// Another plan removed it.
+    /// A replan removed or replaced the subtask.
     Dropped,
 }
 
@@ -144,12 +146,12 @@ impl PlanNode {
         CallId::new(self.command, number)
     }
 
-    /// Returns true if the current call's child run had a log, and nobody agreed to begin it again.
+    /// Returns true if the current call's child run had a log, and no person allowed it to start again.
     pub fn is_begun(&self) -> bool {
         self.begun == Some(self.call())
     }
 
-    /// Returns the current tool, if the subtask names one.
+    /// Returns the current tool; `None` if the subtask names no tool.
     pub fn tool(&self) -> Option<&str> {
         match self.tool.checked_sub(1) {
             None => self.subtask.tool_name(),
@@ -157,18 +159,18 @@ impl PlanNode {
         }
     }
 
-    /// Returns true if nothing more happens to it in this plan.
+    /// Returns true if the state of the subtask cannot change in this plan any more.
     pub fn is_over(&self) -> bool {
         use NodeState::{Done, DoneWithout, Dropped, Failed, Skipped, Unreachable};
         matches!(self.state, Done | Skipped | DoneWithout | Failed | Unreachable | Dropped)
     }
 
-    /// Returns true if the subtasks that depend on it may start.
+    /// Returns true if the subtasks that depend on this one may start.
     pub fn lets_go(&self) -> bool {
         matches!(self.state, NodeState::Done | NodeState::Skipped | NodeState::DoneWithout)
     }
 
-    /// Returns its status in terms of a task.
+    /// Returns the status of the subtask in a [`Task`](archon_types::Task).
     pub fn status(&self) -> SubTaskStatus {
         match &self.state {
             NodeState::Waiting | NodeState::Unreachable | NodeState::Dropped => {

@@ -1,4 +1,5 @@
-//! The nodes of a followed plan: dependency counters, and the order in which ready nodes start.
+//! The nodes of a plan that is being followed: dependency counters, and the order in which ready nodes
+//! start.
 
 use std::{
     cmp::Reverse,
@@ -27,7 +28,7 @@ pub(super) struct Nodes {
     graph: DiGraph<PlanNode, ()>,
     #[serde(serialize_with = "in_order")]
     by_id: HashMap<SubTaskId, NodeIndex>,
-    /// Indexed by the command number; questions to the planner have numbers, too.
+    /// Nodes by command number. Requests to the planner have command numbers, too.
     by_command: Vec<Option<NodeIndex>>,
     resources: Vec<Resource>,
     ready: BTreeSet<Turn>,
@@ -49,11 +50,11 @@ struct Resource {
     parked: BTreeSet<Turn>,
 }
 
-/// Expected time of a subtask without an expectation of its own.
+/// Expected time in ms of a subtask that sets none.
 const EXPECTED_MS: u64 = 1_000;
 
 impl Nodes {
-    /// Sets the limits of resources. Called before nodes are added.
+    /// Sets the limits of resources. Must be called before nodes are added.
     pub(super) fn limit(&mut self, settings: &PlanSettings) {
         let resource = |(name, limit): (&String, &u32)| Resource {
             name: name.clone(),
@@ -64,7 +65,7 @@ impl Nodes {
         self.resources = settings.resources.iter().map(resource).collect();
     }
 
-    /// Adds a subtask. [`rebuild`](Self::rebuild) has to follow.
+    /// Adds a subtask. [`rebuild`](Self::rebuild) must follow.
     pub(super) fn add(&mut self, subtask: SubTask, command: CommandId) {
         let uses = |r: &Resource| {
             subtask.rules.resources.contains(&r.name) || subtask.tool_name() == Some(r.name.as_str())
@@ -97,22 +98,22 @@ impl Nodes {
         });
         self.by_id.insert(id, index);
         let place = usize::try_from(command.0).unwrap_or(usize::MAX);
-        // Commands are counted from 0, so this grows with the plan.
+        // Commands are counted from 0, so the vector grows with the plan.
         if self.by_command.len() <= place {
             self.by_command.resize(place + 1, None);
         }
         self.by_command[place] = Some(index);
     }
 
-    /// Removes a subtask. [`rebuild`](Self::rebuild) has to follow.
+    /// Removes a subtask. [`rebuild`](Self::rebuild) must follow.
     pub(super) fn drop_node(&mut self, id: &SubTaskId) {
         if let Some(index) = self.by_id.remove(id) {
             self.graph[index].state = NodeState::Dropped;
         }
     }
 
-    /// Derives edges, counters, ranks and indexes again after the plan changed. Takes time linear in the size
-    /// of the plan.
+    /// Derives edges, counters, ranks and indexes again after the plan changed, in time linear in the
+    /// size of the plan.
     pub(super) fn rebuild(&mut self) -> Result<(), String> {
         self.graph.clear_edges();
         let live: Vec<NodeIndex> = self.live_indices().collect();
@@ -208,7 +209,7 @@ impl Nodes {
         self.open += 1;
     }
 
-    /// Marks a node as ready, or as gated if a person has to be asked first.
+    /// Marks a node as ready, or as gated if a person must be asked first.
     fn make_ready(&mut self, index: NodeIndex) {
         let node = &mut self.graph[index];
         if node.subtask.rules.gate.is_some() && !node.is_approved {
@@ -233,7 +234,7 @@ impl Nodes {
         }
     }
 
-    /// Marks everything that depends on a failed node as unreachable.
+    /// Marks all nodes that depend on a failed node as unreachable.
     pub(super) fn abandon(&mut self, index: NodeIndex) {
         let mut queue = VecDeque::from([index]);
         while let Some(node) = queue.pop_front() {
@@ -248,7 +249,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that the node's call started. Does nothing if it cannot start.
+    /// Records the start of a node's call. Does nothing if the call cannot start.
     pub(super) fn start(&mut self, call: CallId, effect: Effect, child: Option<RunId>, at: Timestamp) {
         if let Some(index) = self.index_of(call) {
             self.graph[index].starts += 1;
@@ -262,8 +263,8 @@ impl Nodes {
         self.use_resources(index);
     }
 
-    /// Ends the node's call, or a node that never started. `state` is final, or `Troubled` to wait for
-    /// another plan.
+    /// Ends a node's call, or a node that never started. `state` is final, or `Troubled` for a node that
+    /// waits for a replan.
     pub(super) fn end(
         &mut self,
         index: NodeIndex,
@@ -285,7 +286,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that the call succeeded and a person has to review its result.
+    /// Records that the call succeeded and a person must review its result.
     pub(super) fn review(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
@@ -293,7 +294,7 @@ impl Nodes {
         self.gated.insert(index);
     }
 
-    /// Notes that the call failed and a person has to decide what follows.
+    /// Records that the call failed and a person must decide how to continue.
     pub(super) fn decide(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
@@ -301,7 +302,7 @@ impl Nodes {
         self.gated.insert(index);
     }
 
-    /// Notes that the call ended and is tried again at `until`.
+    /// Records that the call ended and is tried again at `until`.
     pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
@@ -316,7 +317,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that the call was stopped with the run and may have taken effect.
+    /// Records that the call was stopped with the run and may have taken effect.
     pub(super) fn stopped(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         let node = &mut self.graph[index];
         (node.calls, node.starts) = (node.calls + 1, 0);
@@ -324,7 +325,7 @@ impl Nodes {
         self.doubt(index);
     }
 
-    /// Puts tool calls in doubt that were running when the process died and may have taken effect.
+    /// Marks tool calls as in doubt that were running when the process died and may have taken effect.
     pub(super) fn doubt_cut_off(&mut self) {
         let is_cut_off = |index: &NodeIndex| {
             matches!(self.graph[*index].state, NodeState::Running { effect: Effect::SideEffect, child: None })
@@ -339,7 +340,7 @@ impl Nodes {
         self.gated.insert(index);
     }
 
-    /// Fails a troubled node for good, since no other plan repaired it.
+    /// Marks a troubled node as failed, because no replan repaired it.
     pub(super) fn give_up(&mut self, index: NodeIndex) {
         if self.troubled.remove(&index) {
             self.graph[index].state = NodeState::Failed;
@@ -358,7 +359,7 @@ impl Nodes {
                 for place in self.graph[index].resources.clone() {
                     let resource = &mut self.resources[place as usize];
                     resource.parked.remove(&turn);
-                    // A resource that the node would have used is free for the next one.
+                    // A resource that the node would have used is free for the next node.
                     if was_first && resource.used < resource.limit {
                         self.pull(place as usize);
                     }
@@ -388,14 +389,15 @@ impl Nodes {
         }
     }
 
-    /// Moves the first node that is parked for a resource back to the ready ones.
+    /// Moves the first node that is parked for a resource back to the ready nodes.
     fn pull(&mut self, place: usize) {
         if let Some(turn) = self.resources[place].parked.pop_first() {
             self.ready.insert(turn);
         }
     }
 
-    /// Parks ready nodes at the front that cannot start for want of a resource, until the first can start.
+    /// Parks ready nodes that cannot start because a resource is full, until the first ready node can
+    /// start.
     pub(super) fn settle(&mut self, max_concurrent: u32) {
         if self.running >= max_concurrent.max(1) {
             return;
@@ -411,7 +413,7 @@ impl Nodes {
             self.ready.remove(&turn);
             self.resources[full as usize].parked.insert(turn);
             for place in others {
-                // Another resource that the node would have used is free for the next one.
+                // Another resource that the node would have used is free for the next node.
                 if self.resources[place as usize].used < self.resources[place as usize].limit {
                     self.pull(place as usize);
                 }
@@ -419,7 +421,7 @@ impl Nodes {
         }
     }
 
-    /// Marks nodes as ready whose retry is due.
+    /// Marks nodes as ready whose next attempt is due.
     pub(super) fn due(&mut self, now: Timestamp) {
         while let Some((until, index)) = self.delayed.first().copied().filter(|(until, _)| *until <= now) {
             self.delayed.remove(&(until, index));
@@ -427,8 +429,8 @@ impl Nodes {
         }
     }
 
-    /// Notes a question to a person about a call: before its start, while it is cut off or running, about its
-    /// result, or about its failure.
+    /// Records a question to a person about a call: about its start, a call in doubt or running, its
+    /// result, or its failure.
     pub(super) fn question(&mut self, call: CallId, request: &ApprovalRequest) {
         let Some(index) = self.index_of(call) else { return };
         let asked = match self.graph[index].state {
@@ -445,7 +447,7 @@ impl Nodes {
         self.asked.insert(index);
     }
 
-    /// Applies a person's yes.
+    /// Applies a person's approval.
     pub(super) fn approve(&mut self, call: CallId, at: Timestamp) {
         let Some(index) = self.index_of(call).filter(|index| self.asked.contains(index)) else { return };
         let node = &mut self.graph[index];
@@ -475,7 +477,8 @@ impl Nodes {
             .is_some_and(|index| self.graph[index].asked_by == AskedBy::Below && self.asked.contains(&index))
     }
 
-    /// Marks subtasks as ready whose child runs asked questions, because the answers may be there.
+    /// Marks subtasks as ready whose child runs asked questions, because the child runs may have been
+    /// answered.
     pub(super) fn look_below(&mut self) {
         let is_below = |index: &NodeIndex| self.graph[*index].asked_by == AskedBy::Below;
         let below: Vec<NodeIndex> = self.asked.iter().copied().filter(is_below).collect();
@@ -495,7 +498,7 @@ impl Nodes {
         self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Reviewed)
     }
 
-    /// Returns true if a person was asked what follows from the failure of this call.
+    /// Returns true if a person was asked how to continue after the failure of this call.
     pub(super) fn is_decided(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Deciding)
     }
@@ -549,7 +552,7 @@ impl Nodes {
         self.asked.iter().map(|index| self.graph[*index].call()).collect()
     }
 
-    /// Returns the node that starts next, if one can start.
+    /// Returns the node that starts next; `None` if no node can start.
     pub(super) fn first_ready(
         &self,
         max_concurrent: u32,
@@ -645,10 +648,10 @@ impl Nodes {
     }
 }
 
-/// Fewest dependents of a central subtask, however small the plan is.
+/// Minimum number of dependents of a central subtask, however small the plan is.
 const CENTRAL: usize = 3;
 
-/// Serializes a map in order, so that the same machine always has the same form.
+/// Serializes a map in order, so that equal machines have equal serialized forms.
 fn in_order<S: serde::Serializer>(
     by_id: &HashMap<SubTaskId, NodeIndex>,
     serializer: S,

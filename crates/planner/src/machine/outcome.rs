@@ -21,7 +21,7 @@ impl PlanMachine {
         outcome
     }
 
-    /// Returns the outcome of a run that cannot go on, because subtasks failed or wait for each other.
+    /// Returns the outcome of a run that cannot continue, because subtasks failed or wait for each other.
     pub(super) fn stuck(&self) -> Outcome {
         let is = |state: fn(&NodeState) -> bool| -> Vec<&PlanNode> {
             self.nodes.live().filter(|node| state(&node.state)).collect()
@@ -49,7 +49,7 @@ impl PlanMachine {
         self.failed_outcome(FailureKind::Subtasks, text)
     }
 
-    /// Returns the results so far, subtask by subtask.
+    /// Returns the results so far, one subtask after the other.
     fn partial_results(&self) -> String {
         use NodeState::{Done, Reviewed, ToReview};
         let done = self.nodes.live().filter(|node| matches!(node.state, Done | ToReview | Reviewed));
@@ -61,7 +61,7 @@ impl PlanMachine {
     }
 }
 
-/// Names a goal that may be reached: the same one without what failed.
+/// Returns a text with a simpler goal that may be reached: the same goal without the failed subtasks.
 fn simpler_goal(failed: &[&PlanNode], all: usize) -> String {
     let quoted = |node: &&PlanNode| {
         let text: String = node.subtask.description.chars().take(LONGEST).collect();
@@ -76,7 +76,7 @@ fn simpler_goal(failed: &[&PlanNode], all: usize) -> String {
     }
 }
 
-/// Characters of a description in the name of a goal.
+/// Maximum length of a description in the text of a simpler goal, in characters.
 const LONGEST: usize = 200;
 
 fn names(nodes: &[&PlanNode]) -> String {

@@ -17,7 +17,7 @@ impl PlanMachine {
         self.phase = Phase::Confirming { call, asked: Asked::No };
     }
 
-    /// Accepts a plan as it is. A plan that cannot be followed fails the run.
+    /// Adopts a plan without changes. A plan that cannot be followed fails the run.
     pub(super) fn adopt(&mut self, task: &Task) {
         if !task.goal.trim().is_empty() {
             self.task.goal.clone_from(&task.goal);

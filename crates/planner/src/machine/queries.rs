@@ -8,11 +8,11 @@ use archon_types::{
 use super::{Asked, NodeState, Phase, PlanMachine, PlanNode};
 use crate::{diff::does_same, invariants};
 
-/// Plans of up to this many subtasks are checked after each record in debug builds.
+/// Maximum number of subtasks of a plan that is checked after each record in debug builds.
 const SMALL: usize = 32;
 
 impl PlanMachine {
-    /// Returns the fixed plan, if the planner is not asked.
+    /// Returns the fixed plan; `None` if the planner is asked.
     pub fn fixed(&self) -> Option<&[SubTask]> {
         self.fixed.as_deref()
     }
@@ -27,7 +27,7 @@ impl PlanMachine {
         &self.settings
     }
 
-    /// Returns the memories for the goal.
+    /// Returns the memories that were recalled for the goal.
     pub fn memories(&self) -> &[String] {
         &self.memories
     }
@@ -37,7 +37,7 @@ impl PlanMachine {
         &self.background
     }
 
-    /// Returns the problems of the planner's last answer to the open question.
+    /// Returns the problems of the planner's last answer to the open request.
     pub fn problems(&self) -> &[String] {
         match (&self.phase, &self.replan) {
             (Phase::Planning(ask), _) | (_, Some(ask)) => &ask.problems,
@@ -45,7 +45,7 @@ impl PlanMachine {
         }
     }
 
-    /// Returns the number of the attempt at the open question to the planner.
+    /// Returns the number of the attempt at the open request to the planner, from 0.
     pub fn attempt(&self) -> u32 {
         match (&self.phase, &self.replan) {
             (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
@@ -53,13 +53,13 @@ impl PlanMachine {
         }
     }
 
-    /// Returns true if a person refused a second run of an equal subtask.
+    /// Returns true if a person refused a second run of a subtask that does the same work.
     pub fn was_denied(&self, subtask: &SubTask) -> bool {
         self.said_no.iter().any(|other| does_same(other, subtask))
     }
 
-    /// Returns the subtasks that the open question about another plan is about. They and all that depends on
-    /// them may change.
+    /// Returns the targets of the open replan. The targets and all subtasks that depend on them may
+    /// change.
     pub fn targets(&self) -> &[SubTaskId] {
         self.replan.as_ref().map(|ask| ask.targets.as_slice()).unwrap_or_default()
     }
@@ -77,25 +77,25 @@ impl PlanMachine {
         }
     }
 
-    /// Returns the outcome, once it is recorded.
+    /// Returns the outcome; `None` while no outcome is recorded.
     pub fn ended(&self) -> Option<&Outcome> {
         self.ended.as_deref()
     }
 
-    /// Returns the limit that ended the run, if it still holds after `more` is added.
+    /// Returns the limit that ended the run, if the limit is still reached after `more` is added.
     pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut budget = self.budget.clone();
         budget.raise(more);
-        // Leases are not lost: their calls go on with them.
+        // Leases are not lost, because their calls continue with them.
         self.limit.and_then(|_| budget.reached())
     }
 
-    /// Returns true if the run was cancelled or a limit was reached, so that running work has to end.
+    /// Returns true if the run was cancelled or a limit was reached, so that running work must end.
     pub fn is_stopping(&self) -> bool {
         self.cancelled || self.limit.is_some()
     }
 
-    /// Returns true if everything open waits for people; such time does not count for the run.
+    /// Returns true if all open work waits for people. Such time does not count against the time limit.
     pub fn waits_for_people(&self) -> bool {
         match &self.phase {
             Phase::Confirming { asked: Asked::Yes, .. } => true,
@@ -111,7 +111,7 @@ impl PlanMachine {
         }
     }
 
-    /// Returns the time at which the run has to stop.
+    /// Returns the time at which the run's time limit is reached.
     pub fn deadline(&self) -> Timestamp {
         self.budget.deadline()
     }
@@ -121,18 +121,19 @@ impl PlanMachine {
         self.budget.lease(1)
     }
 
-    /// Returns the remaining budget with open leases, like [`left`](Self::left) otherwise. Used to check a
-    /// plan that contains the running calls.
+    /// Returns the remaining budget with open leases, otherwise like
+    /// [`remaining_budget`](Self::remaining_budget). Used to check a plan that contains the running
+    /// calls.
     pub fn unspent(&self) -> Lease {
         self.budget.unspent()
     }
 
-    /// Returns the spending of the subtasks and the planner.
+    /// Returns the spending of the subtasks and of the planner.
     pub fn spending(&self) -> Spending {
         self.budget.ledger.spent()
     }
 
-    /// Returns the lease of a call's child run: an equal share among the calls that can run concurrently.
+    /// Returns the lease of a call's child run: an equal share for each call that can run concurrently.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         let node = self.nodes.of_call(call)?;
         if let Some(lease) = node.money.lease(call) {
@@ -149,7 +150,7 @@ impl PlanMachine {
         self.nodes.of_call(call)
     }
 
-    /// Returns the nodes of the plan in its order, without those that a change removed.
+    /// Returns the nodes in the order of the plan, without those that a replan removed.
     pub fn nodes(&self) -> impl Iterator<Item = &PlanNode> {
         self.nodes.live()
     }
@@ -163,8 +164,8 @@ impl PlanMachine {
             .collect()
     }
 
-    /// Returns violated invariants in words: those of [`invariants`] for its [task](Self::task), and running
-    /// subtasks without a start time.
+    /// Returns a description of each violated invariant: those of [`invariants`] for the machine's
+    /// [task](Self::task), and running subtasks without a start time.
     pub fn invariants(&self) -> Vec<String> {
         let mut broken = invariants(&self.task());
         let timeless = |n: &&PlanNode| n.status() == SubTaskStatus::Executing && n.started_at.is_none();
@@ -173,8 +174,8 @@ impl PlanMachine {
         broken
     }
 
-    /// Returns true if [`invariants`](Self::invariants) hold. Only small plans that are being followed are
-    /// checked.
+    /// Returns true if the [`invariants`](Self::invariants) hold. Only small plans that are being
+    /// followed are checked.
     pub(super) fn is_sound(&self) -> bool {
         self.phase != Phase::Following || self.nodes.len() > SMALL || self.invariants().is_empty()
     }

@@ -1,5 +1,5 @@
 //! Questions to people about the plan, a replan, the start of a subtask or its result, and the effects of
-//! their answers.
+//! the answers.
 
 use archon_types::{
     Answer, ApprovalRequest, CallId, FailureKind, Json, QuestionKind, RecordBody, SubTask, Timestamp,
@@ -20,7 +20,7 @@ impl PlanMachine {
     pub(super) fn change(&self, proposed: &Proposed) -> RecordBody {
         let diff = &proposed.diff;
         let summary = format!(
-            "Go on with another plan? It has {} subtasks more, begins {} afresh and leaves {} out.",
+            "Continue with another plan? It adds {} subtasks, replaces {} and removes {}.",
             diff.add.len(),
             diff.replace.len(),
             diff.remove.len()
@@ -34,7 +34,7 @@ impl PlanMachine {
         let summary = node.subtask.rules.gate.clone().unwrap_or_default();
         let details = serde_json::to_value(&node.subtask).unwrap_or_default();
         let mut request = ApprovalRequest::new(format!("{}.{}", self.run, node.call()), summary, details);
-        // The plan says what is executed, so the person cannot change it here.
+        // The plan determines the call, so the person cannot change the arguments here.
         request.allow_modification = false;
         RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
@@ -49,7 +49,7 @@ impl PlanMachine {
         RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
 
-    /// Returns the question what follows from a failed subtask.
+    /// Returns the question how to continue after a failed subtask.
     pub(super) fn decision(&self, node: &PlanNode) -> RecordBody {
         let error = node.result.as_deref().map(ToolResult::text).unwrap_or_default();
         let why = error.strip_prefix("Error: ").unwrap_or(&error).lines().next().unwrap_or_default();
@@ -67,7 +67,7 @@ impl PlanMachine {
         RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
     }
 
-    /// Returns the question about a call in doubt, since only a person can find out what it did.
+    /// Returns the question about a call in doubt, because only a person can find out its effect.
     pub(super) fn doubt(&self, node: &PlanNode) -> RecordBody {
         let (tool, none) = (node.tool().unwrap_or_default(), Json::Null);
         let arguments = node.edited.as_ref().or(node.subtask.tool_args()).unwrap_or(&none);
@@ -104,7 +104,8 @@ impl PlanMachine {
         self.is_asked_by_tool(call) || self.is_doubted(call) || self.nodes.is_decided(call)
     }
 
-    /// Returns true if the tool of a subtask asked before its call; its arguments may be changed then.
+    /// Returns true if the open question comes from the tool of a subtask. The answer may then change the
+    /// arguments.
     pub fn is_asked_by_tool(&self, call: CallId) -> bool {
         self.nodes.is_asked_by_tool(call)
     }
@@ -175,7 +176,7 @@ impl PlanMachine {
         }
     }
 
-    /// Notes a refused second run, so that no other plan does the same.
+    /// Records a subtask whose second run was refused, so that no replan does the same work.
     fn note_no(&mut self, call: CallId) {
         let subtask = self.nodes.of_call(call).map(|node| SubTask::clone(&node.subtask));
         self.said_no.extend(subtask);

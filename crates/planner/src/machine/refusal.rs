@@ -1,8 +1,8 @@
-//! The reason of a refusal, in words.
+//! The reason of a refusal, as text.
 
 use archon_types::Answer;
 
-/// Returns the reason of an answer that is not a yes.
+/// Returns the reason of an answer that is not an approval.
 pub(super) fn refusal(answer: &Answer) -> String {
     match answer {
         Answer::Cancel { reason } | Answer::Withdrawn { reason } if reason.is_empty() => {

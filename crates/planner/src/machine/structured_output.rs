@@ -1,4 +1,5 @@
-//! Structured output of plans: the answer is checked against its schema, and made again if it does not fit.
+//! Structured output of plans: the answer is checked against its schema, and made again if it does not
+//! fit.
 
 use archon_types::{
     CommandId, FailureKind, Outcome, OutcomeStatus, OutputVerdict, ResponseFormat, SchemaProblem, json_in,
@@ -7,7 +8,7 @@ use archon_types::{
 use super::{Asked, Phase, PlanMachine};
 
 impl PlanMachine {
-    /// Returns the schema that the answer must fit, if there is one.
+    /// Returns the schema that the answer must fit; `None` if no schema is required.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
         self.output.as_ref().map(|form| &form.format)
     }
@@ -29,7 +30,8 @@ impl PlanMachine {
         matches!(&self.phase, Phase::Concluding { command: open, .. } if *open == command)
     }
 
-    /// Takes the answer. If it must fit a schema, text around the JSON is removed and it is checked.
+    /// Stores the answer. If the answer must fit a schema, text around the JSON is removed, and the
+    /// answer is checked.
     pub(super) fn concluded(&mut self, answer: &str) {
         self.phase = match self.output {
             None => Phase::Concluded { answer: answer.to_owned() },
@@ -37,7 +39,7 @@ impl PlanMachine {
         };
     }
 
-    /// Fails the run without an answer. The last answer, which did not fit, is kept for a retry.
+    /// Fails the run without an answer. The last answer, which did not fit, is kept for the next attempt.
     pub(super) fn not_concluded(&mut self, problem: &str, kind: FailureKind) {
         if let Phase::Concluding { last, .. } = &mut self.phase {
             self.said = last.take();
@@ -58,7 +60,8 @@ impl PlanMachine {
         }
     }
 
-    /// Notes in an outcome that there is no answer that fits the schema yet, and the last answer.
+    /// Writes the last answer that did not fit the schema into an outcome, and an error if a limit ended
+    /// the run before an answer fit.
     pub(super) fn note_output(&self, outcome: &mut Outcome) {
         let is_left = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.output.is_some();
         outcome.error = is_left.then(|| "there is no answer yet that fits the schema".to_owned());

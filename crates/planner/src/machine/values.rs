@@ -27,7 +27,8 @@ impl PlanMachine {
         task
     }
 
-    /// Returns the value of a name: a subtask's result, the second name of one, or an initial value.
+    /// Returns the value with this name: a subtask's result by id, an initial value, or a result by its
+    /// `save_as` name.
     pub fn value(&self, name: &str) -> Option<Json> {
         if let Some(node) = self.nodes.of_id(name) {
             return value(node);
@@ -41,8 +42,8 @@ impl PlanMachine {
         known.map(|place| values.swap_remove(place)).or_else(|| values.into_iter().next())
     }
 
-    /// Returns a value like [`value`](Self::value), or for `<step> failed` if the step failed and the plan
-    /// goes on without it.
+    /// Returns the value with this name, like [`value`](Self::value). For `<step> failed`, returns
+    /// whether the step failed and the plan continues without it.
     fn fact(&self, name: &str) -> Option<Json> {
         let Some(step) = name.strip_suffix(FAILED) else { return self.value(name) };
         let named = |n: &&PlanNode| n.subtask.rules.save_as.as_deref() == Some(step);
@@ -51,7 +52,7 @@ impl PlanMachine {
     }
 
     /// Returns the arguments of a call with values in place of references; `None` if the plan has no
-    /// arguments. Missing ones are taken from the initial values.
+    /// arguments. Missing arguments are taken from the initial values.
     ///
     /// # Errors
     /// A reference in the arguments or in the condition of the subtask has no value.
@@ -66,7 +67,7 @@ impl PlanMachine {
     /// Returns the current list of a loop.
     ///
     /// # Errors
-    /// The reference has no value.
+    /// A reference in the list has no value.
     pub fn list_of(&self, each: &ForEach) -> Result<Json, Unresolved> {
         resolve(&each.list, &|name| self.value(name))
     }
@@ -75,13 +76,14 @@ impl PlanMachine {
         let Some(condition) = &node.subtask.rules.when else { return Ok(true) };
         match Condition::parse(condition) {
             Ok(condition) => condition.holds(&|name| self.fact(name)),
-            // The check refuses such a plan. If it was skipped, the subtask does not start.
+            // The check refuses a plan with such a condition. If the check was skipped, the subtask does
+            // not start.
             Err(problem) => Err(Unresolved::Unknown { reference: format!("{condition:?} ({problem})") }),
         }
     }
 }
 
-/// Returns the value of a subtask for others, once it is done or skipped.
+/// Returns the value of a subtask for other subtasks; `None` unless the subtask is done or skipped.
 fn value(node: &PlanNode) -> Option<Json> {
     match node.state {
         NodeState::Done => node.result.as_deref().map(value_of_result),

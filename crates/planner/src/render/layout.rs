@@ -1,5 +1,5 @@
-//! Lays out the boxes of a drawn plan: in rows by the longest path to each, and near their dependencies
-//! within a row.
+//! Lays out the boxes of a drawn plan: rows by the length of the longest path to a box, and near their
+//! dependencies within a row.
 
 /// The layout of a graph: the centres of nodes and the total size, in pixels.
 #[derive(Debug, PartialEq)]
@@ -16,11 +16,11 @@ pub(super) struct Layout {
 const GAP: (f64, f64) = (24.0, 56.0);
 /// Pixels around the whole drawing.
 const MARGIN: f64 = 16.0;
-/// Number of sweeps that bring neighbours closer; more sweeps hardly change anything.
+/// Number of sweeps that reorder rows. More sweeps hardly change the layout.
 const SWEEPS: usize = 4;
 
-/// Lays out nodes with these widths and one height; edges go from dependency to dependent. Edges out of nodes
-/// that are on or after a cycle do not count.
+/// Lays out nodes with these widths and the same height, in pixels. Edges go from dependency to
+/// dependent. Edges from nodes on or after a cycle are ignored.
 pub(super) fn layout(widths: &[f64], height: f64, edges: &[(usize, usize)]) -> Layout {
     let rows = rows(widths.len(), edges);
     let count = rows.iter().max().map_or(0, |last| last + 1);
@@ -47,7 +47,7 @@ pub(super) fn layout(widths: &[f64], height: f64, edges: &[(usize, usize)]) -> L
     Layout { places, rows, width: widest + 2.0 * MARGIN, height: count as f64 * height + gaps + 2.0 * MARGIN }
 }
 
-/// Returns the longest path to each node, counted in edges.
+/// Returns the length of the longest path to each node, in edges.
 fn rows(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut waiting = vec![0; count];
     let mut after = vec![Vec::new(); count];
@@ -69,8 +69,8 @@ fn rows(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     rows
 }
 
-/// Orders each row by the average position of its dependencies, then of its dependents, so that fewer edges
-/// cross.
+/// Orders each row by the average position of its dependencies, then of its dependents, so that fewer
+/// edges cross.
 fn untangle(by_row: &mut [Vec<usize>], count: usize, edges: &[(usize, usize)]) {
     let mut neighbours = [vec![Vec::new(); count], vec![Vec::new(); count]];
     for (from, to) in edges {

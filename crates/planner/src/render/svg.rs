@@ -6,17 +6,17 @@ use archon_types::SubTask;
 
 use super::{Drawing, colour, layout::layout, one_line};
 
-/// Pixels of a character, of a line, and around the text of a box.
+/// Width of a character, height of a line, and space around the text of a box, in pixels.
 const CHARACTER: f64 = 7.2;
 const LINE: f64 = 16.0;
 const PADDING: f64 = 10.0;
-/// Most characters of a line.
+/// Maximum length of a line, in characters.
 const LONGEST: usize = 32;
-/// A box has three lines: id, description and state.
+/// Height of a box in pixels, for three lines: id, description and state.
 const HEIGHT: f64 = 3.0 * LINE + PADDING;
 
 impl Drawing<'_> {
-    /// Returns the picture. It is well-formed XML whatever texts the subtasks have.
+    /// Returns the picture, which is well-formed XML for all texts of subtasks.
     pub(super) fn svg(&self) -> String {
         let texts: Vec<[String; 3]> = self.task.subtasks.iter().map(lines).collect();
         let width = |lines: &[String; 3]| {
@@ -103,7 +103,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Escapes text for XML and drops characters that XML does not allow.
+/// Escapes text for XML, and drops characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let is_text = |c: &char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
     let mut out = String::with_capacity(text.len());

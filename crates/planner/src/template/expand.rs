@@ -1,4 +1,5 @@
-//! Expands the steps of a template to subtasks: choices become conditions, loops become concurrent steps.
+//! Expands the steps of a template to subtasks: choices become conditions, loops become concurrent
+//! subtasks.
 
 use std::collections::HashMap;
 
@@ -15,11 +16,11 @@ use crate::{
 
 pub(super) type Values = serde_json::Map<String, Json>;
 
-/// Most levels of choices and loops.
+/// Maximum number of levels of choices and loops.
 const DEEPEST: usize = 20;
-/// Most subtasks of one template.
+/// Maximum number of subtasks of one template.
 const MOST: usize = 1_000;
-/// A loop that is a subtask of the plan, as problems call it.
+/// Name of a loop over a result in problems. Such a loop is one subtask of the plan.
 pub(super) const LATER: &str = "a loop over a result";
 
 /// Returns the subtasks of a template with values for its parameters, and their ends.
@@ -45,14 +46,14 @@ pub(super) fn steps(
 /// The ends of a sequence of steps.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
-    /// The steps that a following step waits for.
+    /// The steps for which a following step waits.
     pub(super) last: Vec<SubTaskId>,
-    /// The steps that may have the result; the first that has one counts.
+    /// The steps that may have the result. The first one that has a result counts.
     pub(super) results: Vec<SubTaskId>,
 }
 
 impl Ends {
-    /// Joins the ends of alternatives or concurrent steps.
+    /// Joins the ends of alternatives or of concurrent steps.
     fn or(mut self, other: Self) -> Self {
         self.last.extend(other.last);
         self.last.sort();
@@ -67,11 +68,11 @@ pub(super) struct Expansion<'a> {
     /// Parameters, and the items of the surrounding loops.
     pub(super) values: Values,
     pub(super) subtasks: Vec<SubTask>,
-    /// For each name, the subtasks that give it its value.
+    /// For each name, the subtasks that give the name its value.
     pub(super) owners: HashMap<String, Vec<SubTaskId>>,
     pub(super) problems: Vec<TemplateProblem>,
-    /// The steps are for one item of a list that is not known yet. Their texts are filled once more for each
-    /// item.
+    /// True if the steps are for one item of a list that is not known yet. Their texts are filled again
+    /// for each item.
     pub(super) is_of_item: bool,
 }
 
@@ -221,8 +222,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Returns the question to a person before the step, with known values filled in. An unknown name is a
-    /// problem, because the person would have to guess its meaning.
+    /// Returns the question to a person before the step, with known values filled in. An unknown name is
+    /// a problem, because the person would have to guess its meaning.
     pub(super) fn gate(&mut self, step: &TemplateStep, id: &str) -> Option<String> {
         let question = Json::String(braced_text(step.approve.as_deref()?));
         for reference in references(&question).iter().filter(|reference| !reference.may_be_text()) {
@@ -231,10 +232,10 @@ impl Expansion<'_> {
         Some(self.text(question.as_str().unwrap_or_default()))
     }
 
-    /// Adds a problem for each key that has no meaning for a choice or a loop of this kind.
+    /// Adds a problem for each key that a choice or a loop of this kind cannot have.
     pub(super) fn refuse(&mut self, step: &TemplateStep, id: &str, kind: &'static str) {
         let of_steps = [(step.on_error.is_some(), "on_error"), (step.attempts.is_some(), "attempts")];
-        // Neither is one subtask of the plan, which could have a result or wait for a person.
+        // Such a block is no single subtask of the plan, which could have a result or wait for a person.
         let of_subtask = [(step.save_as.is_some(), "save_as"), (step.approve.is_some(), "approve")];
         let of_subtask = of_subtask.into_iter().filter(|_| kind != LATER);
         for (_, key) in of_steps.into_iter().chain(of_subtask).filter(|(is_given, _)| *is_given) {
@@ -250,8 +251,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Returns the dependencies of a step: those that it names or the ones above, and those that it refers
-    /// to.
+    /// Returns the dependencies of a step: the steps that it follows, and those to which it refers.
     fn dependencies(
         &mut self,
         step: &TemplateStep,
@@ -268,7 +268,7 @@ impl Expansion<'_> {
         dependencies
     }
 
-    /// Returns the steps that a step follows: those that it names, or the ones above.
+    /// Returns the steps that a step follows: those that `after` names, or the ones above.
     pub(super) fn followed(
         &mut self,
         step: &TemplateStep,
@@ -301,14 +301,14 @@ impl Expansion<'_> {
     }
 }
 
-/// Returns ends without a step, after `before`.
+/// Returns ends without a result, after the steps `before`.
 pub(super) fn after(before: Vec<SubTaskId>) -> Ends {
     Ends { last: before, results: Vec::new() }
 }
 
 pub(super) fn condition_with(condition: &str, values: &Values) -> String {
     let mut out = String::new();
-    // The quote that is open at the value. The text of the value must not close it.
+    // The quote that is open at the value. The text of the value must not close the quote.
     let mut open = None;
     for piece in pieces(condition) {
         let reference = match piece {
@@ -345,7 +345,7 @@ fn is_reference(text: &str) -> bool {
     matches!(pieces(text).as_slice(), [Piece::Reference(_)])
 }
 
-/// Escapes values as data, so that nothing in them is a reference.
+/// Escapes values as data, so that no part of them is a reference.
 pub(super) fn literal(values: &Values) -> Values {
     values.iter().map(|(name, value)| (name.clone(), literal_value(value))).collect()
 }
@@ -371,7 +371,8 @@ fn with_texts(value: &Json, change: &dyn Fn(&str) -> String) -> Json {
     }
 }
 
-/// Returns the text without escapes. References to subtasks around the template have their names in the plan.
+/// Returns the text without escapes. References to subtasks outside the template get their names in the
+/// plan.
 pub(super) fn unescaped(text: &str) -> String {
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
@@ -416,8 +417,8 @@ fn braced_text(text: &str) -> String {
     out
 }
 
-/// Escapes text, so that it has no references when it is read as a plan's text. Single braces have no meaning
-/// in a template.
+/// Escapes text, so that it has no references when it is parsed as a plan's text. Single braces have no
+/// meaning in a template.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -440,7 +441,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Replaces references to `values` by these values; other references stay.
+/// Replaces references to `values` by these values. Other references stay.
 pub(super) fn substitute(value: &Json, values: &Values) -> Json {
     match value {
         Json::String(text) => substitute_text(text, values),
@@ -457,7 +458,8 @@ pub(super) fn text_with(text: &str, values: &Values) -> String {
     unescaped(&text_to_fill(text, values))
 }
 
-/// As [`text_with`], for a text that is filled again with other values: escapes stay.
+/// Replaces references like [`text_with`], in a text that is filled again with other values. Escapes
+/// stay.
 pub(super) fn text_to_fill(text: &str, values: &Values) -> String {
     match substitute_text(text, values) {
         Json::String(text) => text,
@@ -468,7 +470,7 @@ pub(super) fn text_to_fill(text: &str, values: &Values) -> String {
 fn substitute_text(text: &str, values: &Values) -> Json {
     let known = |reference: &Reference| {
         let value = values.get(&reference.head)?;
-        // A value that is itself a reference has no parts yet, so the path is appended to it.
+        // A value that is itself a reference has no parts yet, so the path is appended to the reference.
         if references(value).is_empty() || reference.path.is_empty() {
             let lookup = |name: &str| (name == reference.head).then(|| value.clone());
             return crate::references::resolve_text(&reference.to_string(), &lookup).ok();

@@ -1,5 +1,6 @@
-//! Replaces a subtask that names a template as its tool by the template's steps. The subtask's rules apply to
-//! the steps, and subtasks that depend on it or refer to it keep working.
+//! Replaces a subtask that names a template as its tool by the template's steps. The subtask's rules
+//! apply to the steps, and subtasks that depend on the replaced subtask or refer to its result remain
+//! valid.
 
 use std::collections::HashMap;
 
@@ -16,20 +17,20 @@ use crate::references::{Piece, Reference, pieces};
 #[derive(Default)]
 pub(crate) struct Replaced {
     subtasks: Vec<SubTask>,
-    /// For a replaced subtask: the steps that its dependents wait for now.
+    /// For each replaced subtask: the steps for which its dependents wait now.
     last: HashMap<SubTaskId, Vec<SubTaskId>>,
-    /// For a replaced subtask: the name for references to its result.
+    /// For each replaced subtask: the name for references to its result.
     names: HashMap<String, String>,
 }
 
 impl Replaced {
-    /// Adds a subtask as it is.
+    /// Adds a subtask without changes.
     pub(crate) fn add(&mut self, subtask: &SubTask) {
         self.subtasks.push(subtask.clone());
     }
 
-    /// Adds the steps of the template that `whole` names as its tool. If one step has the result, it gets the
-    /// id of `whole`; if several may have it, they share its name.
+    /// Adds the steps of the template that `whole` names as its tool. If one step has the result, that
+    /// step gets the id of `whole`; if several steps may have the result, they share its name.
     pub(crate) fn add_steps(
         &mut self,
         whole: &SubTask,
@@ -83,7 +84,7 @@ impl Replaced {
     }
 }
 
-/// The names of one template's steps in place of one subtask.
+/// The names of one template's steps that replace one subtask.
 struct InPlace<'a> {
     whole: &'a SubTask,
     inner: &'a [SubTask],
@@ -108,8 +109,8 @@ impl<'a> InPlace<'a> {
         }
     }
 
-    /// Returns the outer name for a name inside the template. It is unique, since another subtask may use the
-    /// same template.
+    /// Returns the name in the plan for a name inside the template. The name in the plan is unique,
+    /// because another subtask may use the same template.
     fn name(&self, head: &str) -> String {
         if let Some(around) = head.strip_prefix(OUTER) {
             return around.to_owned();
@@ -132,8 +133,8 @@ impl<'a> InPlace<'a> {
         self.results.contains(&step.id)
     }
 
-    /// Returns a step under its new name, with the rules of `whole`: its gate goes to the first steps, and
-    /// its other rules to each step that does not set them.
+    /// Returns a step under its new name, with the rules of `whole`. The gate of `whole` goes to the
+    /// first steps, the other rules to each step that does not set them.
     fn step(&self, step: &SubTask) -> SubTask {
         let whole = &self.whole.rules;
         let mut new = with_names(step, self.id(&step.id), &|head| self.name(head));
@@ -178,8 +179,8 @@ fn is_first(step: &SubTask, inner: &[SubTask]) -> bool {
     !step.dependencies().iter().any(|id| inner.iter().any(|other| other.id == *id))
 }
 
-/// Returns problems for rules of a subtask that several steps cannot follow. They are refused, so that they
-/// do not get lost.
+/// Returns problems for rules of a subtask that several steps cannot follow. Such rules are refused, so
+/// that no rule is ignored silently.
 fn rules_without_meaning(
     whole: &SubTask,
     template: &WorkflowTemplate,
@@ -192,10 +193,10 @@ fn rules_without_meaning(
     };
     if !whole.rules.fallback_tools.is_empty() {
         let tools = whole.rules.fallback_tools.join(", ");
-        problem("fallback_tools", format!("let `on_error` of its steps name {tools}"));
+        problem("fallback_tools", format!("name {tools} in `on_error` of the template's steps"));
     }
     if whole.rules.review.is_some() {
-        problem("review", "let a step after it have a gate".to_owned());
+        problem("review", "set a gate on a later subtask".to_owned());
     }
     let word = match whole.rules.on_failure {
         OnFailure::Skip => Some(("on_failure: skip", "skip")),
@@ -203,27 +204,29 @@ fn rules_without_meaning(
         _ => None,
     };
     if let Some((rule, word)) = word.filter(|_| inner.len() > 1) {
-        problem(rule, format!("say `on_error: {word}` of the steps that may fail"));
+        problem(rule, format!("set `on_error: {word}` on the template's steps that may fail"));
     }
     // A refused first step would be skipped, and the steps after it would run.
     let passed_over = |step: &&SubTask| {
         is_first(step, inner) && step.rules.on_failure == OnFailure::Skip && inner.len() > 1
     };
     if let Some(step) = inner.iter().find(passed_over).filter(|_| whole.rules.gate.is_some()) {
-        let instead =
-            format!("its step {} goes on when it is refused; say `approve` in the template", step.id);
+        let instead = format!(
+            "the steps after step {} would run if a person refused it; set `approve` in the template",
+            step.id
+        );
         problem("gate", instead);
     }
     problems
 }
 
-/// Marks references in values as references to subtasks outside of the template.
+/// Marks references in values as references to subtasks outside the template.
 fn outer(values: &Values) -> Values {
     let mark = |head: &str| format!("{OUTER}{head}");
     values.iter().map(|(name, value)| (name.clone(), with_heads(value, &mark))).collect()
 }
 
-/// Returns the subtask with another id, and other names in all its references.
+/// Returns the subtask with another id, and with other names in all its references.
 fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -> SubTask {
     let mut rules = subtask.rules.clone();
     rules.save_as = rules.save_as.as_deref().map(name);
@@ -240,8 +243,8 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     new.after(subtask.dependencies().to_vec())
 }
 
-/// Returns a loop with other names in its references to the outside. Its own steps are named after it,
-/// because two loops may come from one template.
+/// Returns a loop with other names in its references to the outside. The loop's own steps are renamed by
+/// the loop's id, because two loops may come from one template.
 fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> ForEach {
     let own = names_of(each);
     let named = |head: &str| match own.contains(head) {
@@ -253,7 +256,7 @@ fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> F
     let step = |step: &SubTask| {
         let after: Vec<String> = step.dependencies().iter().map(|id| named(id.as_str())).collect();
         let mut new = with_names(step, named(step.id.as_str()).into(), &named).after(after);
-        // Its texts are filled once more for each item.
+        // The step's texts are filled again for each item.
         let around = |head: &str| unmarked(head).to_owned();
         new.description = text_with_heads(&new.description, &around);
         new.rules.gate = new.rules.gate.as_deref().map(|question| text_with_heads(question, &around));

@@ -1,13 +1,14 @@
-//! The names inside of templates and loops, and the mark of names outside of them.
+//! The names inside templates and loops, and the mark of names outside of them.
 
 use std::collections::HashSet;
 
 use archon_types::{ForEach, SubTask};
 
-/// Prefix of references to subtasks outside of a template, since its own steps may have the same names.
+/// Prefix of references to subtasks outside a template, because the template's own steps may have the
+/// same names.
 pub(super) const OUTER: &str = "outer__";
 
-/// Returns the name that a reference has in the plan around the template.
+/// Returns the name of a reference in the plan around the template.
 pub(super) fn unmarked(head: &str) -> &str {
     head.strip_prefix(OUTER).unwrap_or(head)
 }

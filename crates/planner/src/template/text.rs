@@ -11,15 +11,15 @@ struct Wrapped {
     workflow: WorkflowTemplate,
 }
 
-/// Finds out if the text has the key `workflow`.
+/// Detects the key `workflow` in a text.
 #[derive(Deserialize)]
 struct IsWrapped {
     #[serde(rename = "workflow")]
     _workflow: IgnoredAny,
 }
 
-/// Parses the wrapped form if the plain form failed because of the key `workflow`; otherwise returns `error`,
-/// the failure of the plain form.
+/// Parses the wrapped form if the plain form failed because of the key `workflow`. Otherwise returns
+/// `error`, the failure of the plain form.
 fn wrapped<E>(
     error: E,
     is_wrapped: impl FnOnce() -> bool,
@@ -38,25 +38,25 @@ impl WorkflowTemplate {
     /// Parses a template in JSON, which may be under the key `workflow`.
     ///
     /// # Errors
-    /// [`TemplateProblem::Unreadable`].
+    /// [`TemplateProblem::Unreadable`] if the text is not JSON or not a template.
     pub fn from_json(text: &str) -> Result<Self, TemplateProblem> {
         let is_wrapped = || serde_json::from_str::<IsWrapped>(text).is_ok();
         let read = serde_json::from_str(text);
         let read = read.or_else(|error| wrapped(error, is_wrapped, || serde_json::from_str(text)));
         read.map_err(|error| {
             let problem = error.to_string();
-            // The place is given separately.
+            // The line and the column are given separately.
             let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(what, _)| what);
             let (line, column) = (error.line() as u64, error.column() as u64);
             TemplateProblem::Unreadable { line, column, problem: problem.to_owned() }
         })
     }
 
-    /// Parses a template in YAML 1.2, which may be under the key `workflow`. `yes`, `no` and numbers with a
-    /// leading zero are texts.
+    /// Parses a template in YAML 1.2, which may be under the key `workflow`. `yes`, `no` and numbers with
+    /// a leading zero are texts.
     ///
     /// # Errors
-    /// [`TemplateProblem::Unreadable`].
+    /// [`TemplateProblem::Unreadable`] if the text is not YAML or not a template.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, TemplateProblem> {
         let is_wrapped = || yaml::<IsWrapped>(text).is_ok();

@@ -68,7 +68,7 @@ impl Expansion<'_> {
         Ends { last: vec![id.into()], results: vec![id.into()] }
     }
 
-    /// Returns the steps for one item, with a reference to the item in them.
+    /// Returns the steps for one item, which refer to the item by its name.
     fn of_one_item(
         &mut self,
         step: &TemplateStep,
@@ -99,8 +99,8 @@ impl Expansion<'_> {
     }
 }
 
-/// Returns the subtasks for all items of a list, and for each item the subtasks that may have its result. The
-/// items are data: braces in them are not references.
+/// Returns the subtasks for all items of a list, and for each item the subtasks that may have its result.
+/// The items are data: braces in them are not references.
 pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<SubTask>, Vec<Vec<SubTaskId>>) {
     let names = names_of(each);
     let (mut subtasks, mut results) = (Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
         for step in &each.steps {
             let mut new = of_item(step, number, (&values, text_with), &names);
             if step.dependencies().is_empty() {
-                // Subtasks outside of the loop that it refers to are done already.
+                // Subtasks outside the loop to which the step refers are already done.
                 new = new.after(whole.dependencies().to_vec());
             }
             subtasks.push(new);
@@ -127,7 +127,7 @@ fn numbered(name: &str, number: usize) -> String {
     format!("{name}_{number}")
 }
 
-/// Returns a step of a loop for one item. `text` fills its description and its question with `values`.
+/// Returns a step of a loop for one item. `text` fills the step's description and question with `values`.
 fn of_item(
     step: &SubTask,
     number: usize,

@@ -1,4 +1,4 @@
-//! Another plan: what it is about, what it keeps, and what it may still cost.
+//! Tests of replans: their targets, the subtasks that they keep, and their budget.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ fn ids(task: &Task) -> Vec<&str> {
     task.subtasks.iter().map(|s| s.id.as_str()).collect()
 }
 
-/// Takes tokens, fails at what is called `bad`, and asks for another way at what is called `turn`.
+/// A worker that uses tokens, fails at `bad`, and requests a replan at `turn`.
 #[derive(Clone, Default)]
 struct Worker {
     control: PlanControl,
@@ -55,7 +55,7 @@ impl Agent for Worker {
     }
 }
 
-/// Plans the first, then the second, and notes what the second was to be about.
+/// A planner that returns the first plan, then the second, and records the targets of the replan.
 struct Two {
     first: Vec<SubTask>,
     second: Vec<SubTask>,
@@ -161,7 +161,7 @@ async fn replan_must_fit_the_remaining_budget() {
     }
 }
 
-/// Takes its tokens for the first plan only.
+/// A worker that uses tokens for the first plan only.
 struct Frugal(Worker);
 
 impl Agent for Frugal {
@@ -225,7 +225,7 @@ async fn planner_is_told_the_subtask_limit_and_not_called_without_need() {
     }
 }
 
-/// Says whether the run's log had begun when it was asked.
+/// A planner that records whether the run's log existed when it was asked.
 #[derive(Clone, Default)]
 struct Curious {
     journal: MortalJournal,
@@ -268,7 +268,7 @@ async fn plan_recalls_memories_before_its_log_begins() {
     assert!(log.iter().any(|r| matches!(r.body, RecordBody::MessageAdded { .. })));
 }
 
-/// A run whose first subtask failed, and for which another plan came back that a person has to see.
+/// Returns a run whose first subtask failed, and whose replan a person must approve.
 fn proposed() -> (Fed, CallId) {
     let mut settings = PlanSettings::default();
     settings.confirm = Confirm::Each;
@@ -293,7 +293,7 @@ fn proposed() -> (Fed, CallId) {
     let call = *call;
     assert_eq!(
         request.action_summary,
-        "Go on with another plan? It has 1 subtasks more, begins 0 afresh and leaves 2 out."
+        "Continue with another plan? It adds 1 subtasks, replaces 0 and removes 2."
     );
     assert!(request.details["why"].as_str().unwrap().contains("it rains"));
     assert_eq!(request.details["plan"]["subtasks"].as_array().unwrap().len(), 2);

@@ -1,4 +1,4 @@
-//! A run that failed for want of a plan goes on when it is resumed.
+//! Tests of runs that failed without a plan and continue when they are resumed.
 
 use std::sync::{
     Arc,
@@ -27,7 +27,7 @@ impl Agent for Done {
     }
 }
 
-/// Has no plan when it is asked first.
+/// A planner that has no plan at the first request.
 struct Later(fn() -> PlanError, AtomicUsize);
 
 impl Planner for Later {

@@ -1,4 +1,5 @@
-//! A plan that works for a call of another run: begun once, found again after a crash, never taken for another's.
+//! Tests of a plan that works for a call of another run: it is started once, found again after a crash,
+//! and never confused with the run of another call.
 
 use std::sync::{
     Arc,
@@ -14,7 +15,7 @@ use archon_types::{
 
 use crate::support::step;
 
-/// Counts how often it worked.
+/// An agent that counts its runs.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicU32>);
 
@@ -91,7 +92,10 @@ async fn child_plan_with_the_id_but_another_caller_is_not_resumed() {
     assert!(agent.run("Do it", &own).await.is_finished());
     let refused = agent.run("Do it", &called).await;
     let says = refused.error.unwrap_or_default();
-    assert!(says.contains("run boss.7-0 is there and does not work for this call of boss"), "{says}");
+    assert!(
+        says.contains("run boss.7-0 already exists and does not belong to this call of run boss"),
+        "{says}"
+    );
     assert_eq!(worker.0.load(Ordering::Relaxed), 1);
     // As deep as a run may be, it begins no others.
     let mut deep = context(&journal, 1);

@@ -1,5 +1,5 @@
-//! The corpus of broken plans: each is refused with the right problem, and nothing of it is done by an agent whose
-//! planner gives it, or whose own plan it is.
+//! The corpus of invalid plans: each is refused with the right problem, and an agent executes no part of
+//! it, whether its planner returns the plan or the plan is fixed.
 
 use std::sync::{
     Arc,
@@ -51,7 +51,7 @@ fn tools() -> Vec<ToolDefinition> {
     ]
 }
 
-/// The problems of a plan's text, errors and remarks.
+/// Returns the problems of a plan's text, errors and warnings.
 fn problems(text: &str, case: &Json) -> Vec<PlanProblem> {
     let read = match read_plan(text, Reading::Strict) {
         Ok(read) => read,
@@ -129,7 +129,7 @@ fn every_broken_plan_is_refused_with_the_right_problem() {
     check_all(&corpus["broken"], plan, true);
 }
 
-/// Tools and a worker that count what they are asked to do.
+/// Tools and a worker that count their calls.
 #[derive(Clone, Default)]
 struct Hands(Arc<AtomicU32>);
 
@@ -163,7 +163,8 @@ impl Agent for Hands {
     }
 }
 
-/// What an agent did with a plan: its outcome, its log, and what its tools and its worker were asked.
+/// Returns the result of an agent that gets a plan: its outcome, its log, and the number of calls of its
+/// tools and its worker.
 async fn followed(goal: &str, text: String, case: &Json, is_fixed: bool) -> (Outcome, Vec<Arc<Record>>, u32) {
     let mut options = PlanningAgentOptions::default();
     options.values.insert("city".into(), "Tokyo".into());
@@ -184,7 +185,7 @@ async fn followed(goal: &str, text: String, case: &Json, is_fixed: bool) -> (Out
     (outcome, journal.log("run_1"), hands.0.load(Ordering::Relaxed))
 }
 
-/// Nothing was begun, and the log and the outcome name problems.
+/// Checks that no subtask started, and that the log and the outcome name problems.
 fn assert_not_begun(at: &str, outcome: &Outcome, log: &[Arc<Record>], done: u32) {
     assert_eq!(outcome.status, OutcomeStatus::Failed, "{at}");
     assert!(!outcome.error.as_deref().unwrap_or_default().is_empty(), "{at}: it does not say why");
@@ -200,7 +201,7 @@ fn assert_not_begun(at: &str, outcome: &Outcome, log: &[Arc<Record>], done: u32)
     assert!(log.iter().any(names_problems), "{at}");
 }
 
-/// What a model may write around a plan, PL-03, and a goal that it need not write again.
+/// Cases that a model may write around a plan (PL-03), and a goal that the model may leave out.
 const FOUND_ANYWAY: [&str; 3] = ["trailing text", "trailing bracket", "an empty goal"];
 
 // spec: PL-03, PL-04, PL-06

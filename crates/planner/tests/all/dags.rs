@@ -1,4 +1,5 @@
-//! Random graphs on a virtual clock: how long a plan takes, and that nobody begins too early.
+//! Tests of random graphs with a virtual clock: the duration of a plan, and that no subtask starts before
+//! its dependencies end.
 
 use std::{
     cmp::Reverse,
@@ -11,7 +12,7 @@ use archon_types::{CallId, OutcomeStatus, PlanRecord, PlanSettings, SubTask, Sub
 
 use crate::support::{Fed, random_plan};
 
-/// Follows a plan whose subtasks take what they are expected to take, and returns how long it took.
+/// Follows a plan whose subtasks take their expected times, and returns the duration.
 fn makespan(plan: &[SubTask], cap: u32) -> u64 {
     let mut settings = PlanSettings::default();
     settings.max_concurrent = cap;
@@ -65,7 +66,7 @@ fn makespan(plan: &[SubTask], cap: u32) -> u64 {
     fed.now
 }
 
-/// Calls in an order, which they do not have by themselves.
+/// A call id with an order.
 #[derive(PartialEq, Eq)]
 struct CallId2(CallId);
 

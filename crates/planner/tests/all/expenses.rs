@@ -1,4 +1,5 @@
-//! What a planner's own questions take: counted in the records, in the budget and in the outcome.
+//! Tests of the spending of a planner's own model calls: it counts in the records, the budget and the
+//! outcome.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// Says what it was asked, for five tokens.
+/// An agent that repeats its task for five tokens.
 struct Echo;
 
 impl Agent for Echo {
@@ -162,11 +163,11 @@ async fn with_a_limit_of_money_a_model_without_a_price_is_not_asked_nor_one_that
     let provider = FnProvider::new(|_, _| answer(&two(), 1, 1));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_cost_micros = Some(10)).await;
     let error = outcome.error.unwrap();
-    assert!(error.contains("the price of the planner's model m is not known"), "{error}");
+    assert!(error.contains("the price of the planner's model m is unknown"), "{error}");
     let dear = ModelPrice::new(1_000_000, 1_000_000);
     let (outcome, _) =
         run(provider.clone(), Some(dear), |options| options.limits.max_cost_micros = Some(10)).await;
-    assert!(outcome.error.unwrap().contains("what is left of the money"), "it may take 4,096 tokens");
+    assert!(outcome.error.unwrap().contains("the remaining budget of money"), "it may take 4,096 tokens");
     assert_eq!(provider.requests().len(), 0);
 }
 
@@ -219,9 +220,9 @@ async fn planner_fallback_model_is_counted_with_its_own_price() {
         assert_eq!(draft(model, Some(price(3)), None).await.unwrap(), cost, "{model}");
     }
     let error = draft("m", None, Some(1_000_000)).await.unwrap_err().to_string();
-    assert!(error.contains("small-b is not known"), "{error}");
+    assert!(error.contains("small-b is unknown"), "{error}");
     let error = draft("m", Some(price(5_000)), Some(100_000)).await.unwrap_err().to_string();
-    assert!(error.contains("what is left of the money"), "the dearest may answer: {error}");
+    assert!(error.contains("the remaining budget of money"), "the dearest may answer: {error}");
 }
 
 // spec: PL-02, PL-06
@@ -252,7 +253,7 @@ async fn plan_outline_schema_accepts_acyclic_graphs_only() {
     assert_eq!(asked.schema, schema);
 }
 
-/// Thinks until it is stopped, and has used something by then.
+/// A planner that works until it is stopped, and has used tokens by then.
 struct Thinker;
 
 impl Planner for Thinker {
@@ -289,7 +290,7 @@ async fn plan_continues_after_a_failed_recall() {
     assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "Then"));
 }
 
-/// A memory whose storage is gone.
+/// A memory whose storage fails.
 struct Gone;
 
 fn gone<T>() -> Result<T, MemoryError> {

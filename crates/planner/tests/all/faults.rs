@@ -1,5 +1,5 @@
-//! Faults at random: failures, time-outs, deaths of the process at any record, cancels, other plans. No subtask
-//! that is done is done again, none is left waiting, and the run ends.
+//! Random faults: failures, timeouts, deaths of the process at any record, cancels, replans. No finished
+//! subtask is repeated, no subtask waits forever, and the run ends.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,17 +17,17 @@ use serde_json::json;
 
 use crate::support::rules;
 
-/// The world outside of the run: it outlives the process.
+/// The world outside of the run, which outlives the process.
 #[derive(Clone)]
 struct World(Arc<Mutex<State>>);
 
 struct State {
     chance: Chance,
-    /// Runs of agents that have ended, with their outcomes: whoever attaches to one reads that.
+    /// Runs of agents that have ended, with their outcomes, which a resumed run reads.
     ended: HashMap<RunId, Outcome>,
-    /// How often each subtask was done with success, by the words of its task.
+    /// Number of successful executions of each subtask, by the text of its task.
     done: HashMap<String, u32>,
-    /// How often each call of a tool with an effect was made.
+    /// Number of calls of each tool call with an effect.
     effects: HashMap<CallId, u32>,
     failing: u64,
     plans: u64,
@@ -39,7 +39,7 @@ impl World {
         draw(&mut self.0.lock().unwrap().chance)
     }
 
-    /// Chance may have it that somebody cancels now.
+    /// Cancels the run with a probability of one percent.
     fn maybe_cancel(&self) {
         let mut state = self.0.lock().unwrap();
         if state.chance.percent(1)
@@ -210,14 +210,14 @@ struct Seen {
     replans: u32,
     finished: u32,
     failed: u32,
-    /// Calls of which nobody knew whether they were made.
+    /// Number of calls in doubt.
     doubts: u32,
     decisions: u32,
-    /// Runs that died before they were asked anything, and were begun anew.
+    /// Number of runs that died before their task was recorded, and were started again.
     unasked: u32,
 }
 
-/// Commands of which a call began after one had succeeded.
+/// Returns the commands of which a call started after another had succeeded.
 fn begun_again(log: &[Arc<archon_types::Record>]) -> Vec<archon_types::CommandId> {
     let mut done = HashSet::new();
     let mut again = Vec::new();

@@ -1,4 +1,4 @@
-//! A plan that is fixed: whoever takes its run up follows it, and no planner is ever asked.
+//! Tests of fixed plans: every resume follows the plan, and no planner is asked.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use archon_types::{
 
 use crate::support::step;
 
-/// Nobody is to ask it.
+/// A planner that counts its requests; there must be none.
 #[derive(Clone, Default)]
 struct Unasked(Arc<AtomicU32>);
 
@@ -25,7 +25,7 @@ impl Planner for Unasked {
     }
 }
 
-/// Says what it was asked; fails at what is called `wrong`.
+/// An agent that repeats its task, and fails at `wrong`.
 struct Echo;
 
 impl Agent for Echo {

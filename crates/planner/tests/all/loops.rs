@@ -1,4 +1,5 @@
-//! Loops over the result of a step: shown beforehand as a loop, and subtasks once the list is known.
+//! Tests of loops over the result of a step: the plan shows one loop, and gets subtasks once the list is
+//! known.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// Tools that note how they were called; the search finds this list.
+/// Tools that record their calls; the search returns this list.
 #[derive(Clone)]
 struct Web {
     finds: Json,
@@ -46,7 +47,7 @@ impl Toolbox for Web {
     }
 }
 
-/// Nobody has to think here.
+/// An agent that is never asked.
 struct Silent;
 
 impl Agent for Silent {
@@ -254,7 +255,10 @@ async fn for_each_problems_inside_the_loop_are_reported_before_the_start() {
         {"for_each": "{{a}}", "do": [{"tool": "fetch", "id": "a"}]},
     ]));
     let problems = same.instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
-    assert_eq!(problems[0].to_string(), "step a is inside a loop and has a name that another step has");
+    assert_eq!(
+        problems[0].to_string(),
+        "step a in a loop has an id or save_as that another step or the loop's item already uses"
+    );
 }
 
 // spec: EX-07, EX-08
@@ -287,7 +291,7 @@ async fn a_loop_over_a_result_works_in_the_place_of_a_subtask_and_twice() {
     assert_eq!(ran.calls.len(), 6);
 }
 
-/// What a person who says yes to everything is asked, sorted.
+/// Returns the sorted questions to a person who approves all of them.
 async fn questions_of(finds: Json, plan: Vec<SubTask>) -> Vec<String> {
     let (web, journal) = (Web { finds, calls: Arc::default() }, MortalJournal::default());
     let agent = agent(&web, &journal, Some(plan));
@@ -357,7 +361,7 @@ fn a_mistyped_name_in_the_question_before_a_step_is_a_problem() {
     };
     let says = |step: &str| {
         format!(
-            "step {step} refers to \"fuond\", which is neither a parameter nor a step before it (is \"found\" meant?)"
+            "step {step} refers to \"fuond\", which is not a parameter, the item of a loop or an earlier step (is \"found\" meant?)"
         )
     };
     for (steps, step) in [
@@ -445,7 +449,7 @@ fn instantiate_with_keys_that_a_choice_or_a_loop_cannot_have_is_refused_by_name(
         let steps = json!([{"tool": "search", "save_as": "found"}, step]);
         let problems = template(steps).instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
         let says = |key: &&str| {
-            format!("step step2 is {kind}, which has no `{key}` of its own: say it of the steps inside")
+            format!("step step2 cannot have `{key}`, because it is {kind}: set `{key}` on the steps inside")
         };
         let expected: Vec<String> = keys.iter().map(says).collect();
         assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);

@@ -1,4 +1,4 @@
-//! What the machine decides, record by record.
+//! Tests of the machine's decisions, record by record.
 
 use archon_planner::{Next, NodeState, PlanMachine, PlanTask, check_diff, difference, fold, show_diff};
 use archon_types::{
@@ -33,7 +33,7 @@ fn state<'a>(fed: &'a Fed, id: &str) -> &'a NodeState {
     &fed.machine.nodes().find(|n| n.subtask.id.as_str() == id).unwrap().state
 }
 
-/// The error of a run that ends now.
+/// Returns the error of a run that ends now.
 fn error(fed: &Fed) -> String {
     match fed.machine.next() {
         Next::Append(RecordBody::RunFinished(outcome)) => outcome.error.unwrap(),
@@ -232,10 +232,10 @@ fn replan_diff_changes_only_failed_subtasks_and_their_dependents() {
     let problems: Vec<String> =
         check_diff(&fed.machine, &greedy, &Default::default()).iter().map(ToString::to_string).collect();
     expect![[r#"
-        subtask beside: the change begins executing work again
-        subtask done: the change begins completed work again
-        subtask nobody: the change names it, and the plan does not have it
-        subtask other_way: it depends on done, which the plan does not have"#]]
+        subtask beside: the change replaces or removes a subtask that can no longer change (status executing)
+        subtask done: the change replaces or removes a subtask that can no longer change (status completed)
+        subtask nobody: the change replaces or removes a subtask that the plan does not have
+        subtask other_way: the subtask depends on done, which the plan does not have"#]]
     .assert_eq(&problems.join("\n"));
     fed.plan(PlanRecord::PlanningStarted { command, attempt: 0, reason: None });
     fed.plan(PlanRecord::Replanned { command, diff: Box::new(diff), warnings: vec![] });
@@ -350,7 +350,7 @@ fn a_reference_into_a_result_that_is_not_there_fails_before_the_start() {
     fed.finish(begun[0].1, ToolResult::success("no number"));
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     let why = fed.machine.arguments(call, None).unwrap_err().to_string();
-    assert_eq!(why, "{a.number} names a part that is not there: the value is text");
+    assert_eq!(why, "{a.number} refers to a missing part: the value is text");
     fed.feed(RecordBody::ToolCallRefused { call, result: ToolResult::error(why).into() });
     assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })), "the same would fail again");
 }
@@ -465,12 +465,12 @@ fn plan_graph_is_readable_and_serializable_at_every_record() {
     let mut newer = serde_json::to_value(&fed.machine).unwrap();
     newer["version"] = json!(2);
     let refused = serde_json::from_value::<PlanMachine>(newer).unwrap_err().to_string();
-    assert_eq!(refused, "the machine was written in version 2, and this version reads 1");
+    assert_eq!(refused, "the serialized machine of a plan has version 2, and only version 1 can be read");
     let statuses: Vec<SubTaskStatus> = fed.machine.task().subtasks.iter().map(SubTask::status).collect();
     assert_eq!(statuses, [SubTaskStatus::Completed, SubTaskStatus::Pending, SubTaskStatus::Executing]);
 }
 
-/// The machine as it is written, with something changed, read again.
+/// Returns the machine after its serialized form was changed and deserialized.
 fn damaged(machine: &PlanMachine, change: impl FnOnce(&mut serde_json::Value)) -> PlanMachine {
     let mut written = serde_json::to_value(machine).unwrap();
     change(&mut written);

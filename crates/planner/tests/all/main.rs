@@ -1,4 +1,4 @@
-//! The planner from the outside.
+//! Tests of the planner through its public API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
 
 mod another_plan;

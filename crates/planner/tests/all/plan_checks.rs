@@ -1,4 +1,4 @@
-//! Whether a plan fits its goal: who looks, what follows, and what it takes.
+//! Tests of the check whether a plan fits its goal: the request, the reaction, and the cost.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ fn context() -> Context {
     Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)))
 }
 
-/// Says what it was asked, for nothing.
+/// An agent that repeats its task at no cost.
 struct Echo;
 
 impl Agent for Echo {
@@ -38,7 +38,7 @@ const LOOK: &str = r#"{"subtasks": [{"id": "look", "description": "Look it up", 
 const WRITE: &str = r#"{"subtasks": [{"id": "look", "description": "Look it up", "dependencies": []},
     {"id": "write", "description": "Write it down", "dependencies": ["look"]}]}"#;
 
-/// A run whose planner and check hear these answers in turn, and how it ended.
+/// Runs a plan whose planner and check get these answers in turn, and returns the outcome.
 async fn run(provider: &FnProvider) -> (Outcome, MortalJournal) {
     let provider = Arc::new(provider.clone());
     let checked =
@@ -113,7 +113,7 @@ async fn plan_check_without_a_verdict_accepts_the_plan_and_counts_its_spending()
     }
 }
 
-/// Plans one subtask, and for the rest another one.
+/// A planner that returns one subtask, and another one for a replan.
 struct Other;
 
 impl Planner for Other {
@@ -126,7 +126,7 @@ impl Planner for Other {
     }
 }
 
-/// Finds the letter missing that the plan does not have, and notes what it was asked.
+/// A check that misses a letter in the plan, and records its requests.
 #[derive(Clone, Default)]
 struct Letter(Arc<Mutex<Vec<String>>>);
 

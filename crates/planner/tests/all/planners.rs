@@ -1,4 +1,4 @@
-//! Planners: a model, with answers that have to be mended, and templates.
+//! Tests of planners: a model whose answers need repairs, and templates.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ async fn planner_invalid_answer_is_sent_back_then_fails() {
     let told = |n: usize| provider.requests()[n].messages.last().unwrap().text();
     expect![[r#"
         That plan cannot be followed:
-        - Cycle detected in dependency graph: a → b → a (drop the dependency of a on b, or merge the steps)
+        - Cycle detected in dependency graph: a → b → a (remove the dependency of a on b, or merge the steps)
         Answer with the whole corrected plan, as JSON only."#]]
     .assert_eq(&told(1));
     assert!(told(2).contains("the text is not JSON"), "{}", told(2));
@@ -240,7 +240,7 @@ fn template_problems_and_wrong_values_are_listed() {
     expect![[r#"
         the template support_ticket_triage has no parameter "ticket_txt" (is "ticket_text" meant?)
         the template support_ticket_triage needs a value for "ticket_text"
-        "limit" of the template support_ticket_triage is to be of type integer"#]]
+        the value of "limit" of the template support_ticket_triage must be of type integer"#]]
     .assert_eq(&problems(&triage(), json!({"ticket_txt": "x", "limit": "many"})).join("\n"));
     let broken: WorkflowTemplate = serde_json::from_value(json!({
         "name": "broken",
@@ -254,12 +254,12 @@ fn template_problems_and_wrong_values_are_listed() {
     }))
     .unwrap();
     expect![[r#"
-        step step1 refers to "nobody", which is neither a parameter nor a step before it
-        step step1 refers to "step2", which is neither a parameter nor a step before it
-        step step2 says neither what is to be done nor with which tool
-        step step3 is a choice, a loop and a step of its own at once; it can be one of them
-        the list of step step4 is neither a list nor the result of a step before it
-        step step5 refers to "stepp1", which is neither a parameter nor a step before it (is "step1" meant?)"#]]
+        step step1 refers to "nobody", which is not a parameter, the item of a loop or an earlier step
+        step step1 refers to "step2", which is not a parameter, the item of a loop or an earlier step
+        step step2 has no `tool`, `description`, `if` or `for_each`
+        step step3 has more than one of `if`, `for_each`, and `tool` or `description`
+        step step4 is a loop: `for_each` must be a list or name a list, and `do` must have steps
+        step step5 refers to "stepp1", which is not a parameter, the item of a loop or an earlier step (is "step1" meant?)"#]]
     .assert_eq(&problems(&broken, json!({})).join("\n"));
     let mut step = json!({"tool": "a"});
     for _ in 0..50 {

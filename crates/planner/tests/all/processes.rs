@@ -1,4 +1,4 @@
-//! Processes of direct calls: in the log before they work, and ended by whoever takes the run up.
+//! Tests of processes of direct tool calls: they are recorded before they work, and a resume ends them.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use serde_json::json;
 struct Shell {
     logged: Arc<Mutex<Vec<bool>>>,
     ended: Arc<Mutex<Vec<ProcessGroup>>>,
-    /// Groups that nobody can end.
+    /// Process groups that cannot be ended.
     left: Vec<ProcessGroup>,
 }
 

@@ -1,4 +1,5 @@
-//! What is left alone: subtasks that another plan may not touch, and those whose condition does not hold.
+//! Tests of subtasks that do not run: those that a replan may not change, and those whose condition does
+//! not hold.
 
 use archon_planner::{Next, NodeState, PlanTask, check_diff, difference};
 use archon_types::{PlanSettings, Task, ToolResult};

@@ -1,4 +1,4 @@
-//! A person who sees the result of a subtask before others go on with it.
+//! Tests of the review of a subtask's result by a person before its dependents start.
 
 use archon_planner::{Next, NodeState, PlanTask, fold};
 use archon_types::{
@@ -8,7 +8,7 @@ use archon_types::{
 
 use crate::support::{Fed, rules, step};
 
-/// A run of three steps, the first of which is done and is asked about while the one beside it goes on.
+/// Returns a run of three steps, the first of which is done and under review while another one works.
 fn asking_plan() -> (Fed, CallId) {
     let look = step("look", &[]).with_rules(rules(|rules| rules.review = Some("Is this right?".into())));
     let mut fed =
@@ -83,7 +83,8 @@ fn a_failure_is_not_reviewed_and_an_answer_to_nothing_changes_nothing() {
     assert_ne!(again[0].1, call);
 }
 
-/// A run of two steps, the first of which failed for good and asks what follows; as another process finds it.
+/// Returns a run of two steps as another process finds it: the first step failed, and a person is asked
+/// how to continue.
 fn failed() -> (Fed, CallId) {
     let ask = rules(|rules| (rules.on_failure, rules.max_attempts) = (OnFailure::Ask, Some(1)));
     let steps = vec![step("look", &[]).with_rules(ask), step("use", &["look"])];

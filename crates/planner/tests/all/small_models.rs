@@ -1,4 +1,5 @@
-//! Plans of models that are too small to shape one: the goal's words make the plan, the model only names calls.
+//! Tests of plans for models that are too small to choose the shape of a plan: the words of the goal make
+//! the plan, and the model only names tool calls.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// A model that its provider says is small.
+/// A model that its provider declares as small.
 struct Small(FnProvider);
 
 impl Provider for Small {
@@ -52,7 +53,8 @@ fn context() -> PlanningContext {
     context
 }
 
-/// Calls the calculator for what it can compute, reads what ends with `.txt`, and else says something.
+/// A model that calls the calculator for expressions, reads names that end with `.txt`, and otherwise
+/// answers with text.
 fn model() -> FnProvider {
     FnProvider::new(|_, request| {
         let text = request.messages.last().unwrap().text();
@@ -76,7 +78,7 @@ async fn plan_of(provider: FnProvider, goal: &str) -> Task {
     task
 }
 
-/// (id, tool, arguments, dependencies) of each subtask.
+/// Returns id, tool, arguments and dependencies of each subtask.
 fn shown(task: &Task) -> Vec<(String, String, Json, String)> {
     let shown = |s: &SubTask| {
         let after: Vec<_> = s.dependencies().iter().map(|id| id.as_str().to_owned()).collect();

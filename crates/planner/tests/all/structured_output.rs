@@ -1,5 +1,5 @@
-//! The answer of a plan in a form: it is held against it, put together anew if it does not fit, and the run fails if none
-//! ever fits; wherever its process dies.
+//! Tests of the structured output of a plan: the answer is checked, made again if it does not fit, and
+//! the run fails if no answer fits, wherever its process dies.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn form() -> ResponseFormat {
     ResponseFormat { name: "City".into(), schema }
 }
 
-/// Says of every step the same.
+/// An agent that gives the same answer to every step.
 #[derive(Clone, Copy)]
 struct Says(&'static str);
 
@@ -48,7 +48,8 @@ struct World {
     agent: PlanningAgent,
 }
 
-/// A plan of so many steps, to each of which an agent says `result`; `answers` puts the answer together.
+/// Returns a plan of some steps, which an agent answers with `result`; `answers` is the model of the
+/// conclusion.
 fn world(
     (steps, result): (usize, &'static str),
     retries: u32,
@@ -66,7 +67,7 @@ fn world(
     World { journal, model, context, agent }
 }
 
-/// Says these texts, and the last one for ever.
+/// Returns a script of these texts that repeats the last one.
 fn texts(
     all: &'static [&'static str],
 ) -> impl Fn(usize, &Request) -> Vec<Result<ModelEvent, ProviderError>> + Send + Sync + 'static {
@@ -83,7 +84,7 @@ impl World {
         self.agent.start("Which city?", &self.context).await.unwrap()
     }
 
-    /// What each check found.
+    /// Returns the result of each check.
     fn checks(&self) -> Vec<String> {
         let log = self.journal.log("run_1");
         let machine = fold(&log).unwrap();
@@ -248,8 +249,8 @@ async fn a_limit_between_two_attempts_ends_the_run_and_more_lets_it_go_on() {
     assert_eq!((outcome.answer(), world.checks()), (Some(GOOD), vec![PROBLEM.to_owned(), String::new()]));
 }
 
-/// The process dies before or after each of its appends; whoever takes the run up comes to the same answer, and no more
-/// answers than the form allows are ever looked at.
+/// The process dies before or after each of its appends. A resume reaches the same answer, and no more
+/// answers are checked than the settings allow.
 // spec: PL-21, A-15
 #[tokio::test]
 async fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_and_retries() {
@@ -279,8 +280,8 @@ async fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_an
     assert!(deaths > 20 && between > 0, "{deaths} deaths, {between} between two attempts");
 }
 
-/// Whatever the checks find and wherever the run is taken up: a fold of the log is the machine, and no more answers are
-/// asked for than the form allows, except for those that were lost on their way.
+/// For any results of the checks and any resume, the log folds to the machine, and no more answers are
+/// requested than the settings allow, except for lost ones.
 // spec: PL-21, A-15
 #[test]
 fn plan_random_checks_and_resumes_keep_the_retry_limit_and_replay_equal() {

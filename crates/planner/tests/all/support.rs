@@ -1,4 +1,4 @@
-//! What the tests share: random plans, and a machine that is fed records by hand.
+//! Shared parts of the tests: random plans, and a machine to which records are applied by hand.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ pub(crate) struct Fed {
 }
 
 impl Fed {
-    /// A run that was asked for a goal.
+    /// Creates a run that has a goal.
     pub(crate) fn new(settings: PlanSettings) -> Self {
         Self::of(&started(), settings)
     }
 
-    /// As [`new`](Self::new), of a run that begins with this.
+    /// Creates a run like [`new`](Self::new), with this first record.
     pub(crate) fn of(started: &RunStarted, settings: PlanSettings) -> Self {
         let at = Timestamp::from_millis(0);
         let first = RecordBody::RunStarted(Box::new(started.clone()));
@@ -46,12 +46,12 @@ impl Fed {
         fed
     }
 
-    /// A run that follows a plan.
+    /// Creates a run that follows a plan.
     pub(crate) fn following(settings: PlanSettings, subtasks: Vec<SubTask>) -> Self {
         Self::new(settings).follow(subtasks)
     }
 
-    /// The same run with a plan.
+    /// Returns the run after it was given a plan.
     pub(crate) fn follow(mut self, subtasks: Vec<SubTask>) -> Self {
         let fed = &mut self;
         fed.plan(PlanRecord::PlanningStarted { command: CommandId(0), attempt: 0, reason: None });
@@ -84,7 +84,7 @@ impl Fed {
         self.feed(RecordBody::ToolCallFinished { call, result: Arc::new(result) });
     }
 
-    /// The ids of what begins next, in order, until nothing more can; everything that begins is recorded.
+    /// Starts subtasks until no more can start, and returns their ids in order. Every start is recorded.
     pub(crate) fn begin_all(&mut self) -> Vec<(String, CallId)> {
         let mut begun = Vec::new();
         loop {
@@ -115,7 +115,7 @@ pub(crate) fn rules(change: impl FnOnce(&mut SubTaskRules)) -> SubTaskRules {
     rules
 }
 
-/// A random graph: each subtask depends on some of those shortly before it.
+/// Returns a random graph: each subtask depends on some of the subtasks shortly before it.
 pub(crate) fn random_plan(chance: &mut Chance, size: u64) -> Vec<SubTask> {
     let (most, window) = (chance.below(4), 1 + chance.below(size));
     (0..size)

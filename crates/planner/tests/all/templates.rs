@@ -1,4 +1,5 @@
-//! Templates in the place of subtasks: what holds for the subtask holds for the steps, and nobody around need know.
+//! Tests of templates in place of subtasks: the rules of the subtask apply to the steps, and other
+//! subtasks need no change.
 
 use archon_planner::{CheckOptions, TemplatePlanner, TemplateRegistry, WorkflowTemplate, check};
 use archon_types::{Json, OnFailure, PlanError, SubTask, SubTaskId, SubTaskRules, Task, ToolDefinition};
@@ -6,7 +7,7 @@ use serde_json::json;
 
 use crate::support::step;
 
-/// A plan with one subtask that a template does, and one that reports on it.
+/// Returns a plan with one subtask that names a template, and one that reports on its result.
 fn with_template(steps: Json, change: impl FnOnce(&mut SubTask)) -> Result<Task, PlanError> {
     let mut registry = TemplateRegistry::new();
     registry.add(serde_json::from_value(json!({"name": "flow", "steps": steps})).unwrap());

@@ -35,11 +35,12 @@ enum Open {
     /// Thinking with its signature, which comes last.
     Thinking(String),
     Redacted,
-    /// A call: its number, and the arguments that it began with, used if no others come.
+    /// A call: its index, and the arguments that it began with, which are used if no others come.
     Call(usize, Option<String>),
-    /// The call that carries the structured output, with all of it, used if nothing else comes.
+    /// The call that carries the structured output, with the arguments that it began with, which are used if
+    /// no others come.
     Format(Option<String>),
-    /// A block that is ignored: an unknown one, or another answer after the first.
+    /// A block that is ignored: an unknown one, or structured output after the first.
     Other,
 }
 
@@ -255,7 +256,7 @@ impl Decoder for MessagesDecoder {
             Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
             Err(_) if !event.event.is_empty() && !is_known(&event.event) => Ok(Progress::More),
             Err(e) => {
-                let what = format!("an event that is none ({e}): {}", classify::first_words(data));
+                let what = format!("an event cannot be decoded ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);

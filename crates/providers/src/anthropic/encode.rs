@@ -20,9 +20,10 @@ const MESSAGES_WITHOUT_THINKING: &str = "anthropic-messages-without-thinking";
 const SYSTEM: &str = "anthropic-system";
 const TOOLS: &str = "anthropic-tools";
 
-/// The smallest budget for thinking in tokens that the service accepts.
+/// The minimum thinking budget in tokens that the service accepts.
 const LEAST_BUDGET: u32 = 1_024;
-/// Room in bytes for the tools, the instructions and the newest messages, whose size is not known yet.
+/// Spare capacity in bytes for the tools, the instructions and the newest messages, whose size is not known
+/// yet.
 const HEADROOM: usize = 4_096;
 
 /// Encodes one request.
@@ -58,16 +59,19 @@ impl<'a> Encoder<'a> {
         Self { request, traits, options, thinking, format_tool }
     }
 
-    /// Returns the tool whose arguments are the answer, if the structured output is requested in that way.
+    /// Returns the name of the tool whose arguments are the structured output, if it is requested as a tool
+    /// call.
     pub(super) fn format_tool(&self) -> Option<&str> {
         self.format_tool.as_deref()
     }
 
-    /// Returns the error if the request cannot be expressed.
+    /// Returns the error if the request cannot be expressed in the protocol.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_some())?;
         let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
-        (!is_object).then(|| refused("this model gives structured output only as an object"))
+        (!is_object).then(|| {
+            refused("structured output of this model must be an object: set the schema's type to \"object\"")
+        })
     }
 
     /// Returns true if the service must drop thinking that no longer fits the conversation.
@@ -241,8 +245,8 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Returns true if the structured output must be requested as a tool, because the service allows no maps in
-/// a response schema. The arguments of a tool are an object.
+/// Returns true if the structured output must be requested as a tool call, because the service allows no
+/// maps in a response schema. The arguments of a tool are an object.
 fn needs_tool(schema: &Json) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && format::has_maps(schema)
 }

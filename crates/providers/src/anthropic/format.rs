@@ -47,8 +47,8 @@ fn is_object(schema: &Map<String, Json>) -> bool {
     named || schema.contains_key("properties")
 }
 
-/// Returns true if an object in the schema is a map, with names that the schema does not list: if it were
-/// closed, it could only be empty.
+/// Returns true if the schema contains a map: an object with property names that the schema does not list.
+/// Closed as the service requires, a map could only be empty.
 pub(super) fn has_maps(schema: &Json) -> bool {
     let Json::Object(schema) = schema else { return false };
     is_map(schema)

@@ -12,7 +12,7 @@ use crate::{
     tool_names,
 };
 
-/// The text at the end of a message of one role. No message contains a raw line break, so it is found
+/// The end of an encoded message of each role. No message contains a raw line break, so this text is found
 /// without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
@@ -28,7 +28,7 @@ pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
     }
 }
 
-/// Adds blocks to the user's message. All messages between two answers become one: the service requires all
+/// Appends blocks to the user message. All messages between two answers become one: the service requires all
 /// results of a turn together.
 fn push_user(blocks: &str, out: &mut String) {
     if out.ends_with(USER_END) {
@@ -164,7 +164,7 @@ fn thinking_block(thinking: &str, signature: &str) -> Option<String> {
     Some(block)
 }
 
-/// Returns an id that the service accepts; one of another service may have other characters.
+/// Returns a tool-call id that the service accepts: characters that it refuses become `_`.
 fn call_id(id: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let id: String = id.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
@@ -172,7 +172,7 @@ fn call_id(id: &str) -> String {
 }
 
 /// Returns true if the current turn, with tool calls, began without thinking, for instance because another
-/// model began it: the service then refuses thinking for the rest of the turn.
+/// model began it. The service then refuses thinking for the rest of the turn.
 pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
@@ -188,7 +188,8 @@ pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     })
 }
 
-/// Marks the end of the second-to-last message: every later turn reads the text before it from the cache.
+/// Adds a cache mark at the end of the second-to-last message: every later turn reads the text before the
+/// mark from the prompt cache.
 pub(super) fn mark_second_to_last(body: &mut String, start: usize) {
     let messages = &body[start..];
     let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {

@@ -1,4 +1,4 @@
-//! The abilities of Anthropic's models, by their names: models differ in the parameters of thinking, and
+//! The abilities of Anthropic's models, by their names. Models differ in the parameters of thinking, and
 //! refuse unknown parameters with status 400.
 //!
 //! Source: the table of thinking support by model at
@@ -9,19 +9,21 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnthropicTraits {
-    /// The parameter of thinking.
+    /// The parameter that controls thinking.
     pub thinking: ThinkingForm,
     /// The way to turn thinking off.
     pub thinking_off: ThinkingOff,
-    /// Accepts `output_config.effort`.
+    /// True if the model accepts `output_config.effort`.
     pub effort: bool,
-    /// Accepts `temperature`.
+    /// True if the model accepts `temperature`.
     pub sampling: bool,
-    /// Can be forced to call a tool.
+    /// True if the model can be forced to call a tool.
     pub forced_tools: bool,
-    /// Binds its thinking to the conversation before it, and refuses it after a change.
+    /// True if the model binds a thinking block to the messages before it, and refuses the block after a
+    /// change.
     pub bound_thinking: bool,
-    /// Accepts a JSON Schema for its answer; other models get a tool for it.
+    /// True if the model accepts a JSON Schema for its answer; other models get a tool whose arguments are
+    /// the answer.
     pub json_schema: bool,
 }
 
@@ -31,9 +33,9 @@ pub struct AnthropicTraits {
 pub enum ThinkingForm {
     /// The model does not think.
     Never,
-    /// By a number of tokens.
+    /// The request sets a budget in tokens.
     Budget,
-    /// The model decides; the effort guides it.
+    /// The model decides; the requested effort guides it.
     Adaptive,
 }
 
@@ -47,12 +49,12 @@ pub enum ThinkingOff {
     Disabled,
     /// Thinking is disabled before the answer; the model still writes notes between tool calls.
     BetweenTools,
-    /// The model always thinks; the least effort makes it think as little as possible.
+    /// The model always thinks; the request asks for the minimum effort.
     LeastEffort,
 }
 
 impl AnthropicTraits {
-    /// The traits of other models, on services with the same protocol.
+    /// The traits of models that are not Anthropic's, on services with the same protocol.
     pub const OTHER: Self = Self {
         thinking: ThinkingForm::Budget,
         thinking_off: ThinkingOff::Unasked,
@@ -63,8 +65,8 @@ impl AnthropicTraits {
         json_schema: false,
     };
 
-    /// Returns the traits of the model of this name. A model of Anthropic's that is newer than this table
-    /// gets those of the newest of its family.
+    /// Returns the traits of the model with this name. A model of Anthropic's that is newer than this table
+    /// gets the traits of the newest model of its family.
     pub fn of(model: &str) -> Self {
         let model = model.to_lowercase().replace(['.', '@', ':', '/'], "-");
         let Some(at) = model.find("claude-") else { return Self::OTHER };
@@ -103,7 +105,7 @@ fn version(name: &str) -> (u32, u32) {
     (major, numbers.next().unwrap_or(0))
 }
 
-/// Takes the first run of numbers out of the words.
+/// An iterator of words with a method that returns the first consecutive numbers.
 trait MapWhileNumber<'a>: Iterator<Item = &'a str> + Sized {
     fn map_while_number(self) -> impl Iterator<Item = u32> {
         self.map(str::parse::<u32>).skip_while(Result::is_err).map_while(Result::ok)

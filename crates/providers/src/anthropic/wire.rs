@@ -1,6 +1,7 @@
 //! The wire format of the events of a Messages stream, private to this protocol.
 //!
-//! One flat struct for all events: its type says which fields are set. An unknown type or field is no error.
+//! One flat struct serves for all events; the type of an event determines which fields are set. An unknown
+//! type or field is no error.
 
 use std::borrow::Cow;
 
@@ -41,7 +42,7 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// Whether we read events of this kind.
+/// Returns true if the decoder reads events of this type.
 pub(super) fn is_known(kind: &str) -> bool {
     KNOWN.contains(&kind)
 }
@@ -111,7 +112,7 @@ pub(super) struct Message {
     pub(super) usage: Option<Box<WireUsage>>,
 }
 
-/// Token counts; each is of the whole answer so far.
+/// Token counts; each covers the whole answer so far.
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<u64>,

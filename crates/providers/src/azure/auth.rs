@@ -9,12 +9,13 @@ use crate::{connect::SentAs, token_source::TokenSource};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum AzureAuth {
-    /// By a key of the resource, in the header `api-key`; without a key, only by the headers of the options.
+    /// A key of the resource, sent in the header `api-key`; without a key, only the headers of the options
+    /// are sent.
     #[default]
     ApiKey,
-    /// By a token that does not expire while it is used: the key of the options, sent as a bearer token.
+    /// A token that stays valid while the provider is used: the key of the options, sent as a bearer token.
     Bearer,
-    /// By a token that is fetched before each request.
+    /// A bearer token that is fetched before each request.
     BearerFrom(TokenSource),
 }
 

@@ -12,13 +12,14 @@ use crate::error::SetupError;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum BedrockAuth {
-    /// By a Bedrock API key, the key of the options; without one only by their headers, for instance behind
-    /// a gateway that signs.
+    /// A Bedrock API key: the key of the options, sent as a bearer token. Without a key, only the headers of
+    /// the options are sent, for instance to a gateway that signs requests.
     #[default]
     ApiKey,
-    /// By a signature of each request (SigV4).
+    /// A signature of each request (SigV4).
     Signed(AwsCredentials),
-    /// By a signature with credentials that are fetched before each request, because they expire.
+    /// A signature of each request with credentials that are fetched before the request, because they
+    /// expire.
     SignedBy(AwsCredentialSource),
 }
 
@@ -26,7 +27,7 @@ pub enum BedrockAuth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AwsCredentials {
-    /// The id of the access key, which is no secret by itself.
+    /// The id of the access key, which is not secret by itself.
     pub access_key_id: String,
     /// The secret access key.
     pub secret_access_key: Secret,
@@ -48,8 +49,8 @@ impl AwsCredentials {
     }
 }
 
-/// Returns credentials. It is called before every request, so it should cache them while they are valid; its
-/// error becomes the error of the request.
+/// A callback that returns credentials. The provider calls it before every request, so the callback should
+/// cache valid credentials. Its error becomes the error of the request.
 pub type AwsCredentialSource =
     Arc<dyn Fn() -> BoxFuture<'static, Result<AwsCredentials, ProviderError>> + Send + Sync>;
 
@@ -62,10 +63,10 @@ const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
 impl BedrockOptions {
     /// Reads the authorisation from Amazon's usual environment variables: a Bedrock API key in
     /// `AWS_BEARER_TOKEN_BEDROCK`, or `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and optionally
-    /// `AWS_SESSION_TOKEN`. `variable` reads one.
+    /// `AWS_SESSION_TOKEN`. `variable` returns the value of an environment variable.
     ///
     /// # Errors
-    /// [`SetupError::MissingKey`] with the variable to set.
+    /// [`SetupError::MissingKey`] if the variables are incomplete; the error names the variable to set.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SetupError> {
         let set = |name: &str| {
             let value = variable(name)?.trim().to_owned();

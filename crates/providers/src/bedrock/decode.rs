@@ -22,8 +22,8 @@ pub(super) struct ConverseDecoder {
     blocks: Blocks,
     /// The name on the wire of the tool whose arguments are the answer.
     answer_tool: Option<String>,
-    /// The block of the first call of that tool, and whether its arguments have begun. Later calls of it are
-    /// ignored.
+    /// The block of the first call of that tool, and true if the call's arguments have begun. Later calls of
+    /// the tool are ignored.
     form: Option<(u64, bool)>,
     /// The signature of the open block, which may come in pieces.
     signature: String,
@@ -38,7 +38,7 @@ impl ConverseDecoder {
         Self { blocks, answer_tool, form: None, signature: String::new(), stop: None }
     }
 
-    /// Handles an event of this type. Other types have nothing that is kept.
+    /// Handles an event of this type; events of other types are ignored.
     fn typed(
         &mut self,
         kind: &str,
@@ -92,7 +92,7 @@ impl ConverseDecoder {
         }
     }
 
-    /// Ends the structured output. Without arguments it is `{}`, as for any call.
+    /// Ends the structured output. Without arguments the output is `{}`, as for any call.
     fn end_structured_output(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
         if let Some((form, begun @ false)) = &mut self.form
             && *form == number
@@ -137,7 +137,9 @@ impl Decoder for ConverseDecoder {
             FrameKind::Event(kind) => self.typed(&kind, &frame.payload, out),
             FrameKind::Exception(kind) => Err(exception(&kind, &frame.payload)),
             FrameKind::Error { code, message } => Err(failure(&code, &message)),
-            FrameKind::Whole => Err(ProviderError::Protocol("JSON and no event stream".into())),
+            FrameKind::Whole => {
+                Err(ProviderError::Protocol("the service sent JSON instead of an event stream".into()))
+            }
         }
     }
 
@@ -178,7 +180,7 @@ fn stop(reason: &str, sequence: Option<String>) -> Result<Stop, ProviderError> {
             return Err(ProviderError::ContextOverflow(reason.to_owned().into()));
         }
         "malformed_model_output" | "malformed_tool_use" => {
-            let message = format!("the service could not read what the model said: {reason}");
+            let message = format!("the service could not parse the model's output: {reason}");
             return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
         }
         _ => Stop::Done,
@@ -195,7 +197,7 @@ fn exception(kind: &str, payload: &[u8]) -> ProviderError {
     failure(kind, &message)
 }
 
-/// The status that each of the service's exceptions has when it comes before the stream.
+/// The HTTP status by which each of the service's exceptions is classified.
 const STATUSES: &[(&str, u16)] = &[
     ("throttling", 429),
     ("toomanyrequests", 429),
@@ -224,7 +226,7 @@ fn read<T: DeserializeOwned>(payload: &[u8]) -> Result<T, ProviderError> {
     serde_json::from_slice(payload).map_err(|e| {
         let text = String::from_utf8_lossy(payload);
         ProviderError::Protocol(
-            format!("an event that is none ({e}): {}", classify::first_words(&text)).into(),
+            format!("an event cannot be decoded ({e}): {}", classify::first_words(&text)).into(),
         )
     })
 }

@@ -23,9 +23,10 @@ use crate::{
 const SYSTEM: &str = "bedrock-system";
 const TOOLS: &str = "bedrock-tools";
 
-/// The most tokens of an answer after thinking with a budget, if the request sets no limit.
+/// The maximum number of answer tokens after thinking with a budget, if the request sets no limit.
 const ANSWER_TOKENS: u32 = 8_192;
-/// Room in bytes for the tools, the instructions and the newest messages, whose size is not known yet.
+/// Spare capacity in bytes for the tools, the instructions and the newest messages, whose size is not known
+/// yet.
 const HEADROOM: usize = 4_096;
 
 /// Encodes one request.
@@ -61,14 +62,14 @@ impl<'a> Encoder<'a> {
         self.answer_tool.as_deref()
     }
 
-    /// Returns the error if the request cannot be expressed.
+    /// Returns the error if the request cannot be expressed in the protocol.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.answer_tool.is_some())?;
         let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
         (!is_object).then(|| ProviderError::Api {
             status: 0,
             kind: ApiErrorKind::InvalidRequest,
-            message: "structured output that is requested as a tool has to be an object".to_owned(),
+            message: "structured output that is requested as a tool call must be an object: set the schema's type to \"object\"".to_owned(),
         })
     }
 

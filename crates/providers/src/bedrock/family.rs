@@ -1,4 +1,4 @@
-//! The abilities of models by vendor, for parameters that the common protocol leaves to each.
+//! The abilities of models by vendor, for parameters that the common protocol leaves to each vendor.
 //!
 //! <https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html>
 
@@ -20,7 +20,7 @@ pub enum ModelFamily {
     Nova,
     /// OpenAI's open models.
     OpenAi,
-    /// Any other vendor's models: only parameters that all of them know are sent.
+    /// Any other vendor's models: they get only the parameters that all models know.
     Other,
 }
 
@@ -45,7 +45,7 @@ impl ModelFamily {
         matches!(self, Self::Anthropic | Self::Nova)
     }
 
-    /// Returns true if the model requires its reasoning back.
+    /// Returns true if the model requires its earlier reasoning in the request.
     pub(super) fn takes_reasoning(self) -> bool {
         self == Self::Anthropic
     }
@@ -78,8 +78,8 @@ const CACHES_NOTHING: [&str; 6] = [
     "claude-3-5-sonnet-20240620",
 ];
 
-/// Returns the fields that ask this model to think; `None` if the model decides by itself. `thinking` is the
-/// form for Anthropic's models.
+/// Returns the request fields that set this level of thinking for the model; `None` if the model decides by
+/// itself. `thinking` is the form for Anthropic's models.
 pub(super) fn thinking_fields(
     family: ModelFamily,
     model: &str,

@@ -1,8 +1,8 @@
 //! Splits Bedrock's answers into binary messages of the type `application/vnd.amazon.eventstream`.
 //!
 //! A message has its length, the length of its headers, a checksum of both, headers, a payload, and a
-//! checksum of everything: <https://smithy.io/2.0/aws/amazon-eventstream.html>. Amazon's crate parses one;
-//! this module collects bytes until a message is complete, and refuses senseless lengths.
+//! checksum of everything: <https://smithy.io/2.0/aws/amazon-eventstream.html>. Amazon's crate parses one
+//! message; this module collects bytes until a message is complete, and refuses lengths out of range.
 
 use std::{
     pin::Pin,
@@ -18,9 +18,9 @@ use crate::http::{
     events::{FrameError, Framing},
 };
 
-/// The least length of a message in bytes: two lengths, their checksum and the checksum of everything.
+/// The minimum length of a message in bytes: two lengths, their checksum and the checksum of everything.
 const SHORTEST: usize = 16;
-/// The greatest length of a message in bytes; the format allows 24 MiB, and no event of a model is nearly as
+/// The maximum length of a message in bytes, as the format defines it; no event of a model is nearly as
 /// long.
 const LONGEST: usize = 24 << 20;
 
@@ -28,7 +28,7 @@ const LONGEST: usize = 24 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
-    /// JSON, in all of Bedrock's messages.
+    /// The body of the message: JSON in all of Bedrock's messages.
     pub(crate) payload: Bytes,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum FrameKind {
     Exception(String),
     /// An error that the protocol does not define as an exception.
     Error { code: String, message: String },
-    /// A JSON body that came instead of messages.
+    /// A JSON body that came instead of an event stream.
     Whole,
 }
 
@@ -117,19 +117,19 @@ impl Cutter {
         self.0.is_empty()
     }
 
-    /// Returns the next whole message; `None` until more bytes come. An error describes the damage, and
-    /// nothing after it can be read.
+    /// Returns the next complete message; `None` if more bytes are needed. After an error, no further
+    /// message can be read.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, String> {
         let Some(length) = self.0.first_chunk::<4>() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         if !(SHORTEST..=LONGEST).contains(&length) {
-            return Err(format!("no event stream: a message of {length} bytes"));
+            return Err(format!("not an event stream: a message length of {length} bytes is out of range"));
         }
         if self.0.len() < length {
             return Ok(None);
         }
         let message = read_message_from(self.0.split_to(length).freeze());
-        let message = message.map_err(|e| format!("no event stream: {e}"))?;
+        let message = message.map_err(|e| format!("not an event stream: {e}"))?;
         let header = |name: &str| {
             let found = message.headers().iter().find(|header| header.name().as_str() == name);
             let text = found.and_then(|header| header.value().as_string().ok());

@@ -65,7 +65,7 @@ fn bytes_that_are_no_messages_are_refused() {
         assert!(cut(&bad).is_ok_and(|frames| frames.is_empty()) || cut(&bad).is_err(), "byte {at}");
     }
     for bytes in [&b"<html>no</html>"[..], b"data: {}\n\n", &[0; 16], &[0, 0, 0, 15], &[0xff; 16]] {
-        assert!(cut(bytes).unwrap_err().starts_with("no event stream: "), "{bytes:?}");
+        assert!(cut(bytes).unwrap_err().starts_with("not an event stream: "), "{bytes:?}");
     }
 }
 

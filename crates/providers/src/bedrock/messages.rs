@@ -12,7 +12,7 @@ use crate::{
 
 /// Marks the end of a prefix of the prompt that is to be cached.
 pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
-/// The text at the end of a message of one role. No message contains a raw line break, so it is found
+/// The end of an encoded message of each role. No message contains a raw line break, so this text is found
 /// without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
@@ -40,7 +40,7 @@ impl Form {
     }
 }
 
-/// Appends all messages, separated by commas. Each is encoded once and then copied.
+/// Appends all messages, separated by commas. Each message is encoded once and then copied.
 pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cached: bool) {
     let start = body.len();
     conversation.encode_into(form.name(), body, |message, out| match message {
@@ -57,8 +57,8 @@ pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cac
     }
 }
 
-/// Puts a cache point at the end of the second-to-last message: every later turn reads the text before it
-/// from the cache.
+/// Inserts a cache point at the end of the second-to-last message: every later turn reads the text before it
+/// from the prompt cache.
 fn mark_messages(body: &mut String, start: usize) {
     let messages = &body[start..];
     let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
@@ -71,8 +71,8 @@ fn mark_messages(body: &mut String, start: usize) {
     }
 }
 
-/// Adds blocks to the message of a role, which ends with `role_end`. Consecutive messages of one role become
-/// one: the service requires roles to alternate and all results of a turn together.
+/// Appends blocks to the message of the role that ends with `role_end`. Consecutive messages of one role
+/// become one: the service requires roles to alternate and all results of a turn together.
 fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
     if out.ends_with(role_end) {
         out.truncate(out.len() - role_end.len());

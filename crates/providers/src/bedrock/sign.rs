@@ -19,10 +19,10 @@ use reqwest::{
 use super::credentials::AwsCredentials;
 use crate::http::sensitive;
 
-/// The service's name in signatures.
+/// The name of the service in signatures.
 const SERVICE: &str = "bedrock";
 
-/// Adds the headers of the signature.
+/// Adds the signature headers to the request.
 pub(super) fn sign_request(
     request: &mut Request,
     credentials: &AwsCredentials,
@@ -54,13 +54,13 @@ pub(super) fn sign_request(
     let url = request.url().as_str();
     let signable =
         SignableRequest::new(request.method().as_str(), url, headers.into_iter(), SignableBody::Bytes(body));
-    let signable = signable.map_err(|_| cannot("its address is none"))?;
-    let signed = sign(signable, &params).map_err(|_| cannot("the credentials hold what cannot be sent"))?;
+    let signable = signable.map_err(|_| cannot("its method, address or content type is invalid"))?;
+    let signed = sign(signable, &params).map_err(|_| cannot("the credentials contain invalid characters"))?;
     let (instructions, _) = signed.into_parts();
     for (name, value) in instructions.headers() {
-        let name: HeaderName = name.parse().map_err(|_| cannot("a header has no name"))?;
+        let name: HeaderName = name.parse().map_err(|_| cannot("a header name is invalid"))?;
         let value = sensitive(&Secret::from(value));
-        request.headers_mut().insert(name, value.ok_or_else(|| cannot("a header cannot be sent"))?);
+        request.headers_mut().insert(name, value.ok_or_else(|| cannot("a header value is invalid"))?);
     }
     Ok(())
 }

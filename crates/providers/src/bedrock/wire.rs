@@ -1,12 +1,12 @@
 //! The wire format of the events of a ConverseStream, private to this protocol.
 //!
 //! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>. The header of
-//! a message says which of these it is; other fields are skipped.
+//! a message names its type; unknown fields are skipped.
 
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
-/// The beginning of a block. Only calls have one; text and thinking begin with their first piece.
+/// The beginning of a block. Only tool calls have one; text and thinking begin with their first delta.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BlockStart {
@@ -34,7 +34,7 @@ pub(super) struct ToolUse {
     pub(super) kind: Option<String>,
 }
 
-/// A piece of a block.
+/// A delta of a block.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BlockDelta {
@@ -85,13 +85,13 @@ pub(super) struct MessageStop {
     pub(super) additional_model_response_fields: Option<Json>,
 }
 
-/// The token counts of the answer; the last message.
+/// The token counts of the answer, in the last message.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
     pub(super) usage: Option<WireUsage>,
 }
 
-/// Token counts. Input tokens do not include tokens that came from a cache or were written to one.
+/// Token counts. Input tokens do not include tokens that were read from or written to the prompt cache.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireUsage {
@@ -120,6 +120,6 @@ impl From<WireUsage> for Usage {
 pub(super) struct Exception {
     #[serde(alias = "Message")]
     pub(super) message: Option<String>,
-    /// The message of the model itself.
+    /// The message of the model behind the service.
     pub(super) original_message: Option<String>,
 }

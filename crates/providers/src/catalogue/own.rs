@@ -8,24 +8,25 @@ use archon_types::{Capabilities, Provider, likeness, provider_methods_of};
 use super::{Line, ModelInfo, known_models, listed, model_info, source_of};
 use crate::error::SetupError;
 
-/// The most names that [`Catalogue::nearest`] returns.
+/// The maximum number of names that [`Catalogue::nearest`] returns.
 const NEAREST: usize = 3;
-/// The least similarity of a suggested name; 0 to 1.
+/// The minimum similarity of a suggested name, from 0 to 1.
 const ALIKE: f64 = 0.5;
 
 /// The built-in catalogue with a person's own lines over it.
 ///
-/// A line is a JSON object. `model` is the model with the provider's id before the first colon:
-/// `openai:gpt-5-mini`, `ollama:qwen3:8b`, `openai-compatible@http://127.0.0.1:8080/v1:qwen3`. Other fields
-/// are optional; without them the known values stay:
+/// A line is a JSON object. `model` is the provider's id, a colon and the model's name: `openai:gpt-5-mini`,
+/// `ollama:qwen3:8b`, `openai-compatible@http://127.0.0.1:8080/v1:qwen3`. The other fields are optional; a
+/// field that is left out keeps the built-in value:
 ///
 /// | field | value |
 /// |---|---|
 /// | `context_window`, `max_output` | tokens |
 /// | `input`, `output` | US dollars per million tokens; a price needs both |
-/// | `cache_read`, `cache_write` | the same for tokens from and into a cache; default `input` |
+/// | `cache_read`, `cache_write` | the same for tokens that are read from or written to a cache; default
+/// `input` |
 /// | `long` | `above`, a number of prompt tokens, and these four prices for longer prompts |
-/// | `thinking`, `vision` | true if the model thinks, and accepts images |
+/// | `thinking`, `vision` | true if the model thinks; true if it accepts images |
 /// | `tools` | true if it accepts tool specs; if false, the loop uses text instead |
 /// | `small` | true if it needs short instructions |
 ///
@@ -38,12 +39,13 @@ const ALIKE: f64 = 0.5;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// The own lines of each model with their source; a later line wins.
+    /// The own lines of each model with their source; a later line replaces the values of an earlier one.
     own: BTreeMap<String, Vec<(Line, Arc<str>)>>,
 }
 
 impl Catalogue {
-    /// Adds these lines on top; `source` names their source for people. Blank lines are skipped.
+    /// Adds these lines over the earlier ones; `source` names their source for people. Blank lines are
+    /// skipped.
     ///
     /// # Errors
     /// [`SetupError::Catalogue`] if a line is not valid, names no provider, or has a price below zero.
@@ -52,7 +54,8 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Adds a whole file on top, in the format of the built-in one: the first line has source and date.
+    /// Adds a whole file over the earlier lines, in the format of the built-in file: the first line has
+    /// source and date.
     ///
     /// # Errors
     /// [`SetupError::Catalogue`] if the first line has no `source` and `date`, or as for
@@ -91,7 +94,8 @@ impl Catalogue {
         models.into_values().collect()
     }
 
-    /// Returns the models of a provider with the most similar names, best first, at most three.
+    /// Returns the names of the provider's models most similar to `model`, most similar first, at most
+    /// three.
     pub fn nearest(&self, provider: &str, model: &str) -> Vec<String> {
         let start = format!("{}:", listed(provider));
         let models = self.models();
@@ -116,7 +120,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns `known` with the own lines of this model over it; `None` if there are neither.
+    /// Returns `known` with the own lines of this model over it; `None` if there are neither facts nor
+    /// lines.
     fn over(&self, known: Option<ModelInfo>, name: &str) -> Option<ModelInfo> {
         let said = self.own.get(name).map_or(&[][..], Vec::as_slice).iter();
         said.fold(known, |known, (line, source)| Some(with_line(known, line, source)))
@@ -140,7 +145,7 @@ fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
     }
 }
 
-/// Parses a line; the provider in its model's name is replaced by the one that the catalogue uses.
+/// Parses a line. The provider in its model's name is replaced by the provider's name in the catalogue.
 fn read(text: &str) -> Result<Line, String> {
     let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let name = &line.model;

@@ -20,11 +20,11 @@ use crate::{
 /// Decodes one answer.
 pub(crate) struct ChunkDecoder {
     answer: Answer,
-    /// The prefix of ids that are made up, for instance `google-fc`.
+    /// The prefix of generated ids, for instance `google-fc`.
     id_prefix: &'static str,
     /// The tool that carries the structured output: the arguments of its call are the answer's text.
     format_tool: Option<String>,
-    /// The service's id of the answer, which makes the made-up ids of different answers different.
+    /// The service's id of the answer, which makes the generated ids of different answers different.
     response_id: String,
     finish: Option<Finish>,
     /// The error of a chunk that was cut off, which is reported if another chunk follows.
@@ -119,7 +119,7 @@ impl ChunkDecoder {
         }
     }
 
-    /// Handles a call, which always comes whole.
+    /// Handles a tool call, which always comes complete.
     fn call(&mut self, call: FunctionCall, out: &mut VecDeque<ModelEvent>) {
         let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.made_up_id());
         let place = self.answer.begin_call(&id, &call.name, out);
@@ -129,8 +129,8 @@ impl ChunkDecoder {
         self.answer.end_call(place, out);
     }
 
-    /// Makes up an id that is unique in the conversation; with a response id it is the same whenever the
-    /// answer is decoded again.
+    /// Generates an id that is unique in the conversation. With a response id, decoding the answer again
+    /// generates the same id.
     fn made_up_id(&self) -> String {
         let unique = match self.response_id.as_str() {
             "" => self.answer.now().as_millis().to_string(),
@@ -196,7 +196,7 @@ impl Decoder for ChunkDecoder {
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(chunk, out)?,
             Err(e) => {
-                let what = format!("an event that is not a chunk ({e}): {}", classify::first_words(data));
+                let what = format!("an event is not a chunk ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);

@@ -22,24 +22,25 @@ const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const SYSTEM: &str = "gemini-system";
 const TOOLS: &str = "gemini-tools";
 
-/// The text at the end of a content of one role. No content contains a raw line break, so it is found
+/// The end of an encoded content of each role. No content contains a raw line break, so this text is found
 /// without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const MODEL_END: &str = "],\"role\":\"model\"},\n";
-/// The placeholder for the signature of a call that another model made:
+/// The placeholder for the signature of a tool call of another model:
 /// <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-/// The prefixes of ids that a decoder made up, which the service does not know.
+/// The prefixes of ids that a decoder generated, which the service does not know.
 pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"];
-/// Room in bytes for the tools, the instructions and the newest messages, whose size is not known yet.
+/// Spare capacity in bytes for the tools, the instructions and the newest messages, whose size is not known
+/// yet.
 const HEADROOM: usize = 4_096;
 
-/// The ids of calls that a service accepts.
+/// The tool-call ids that a service accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallIds<'a> {
     /// All ids, of any service.
     All,
-    /// Only ids that the provider of this id gave, and none before the third generation of models.
+    /// Only ids that the provider with this id generated, and no ids before the third generation of models.
     Own(&'a str),
 }
 
@@ -48,7 +49,7 @@ struct Style<'a> {
     third: bool,
     ids: CallIds<'a>,
     messages: &'a Transcript,
-    /// The calls whose ids are sent, if only some are.
+    /// The calls whose ids are sent, if not all ids are accepted.
     own: OnceCell<HashSet<&'a str>>,
 }
 
@@ -82,8 +83,8 @@ impl<'a> Style<'a> {
     }
 }
 
-/// Returns the ids of the calls in answers of this provider, except ids that an answer of another provider
-/// has too: a result does not say to which of them it belongs.
+/// Returns the ids of the calls in answers of this provider, except ids that also occur in an answer of
+/// another provider: a result does not name the answer that it belongs to.
 fn calls_of<'a>(messages: &'a Transcript, provider: &str) -> HashSet<&'a str> {
     let mut own = HashSet::new();
     let mut foreign = Vec::new();
@@ -98,7 +99,7 @@ fn calls_of<'a>(messages: &'a Transcript, provider: &str) -> HashSet<&'a str> {
     own
 }
 
-/// Returns the name of the tool that carries the structured output: before the third generation, a model
+/// Returns the name of the tool that carries the structured output. Before the third generation, a model
 /// accepts tools or a response schema, but not both.
 pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
     let format = request.options.response_format.as_ref()?;
@@ -247,7 +248,7 @@ fn message(message: &Message, style: &Style<'_>, out: &mut String) {
     }
 }
 
-/// Adds parts to the user's content. All messages between two answers become one content: the service
+/// Appends parts to the user content. All messages between two answers become one content: the service
 /// requires as many results as there were calls.
 fn push_user(parts: &str, out: &mut String) {
     if out.ends_with(USER_END) {

@@ -56,7 +56,7 @@ fn statuses_bodies_and_headers() {
             let (retry, wait) = (error.is_retryable(), error.retry_after());
             // The names come from the catalogue, which changes.
             let text = error.to_string();
-            let text = text.split("; names like it").next().unwrap_or_default();
+            let text = text.split("; similar names").next().unwrap_or_default();
             table += &format!("{code} {} retry {retry} wait {wait:?}: {text}\n", error.code());
         }
     }

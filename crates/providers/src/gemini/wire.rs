@@ -1,5 +1,5 @@
-//! The wire format of the chunks of a Gemini stream, private to this protocol. Unknown fields and kinds of
-//! parts are no error.
+//! The wire format of the chunks of a Gemini stream, private to this protocol. Unknown fields and unknown
+//! kinds of parts are no error.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(super) struct Chunk<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate {
-    /// The number of the answer; only the first is requested and read.
+    /// The index of the answer; only the first answer is requested and read.
     #[serde(default)]
     pub(super) index: u32,
     pub(super) content: Option<Content>,

@@ -1,4 +1,4 @@
-//! Reads the bytes of a response, with time limits and a limit of size.
+//! Reads the bytes of a response, with timeouts and a maximum size.
 
 use std::{
     fmt,
@@ -11,9 +11,9 @@ use http_body::Body as _;
 
 use super::watch::{Interrupt, Watch};
 
-/// The most bytes of one answer. No model sends that many; a broken server might.
+/// The maximum number of bytes of one answer. No model sends that many; a broken server might.
 pub(super) const MOST_BYTES: usize = 256 << 20;
-/// The most bytes of a body that is read whole: an error, or an answer that was not streamed.
+/// The maximum number of bytes of a body that is read whole: an error, or an answer that was not streamed.
 pub(super) const MOST_WHOLE_BYTES: usize = 32 << 20;
 
 /// The reason why no more bytes come.
@@ -34,12 +34,12 @@ impl fmt::Display for BodyError {
 
 /// The bytes of one response.
 pub(crate) struct Body {
-    /// Bytes that were read ahead.
+    /// Bytes that were read in advance.
     ahead: Option<Bytes>,
     body: reqwest::Body,
     watch: Watch,
     left: usize,
-    /// The position within the lines, if comments do not count as a sign of life.
+    /// The position within the lines, if comments do not count as received data.
     line: Option<Line>,
 }
 
@@ -48,17 +48,17 @@ impl Body {
         Self::of(response.into(), watch)
     }
 
-    /// Creates a body that may not come from a connection.
+    /// Creates a body, for instance one that does not come from a connection.
     pub(crate) fn of(body: reqwest::Body, watch: Watch) -> Self {
         Self { ahead: None, body, watch, left: MOST_BYTES, line: None }
     }
 
-    /// Stops counting comments of an event stream and empty lines as a sign of life.
+    /// Makes comments of an event stream and empty lines not count as received data.
     pub(crate) fn ignore_comments(&mut self) {
         self.line = Some(Line::Start);
     }
 
-    /// Returns the next bytes as they come, empty pieces included.
+    /// Returns the next bytes when they arrive, including empty chunks.
     pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if let Some(bytes) = self.ahead.take() {
             return Poll::Ready(Some(Ok(bytes)));
@@ -87,7 +87,7 @@ impl Body {
         }
     }
 
-    /// Reads until the first bytes after white space tell the kind of the body, and returns these bytes;
+    /// Reads until the first bytes after white space show the kind of the body, and returns these bytes;
     /// empty for an empty body. Everything that was read is kept for later.
     pub(crate) async fn beginning(&mut self) -> Result<Bytes, BodyError> {
         const ENOUGH: usize = "retry:".len();
@@ -139,9 +139,9 @@ enum Line {
 }
 
 impl Line {
-    /// Moves on over these bytes. Returns true if any of them is neither in a comment nor at the end of a
-    /// line. Bytes are scanned only until that is known, and then from their end, since every streamed delta
-    /// is checked.
+    /// Advances over these bytes. Returns true if any of them is neither in a comment nor at the end of a
+    /// line. Bytes are scanned only until the result is known, and then from their end, since every streamed
+    /// delta is checked.
     fn says_something(&mut self, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
@@ -161,7 +161,7 @@ impl Line {
         false
     }
 
-    /// Returns the position after these bytes, which begin in a line that is no comment.
+    /// Returns the position after these bytes, which begin in a line that is not a comment.
     fn after(bytes: &[u8]) -> Self {
         let Some(end) = bytes.iter().rposition(is_end) else { return Self::Other };
         match bytes.get(end + 1) {

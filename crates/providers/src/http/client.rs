@@ -1,9 +1,9 @@
 //! The HTTP clients of providers: built on first use, kept, and shared by all clones of one [`HttpOptions`].
 //!
 //! A client pools its connections, so a program that gives clones of one `HttpOptions` to all its providers
-//! has one pool. There are up to three kinds of clients, by address: clients without TLS do not read the
-//! platform's root certificates, which takes longer than everything else in a short run; and a server on
-//! this machine is never reached through the proxy of the environment.
+//! has one pool. There are up to three kinds of clients, by address. Clients without TLS do not read the
+//! platform's root certificates, which takes longer than everything else in a short run. A server on this
+//! machine is never reached through the proxy of the environment.
 
 use std::{
     fmt,
@@ -17,16 +17,16 @@ use reqwest::{Client, Proxy, Url, redirect};
 use super::{HttpOptions, is_this_machine, setting, with_causes};
 use crate::error::SetupError;
 
-/// The time for which an idle connection to this machine is kept. Some local servers promise to keep
-/// connections and then close them; a request on such a connection fails. A new connection costs next to
-/// nothing here.
+/// The time for which an idle connection to this machine is kept. Some local servers announce that they keep
+/// connections and then close them, and a request on a closed connection fails. A new local connection costs
+/// almost nothing.
 const KEPT_ON_THIS_MACHINE: Duration = Duration::from_secs(1);
 
 /// The clients of one [`HttpOptions`] and of its clones.
 #[derive(Clone, Default)]
 pub(crate) struct ClientPool(Arc<Mutex<Vec<(Kind, Client)>>>);
 
-/// Everything in which two clients may differ. A clone of the options may have been changed.
+/// The properties in which two clients may differ. A clone of the options may have been changed.
 #[derive(Clone, PartialEq)]
 struct Kind {
     connect_timeout: Duration,
@@ -37,7 +37,7 @@ struct Kind {
 }
 
 impl ClientPool {
-    /// Returns the client for this address, and builds it if there is none.
+    /// Returns the client for this address; builds it if there is none.
     pub(super) fn client(&self, options: &HttpOptions, url: &Url) -> Result<Client, String> {
         let kind = Kind {
             connect_timeout: options.timeouts.connect,
@@ -92,17 +92,19 @@ fn build(kind: &Kind) -> Result<Client, String> {
             builder = builder.tls_certs_merge(certificates(pem)?);
         }
     }
-    builder.build().map_err(|e| format!("no HTTP client: {}", with_causes(&e.without_url())))
+    builder
+        .build()
+        .map_err(|e| format!("the HTTP client cannot be created: {}", with_causes(&e.without_url())))
 }
 
 #[cfg(feature = "tls")]
 fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
-    let wrong = || "holds no certificate in PEM form".to_owned();
+    let wrong = || "contain no valid certificate in PEM form".to_owned();
     let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|_| wrong())?;
     if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
 }
 
-/// Checks proxy and certificates, before anything is sent.
+/// Checks the proxy and the certificates before anything is sent.
 pub(super) fn check(
     options: &HttpOptions,
     url: &Url,
@@ -133,8 +135,8 @@ fn check_proxy(what: &str, text: &str) -> Result<(), SetupError> {
     if is_url { Ok(()) } else { Err(setting(what, "is not a URL; write http://HOST:PORT")) }
 }
 
-/// Checks the proxy that the environment names for this address. The client would silently ignore an
-/// unusable one and connect directly.
+/// Checks the proxy that the environment sets for this address. The client would silently ignore an invalid
+/// proxy and connect directly.
 fn check_environment(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Result<(), SetupError> {
     let own =
         if url.scheme() == "https" { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
@@ -229,7 +231,7 @@ mod tests {
         for pem in ["", "hunter2", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"] {
             let options = HttpOptions::default().with_ca_certificates(pem);
             let error = check(&options).unwrap_err().to_string();
-            assert_eq!(error, "the CA certificates: holds no certificate in PEM form", "{pem}");
+            assert_eq!(error, "the CA certificates: contain no valid certificate in PEM form", "{pem}");
         }
     }
 }

@@ -35,8 +35,8 @@ use crate::{
     classify::{self, Failure},
 };
 
-/// The longest time to wait for the end of the body after the protocol's last event. Reading to the end lets
-/// the connection be reused; a server that keeps it open is not waited for.
+/// The maximum time to wait for the end of the body after the protocol's last event. Reading to the end lets
+/// the connection be reused; a server that keeps the body open is not waited for.
 const LINGER: Duration = Duration::from_millis(200);
 
 pub(super) const NOT_UTF8: &str = "an event is not UTF-8";
@@ -51,8 +51,8 @@ pub(crate) trait Framing:
     /// The prefix of the content type of such a body.
     const CONTENT_TYPE: &'static str;
 
-    /// The possible first bytes of such a body, if these are known; they identify one with another content
-    /// type.
+    /// The possible first bytes of such a body, if they are known. They identify a body that has another
+    /// content type.
     const BEGINS: &'static [&'static [u8]];
 
     /// True if lines that begin with a colon are comments: services send them to keep a connection alive.
@@ -89,8 +89,8 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     ) -> Result<Progress, ProviderError>;
 
     /// Ends the answer: adds the last model events, or returns an error if something is missing. After a
-    /// broken body, an answer is complete only if the service gave the reason of its end, and nothing of it
-    /// came after that.
+    /// broken body, an answer is complete only if the service sent the finish reason and no part of the
+    /// answer after it.
     fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
     /// Returns the message so far after a cancel.
@@ -99,49 +99,49 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     /// Returns the answer so far, with provider and model.
     fn answer(&self) -> &AssistantMessage;
 
-    /// Returns the amount of the answer that came, including what is held back or left out.
+    /// Returns the size of the answer received so far, including what is held back or left out.
     fn size(&self) -> AnswerSize;
 
-    /// Returns the time, for dates in headers.
+    /// Returns the time, which is needed for dates in headers.
     fn now(&self) -> Timestamp;
 }
 
 /// The state of a body at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyEnd {
-    /// The body ended as HTTP says, or the protocol said that nothing follows.
+    /// The body ended properly, or the protocol declared that nothing follows.
     Complete,
     /// The body broke off, and the missing part is unknown.
     Broken,
 }
 
-/// Says if more events can follow.
+/// The state of a stream after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
-    /// The protocol says that nothing follows.
+    /// The protocol declared that nothing follows.
     Last,
 }
 
 enum Phase<F> {
-    /// The request is completed, for instance with a token that must be fetched.
+    /// The request is being prepared, for instance with a token that must be fetched.
     Preparing {
         request: Pending<Result<Request, ProviderError>>,
         watch: Box<Watch>,
     },
-    /// The request is sent, and the response is awaited.
+    /// The request was sent, and the response is awaited.
     Sending {
         response: Pending<reqwest::Result<Response>>,
         watch: Box<Watch>,
     },
-    /// The beginning of the body is checked, or the body is read whole; the result is a stream of events or
-    /// one event.
+    /// The beginning of the body is checked, or the whole body is read; the result is a stream of events or
+    /// a single event.
     Judging(Pending<Result<Judged, Stopped>>),
     /// Events are read.
     Reading(Box<F>),
     /// The answer is complete, and the body is read to its end; the timer limits the wait once there is one.
     Lingering(Box<F>, Option<Pin<Box<Sleep>>>),
-    /// An error waits until the events before it were taken.
+    /// An error that is returned after the events before it were taken.
     Failed(ProviderError),
     Ended,
 }
@@ -149,8 +149,7 @@ enum Phase<F> {
 enum Judged {
     Events {
         body: Body,
-        /// The excerpt for an error if no event comes, for a body that does not begin like a stream of
-        /// events.
+        /// The excerpt for an error if no event comes, for a body that does not begin like an event stream.
         odd: Option<String>,
     },
     /// An answer that was not streamed, with the excerpt for an error if it is no answer.
@@ -170,7 +169,7 @@ pub(crate) struct Exchange<D: Decoder> {
     out: VecDeque<ModelEvent>,
     /// True if `Start` was emitted.
     begun: bool,
-    /// The excerpt of a body that did not begin like events, until an event comes.
+    /// The excerpt of a body that does not begin like an event stream, until an event comes.
     odd: Option<String>,
     /// The HTTP status of the response, once there is one.
     status: Option<u16>,
@@ -192,8 +191,9 @@ impl<D: Decoder> Exchange<D> {
         Self::at(phase, transport, decoder)
     }
 
-    /// Begins an exchange whose request must be completed first, for instance signed with a token that is
-    /// fetched. The wait is part of the exchange: it can be cancelled and counts towards the time limits.
+    /// Begins an exchange whose request must be prepared first, for instance signed with a token that is
+    /// fetched. The preparation is part of the exchange: it can be cancelled and counts towards the
+    /// timeouts.
     pub(crate) fn prepared(
         transport: Arc<Transport>,
         request: impl Future<Output = Result<Request, ProviderError>> + Send + 'static,
@@ -214,7 +214,7 @@ impl<D: Decoder> Exchange<D> {
         Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None, status: None }
     }
 
-    /// Takes one step; `Pending` if there is nothing to do yet.
+    /// Takes one step; returns `Pending` if there is nothing to do yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.phase {
             Phase::Preparing { request, watch } => {
@@ -283,7 +283,7 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    /// Decides by status and content type how the body is read.
+    /// Chooses by status and content type the way to read the body.
     fn judge(&mut self, mut response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
@@ -417,8 +417,8 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    /// Returns the event; secrets are removed from the service's explanation of an answer that it stopped,
-    /// as from errors.
+    /// Returns the event without secrets: they are removed from the service's explanation of a stopped
+    /// answer.
     fn without_secrets(&self, mut event: ModelEvent) -> ModelEvent {
         if let ModelEvent::Done(message) = &mut event
             && let Some(because) = &mut message.error_message
@@ -464,7 +464,7 @@ impl<D: Decoder> Stream for Exchange<D> {
     }
 }
 
-/// Adds the service and the status to the text of an unknown response.
+/// Adds the service and the status to the text of an invalid response.
 fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
     let is_told = what.text.contains("status ");
     what.text = match status.filter(|_| !is_told) {
@@ -474,7 +474,7 @@ fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> Err
     what
 }
 
-/// Returns status and headers of a response, in case it is no answer.
+/// Returns status and headers of a response, for the case that it is not an answer.
 pub(crate) fn failure_of(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Failure {
     let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     Failure {
@@ -485,7 +485,7 @@ pub(crate) fn failure_of(status: StatusCode, headers: &HeaderMap, now: Timestamp
     }
 }
 
-/// Returns the error text for a compressed body. It was not asked for; a proxy on the way makes it.
+/// Returns the error text for a compressed body: compression is not requested, so a proxy added it.
 /// Decompression would need more crates than this rare case is worth.
 pub(crate) fn compressed(response: &Response) -> Option<String> {
     let encoding =
@@ -508,7 +508,7 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
     }
 }
 
-/// The first bytes of bodies that are no stream of events, whatever their content type: JSON, or a page.
+/// The first bytes of bodies that are not event streams, whatever their content type: JSON, or a web page.
 const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
 
 /// Judges a successful response: it may be an event stream, with or without its content type, a whole answer
@@ -558,7 +558,7 @@ pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderErr
         BodyError::TooLong => {
             let (all, whole) = (MOST_BYTES >> 20, MOST_WHOLE_BYTES >> 20);
             ProviderError::Protocol(format!(
-                "the answer has no end that can be believed: it may have {all} MiB, and {whole} MiB in one piece"
+                "the answer is too long: the limit is {all} MiB in all, and {whole} MiB for one event or an answer that is not streamed"
             ).into())
         }
         BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned().into()),
@@ -568,7 +568,7 @@ pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderErr
 fn timeout(limit: Interrupt) -> ProviderError {
     match limit {
         Interrupt::Idle(d) => {
-            ProviderError::Timeout(format!("nothing came for {} s", d.as_secs_f64()).into())
+            ProviderError::Timeout(format!("no data came for {} s", d.as_secs_f64()).into())
         }
         Interrupt::Total(d) => {
             ProviderError::Timeout(format!("no complete answer in {} s", d.as_secs_f64()).into())

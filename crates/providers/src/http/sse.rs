@@ -18,17 +18,17 @@ use super::{
 };
 
 /// The events of a body of the type `text/event-stream`.
-///
-/// Most events are one line of data and an empty line. These are split here, in a tenth of the parser's
-/// time; the parser gets everything else. The id of an event is not used, so ids are not carried over to
+/// Most events are one line of data and an empty line. This type splits them itself, in a tenth of the
+/// parser's time; the parser gets everything else. Event ids are not used, so they are not carried over to
+/// later events.
 /// later events.
 pub(crate) struct Sse {
     bytes: SseBytes,
-    /// Whole lines that neither became an event nor went to the parser.
+    /// Complete lines that neither became an event nor went to the parser.
     lines: Bytes,
     parser: EventStream<Fed>,
     feed: Arc<Mutex<Feed>>,
-    /// True if the parser has lines, or the end, that it was not polled for.
+    /// True if the parser has lines, or the end of the body, for which it was not polled yet.
     is_fed: bool,
     /// True if the parser has the beginning of an event.
     is_within: bool,
@@ -124,7 +124,7 @@ fn field<'a>(lines: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((&value[..end], &value[end + 1..]))
 }
 
-/// The input of the parser: the lines that it is given; pending until then.
+/// The input of the parser: the lines that it is given; pending while there are none.
 struct Fed(Arc<Mutex<Feed>>);
 
 #[derive(Default)]
@@ -137,8 +137,8 @@ struct Feed {
 impl Stream for Fed {
     type Item = Result<Bytes, BodyError>;
 
-    /// Returns the lines that [`Sse`] fed last. It registers no waker: [`Sse`] feeds the next lines, and is
-    /// woken by their source.
+    /// Returns the lines that [`Sse`] fed last. It registers no waker, because [`Sse`] feeds the next lines
+    /// and is woken by their source.
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut feed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !mem::replace(&mut feed.has_begun, true) {
@@ -158,18 +158,20 @@ fn frame_error(error: EventStreamError<BodyError>) -> FrameError {
         EventStreamError::Transport(BodyError::NotText) => FrameError::Malformed(NOT_UTF8.to_owned()),
         EventStreamError::Transport(e) => FrameError::Body(e),
         // Whole lines were checked before, so the last line broke off within a character.
-        EventStreamError::Utf8(_) => FrameError::BrokeOff("the answer broke off in a character".to_owned()),
-        EventStreamError::Parser(e) => FrameError::Malformed(format!("no event stream: {:?}", e.code)),
+        EventStreamError::Utf8(_) => {
+            FrameError::BrokeOff("the answer broke off in the middle of a character".to_owned())
+        }
+        EventStreamError::Parser(e) => FrameError::Malformed(format!("not an event stream: {:?}", e.code)),
     }
 }
 
-/// A body on its way to the event parser.
+/// The body as the event parser gets it.
 struct SseBytes {
     body: Body,
     place: Place,
-    /// Bytes that came and were not given to the parser.
+    /// Bytes that were received and not given to the parser.
     rest: Bytes,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not been received.
     line: BytesMut,
 }
 
@@ -185,17 +187,17 @@ enum Place {
 /// The byte order mark in UTF-8.
 const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-/// The approximate number of bytes that the parser gets at once. It copies the rest of its input after each
-/// line, so it would copy most of half a megabyte a thousand times.
+/// The approximate number of bytes that the parser gets at once. The parser copies the rest of its input
+/// after each line, so with large inputs it would copy most of the data many times.
 const AT_ONCE: usize = 2 * 1024;
 
-/// The most bytes of a line: an image fits, and a line without an end does not fill the memory.
+/// The maximum number of bytes of a line: an image fits, and a line without an end does not fill the memory.
 const LONGEST_LINE: usize = 32 << 20;
 
-/// The bytes for the event parser, in whole lines: it starts again with each part of a line, and waits for
-/// the end of the body if a line is not UTF-8. A last event without its empty line is closed here, because
-/// some servers omit the line. Byte order marks at the beginning are removed here, because the parser panics
-/// on one.
+/// The bytes for the event parser, in complete lines: the parser parses a partial line again with each
+/// chunk, and waits for the end of the body if a line is not UTF-8. A last event without its empty line is
+/// closed here, because some servers omit that line. Byte order marks at the beginning are removed here,
+/// because the parser panics on them.
 impl Stream for SseBytes {
     type Item = Result<Bytes, BodyError>;
 
@@ -253,7 +255,7 @@ impl SseBytes {
         bytes
     }
 
-    /// Returns the lines up to the first one that is not UTF-8; the rest comes next.
+    /// Returns the lines up to the first one that is not UTF-8; later lines are returned by the next call.
     fn text_of(&mut self, mut lines: Bytes) -> Result<Bytes, BodyError> {
         let Err(error) = str::from_utf8(&lines) else { return Ok(lines) };
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
@@ -265,7 +267,7 @@ impl SseBytes {
         Ok(lines)
     }
 
-    /// Makes this error the last item.
+    /// Makes this error the last item of the stream.
     fn broken(&mut self, error: BodyError) -> BodyError {
         self.place = Place::End(None);
         self.rest.clear();
@@ -273,7 +275,8 @@ impl SseBytes {
         error
     }
 
-    /// Returns the next lines, a little more than [`AT_ONCE`] bytes; `None` if no whole line is there.
+    /// Returns the next lines, a little more than [`AT_ONCE`] bytes; `None` if no complete line was
+    /// received.
     fn lines(&mut self) -> Option<Bytes> {
         if self.rest.is_empty() {
             return None;

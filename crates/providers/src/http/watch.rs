@@ -1,6 +1,6 @@
-//! Ends a wait for bytes: on a cancel or at a time limit.
+//! Ends a wait for bytes: on a cancel or at a timeout.
 //!
-//! It is polled only while no bytes have come, so a fast answer has no cost.
+//! The watch is polled only while no bytes were received, so a fast answer has no cost.
 
 use std::{
     future::Future,
@@ -18,18 +18,18 @@ use super::Timeouts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     Cancelled,
-    /// Nothing came for this long.
+    /// No bytes were received for this long.
     Idle(Duration),
     /// The whole answer took longer than this.
     Total(Duration),
 }
 
-/// Watches cancel and time limits of one exchange.
+/// Watches the cancel and the timeouts of one exchange.
 pub(crate) struct Watch {
     cancel: CancellationToken,
     cancelled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// The task that both wake.
+    /// The task that the cancel and the timer wake.
     wakes: Option<Waker>,
     /// The time of the last bytes, which is read from the clock at the first wait after them.
     since: Option<Instant>,
@@ -39,7 +39,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts the clock of an exchange.
+    /// Starts the timeouts of an exchange.
     pub(crate) fn new(cancel: CancellationToken, timeouts: Timeouts) -> Self {
         let total = timeouts.total.map(|limit| (Instant::now() + limit, limit));
         Self {
@@ -58,13 +58,13 @@ impl Watch {
         self.cancel.is_cancelled()
     }
 
-    /// Restarts the idle time after bytes came.
+    /// Restarts the idle timeout after bytes were received.
     pub(crate) fn touch(&mut self) {
         self.since = None;
         self.patience = self.idle;
     }
 
-    /// Returns `Pending` if the wait may go on.
+    /// Returns `Pending` while the wait may continue.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Interrupt> {
         let idle_end = *self.since.get_or_insert_with(Instant::now) + self.patience;
         let end = self.total.map_or(idle_end, |(total, _)| total.min(idle_end));

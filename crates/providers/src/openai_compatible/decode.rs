@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct ChatDecoder {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
-    /// The reason of the end, and the amount that had come when the service gave it.
+    /// The finish reason, and the size of the answer when the service sent it.
     finish: Option<(Finish, AnswerSize)>,
     /// True if `[DONE]` came.
     closed: bool,
@@ -46,7 +46,7 @@ pub(crate) struct ChatDecoder {
     unsaid: bool,
     /// True if the latest choice contained the whole text so far.
     whole: bool,
-    /// The bytes of text that came, with thinking between tags.
+    /// The number of bytes of `content` text received so far, including thinking between tags.
     content_bytes: usize,
     said: AnswerSize,
 }
@@ -55,7 +55,7 @@ pub(crate) struct ChatDecoder {
 #[derive(Default)]
 struct ThinkingSource {
     native: bool,
-    /// Thinking between tags that was left out; it is text if the closing tag never comes.
+    /// Thinking between tags that was left out; it becomes text if the closing tag never comes.
     left_out: String,
 }
 
@@ -66,14 +66,14 @@ struct OpenCall {
     /// The service's own id; empty if it sent none.
     wire_id: String,
     id: String,
-    /// The name on the wire.
+    /// The name as the service sent it.
     name: String,
     arguments: String,
     /// The index of the call's block in the message.
     block: usize,
 }
 
-/// The reason why the model stopped, as far as this protocol says.
+/// The reason why the model stopped, as far as the service gives it.
 enum Finish {
     Stop,
     /// A stop sequence: this one, if the service names it.
@@ -152,7 +152,7 @@ impl ChatDecoder {
     }
 
     /// Returns the new part of a choice. Some services (Perplexity) send the whole text so far as a message
-    /// next to the delta; if the delta is empty, the message may have more than the deltas had.
+    /// next to the delta; if the delta is empty, the message may contain more than the deltas did.
     fn news<'a>(&mut self, delta: Option<Delta<'a>>, message: Option<Box<Delta<'a>>>) -> Option<Delta<'a>> {
         let Some(mut message) = message.map(|message| *message) else { return delta };
         self.whole = delta.as_ref().is_none_or(Delta::is_empty);
@@ -321,7 +321,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Emits the text that the splitter still holds.
+    /// Emits the text that the splitter still holds back.
     fn finish_text(&mut self, out: &mut VecDeque<ModelEvent>) {
         if let Some(mut splitter) = self.splitter.take() {
             let mut unclosed = false;
@@ -354,7 +354,8 @@ impl ChatDecoder {
 }
 
 impl OpenCall {
-    /// Adds to the name. Most names come whole; a repeated name changes nothing, and a piece is appended.
+    /// Adds to the name. Most names come complete; a repeated name changes nothing, and a part of a name is
+    /// appended.
     fn add_name(&mut self, name: &str) {
         if self.name != name {
             self.name.push_str(name);
@@ -383,7 +384,7 @@ impl Decoder for ChatDecoder {
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(chunk, data, out)?,
             Err(e) => {
-                let what = format!("an event that is not a chunk ({e}): {}", classify::first_words(data));
+                let what = format!("an event is not a chunk ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) && !"[DONE]".starts_with(data) {
                     return Err(error);
@@ -463,7 +464,7 @@ impl Decoder for ChatDecoder {
 }
 
 /// Maps the finish reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and
-/// the variants of others. An unknown reason means that the model stopped.
+/// other services' variants. An unknown reason means that the model stopped.
 fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, ProviderError> {
     match reason {
         "stop_sequence" => Ok(Finish::Sequence(text)),

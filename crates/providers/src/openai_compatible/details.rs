@@ -1,4 +1,4 @@
-//! Collects `reasoning_details`: pieces of thinking, some of them signed or encrypted, which OpenRouter
+//! Collects `reasoning_details`: parts of thinking, some of them signed or encrypted, which OpenRouter
 //! passes on from other services and requires back unchanged.
 //!
 //! <https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning-blocks>
@@ -7,12 +7,12 @@ use archon_types::{Content, Json};
 
 use crate::signature::Signature;
 
-/// The pieces of an answer while it is received.
+/// The reasoning details of an answer while it is received.
 #[derive(Default)]
 pub(super) struct ReasoningDetails(Vec<Json>);
 
 impl ReasoningDetails {
-    /// Adds a piece; the text of one that continues the last piece is appended to it.
+    /// Adds a detail; a detail that continues the last one is merged into it.
     pub(super) fn add(&mut self, detail: Json) {
         match (self.0.last_mut(), detail) {
             (Some(Json::Object(open)), Json::Object(more)) if goes_on(open, &more) => {
@@ -32,8 +32,8 @@ impl ReasoningDetails {
         }
     }
 
-    /// Stores the pieces as the signature of the first thinking of the message, or in a new first block if
-    /// there is none.
+    /// Stores the details as the signature of the first thinking block of the message, or of a new first
+    /// block if there is no thinking.
     pub(super) fn sign(self, content: &mut Vec<Content>) {
         if self.0.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl ReasoningDetails {
 
 type Object = serde_json::Map<String, Json>;
 
-/// Returns true if a piece continues the one before. Encrypted pieces come whole.
+/// Returns true if a detail continues the one before. Encrypted details come complete.
 fn goes_on(open: &Object, more: &Object) -> bool {
     let same = |key: &str| open.get(key) == more.get(key);
     same("type") && same("index") && more.keys().any(|key| is_text(key) || key == "signature")

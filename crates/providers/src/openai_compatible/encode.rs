@@ -1,5 +1,5 @@
-//! Encodes the body of a request. Messages and tools are encoded once, and the body of a turn extends that
-//! of the turn before: a turn costs no more than the bytes that it adds.
+//! Encodes the body of a request. Messages and tools are encoded once, and the body of a turn extends the
+//! body of the turn before: the cost of a turn depends only on the bytes that it adds.
 
 use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
@@ -53,7 +53,7 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Arc<String> {
 #[derive(Clone, Copy)]
 struct Style {
     reasoning: ReasoningField,
-    /// The placeholder for the reasoning of a message without any.
+    /// The placeholder for missing reasoning in a message.
     missing: Option<&'static str>,
     ids: ToolCallIds,
 }
@@ -81,7 +81,7 @@ impl Style {
         }
     }
 
-    /// Returns an id of a tool call that the service accepts.
+    /// Returns a tool-call id that the service accepts.
     fn id(self, id: &str) -> Cow<'_, str> {
         const LENGTH: usize = 9;
         const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -122,7 +122,7 @@ fn instructions(role: &str, text: &str) -> String {
     json
 }
 
-/// Appends the text of a message; nothing for a message that is not sent.
+/// Appends the text of a message; appends nothing for a message that is not sent.
 fn message(message: &Message, style: Style, json: &mut String) {
     match message {
         Message::User(m) => user(m, json),
@@ -207,7 +207,7 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
     json.push('}');
 }
 
-/// Appends the model's reasoning, under the name that the service knows.
+/// Appends the model's reasoning in the field that the service expects.
 fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField) {
     let field = match field {
         ReasoningField::None => return,

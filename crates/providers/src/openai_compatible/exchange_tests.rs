@@ -104,5 +104,5 @@ fn a_model_that_the_service_does_not_know_is_answered_with_names_like_it() {
     let request = Request::new("gtp-5-mini", vec![Message::user("hi", Timestamp::default())]);
     let said = r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#;
     let error = once(&provider, &request, &Fixture::json(404, said)).end.unwrap_err().to_string();
-    assert!(error.contains("The model does not exist; names like it: gpt-5-mini, "), "{error}");
+    assert!(error.contains("The model does not exist; similar names: gpt-5-mini, "), "{error}");
 }

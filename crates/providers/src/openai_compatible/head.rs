@@ -1,5 +1,5 @@
-//! Encodes the fields of a request before its tools and messages: model and options, as each service spells
-//! them.
+//! Encodes the fields of a request before its tools and messages: the model and the options, with each
+//! service's field names.
 
 use archon_types::{Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice, ToolSpec};
 use serde_json::json;
@@ -58,7 +58,7 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
     }
 }
 
-/// Returns true if the model thinks about this request, as far as the profile knows.
+/// Returns true if the model thinks for this request, as far as the profile shows.
 pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
     let asked = request.options.thinking != ThinkingLevel::Off
         && compat.thinking != ThinkingParameter::Unsupported
@@ -66,7 +66,7 @@ pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
     asked || compat.thinks_unasked.includes(&request.model)
 }
 
-/// Returns the effort for a level, in words that all services know; `None`, the service's default, for
+/// Returns the effort for a level, in words that all services accept; `None`, the service's default, for
 /// `Off`.
 fn effort(level: ThinkingLevel) -> Option<&'static str> {
     match level {

@@ -26,7 +26,7 @@ use crate::{
     profile::Compat,
 };
 
-/// The body of an answer, as a list of pieces.
+/// The body of an answer, as a list of chunks.
 struct Pieces(VecDeque<Vec<u8>>);
 
 impl http_body::Body for Pieces {
@@ -41,7 +41,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// A clock that stands still: made-up ids contain the time, and the same bytes must give the same message.
+/// A clock that stands still: generated ids contain the time, and the same bytes must give the same message.
 struct StoppedClock;
 
 impl Clock for StoppedClock {
@@ -54,7 +54,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Decodes the pieces of an event stream of chat completions into the message. For fuzz tests.
+/// Decodes the chunks of a chat-completions event stream into the message. For fuzz tests.
 ///
 /// # Errors
 /// As [`Provider::stream`](archon_types::Provider::stream) for such an answer.

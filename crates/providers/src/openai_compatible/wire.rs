@@ -1,7 +1,7 @@
 //! The wire format of the chunks of a chat-completions stream, private to this protocol.
 //!
-//! Fields that are not named here are skipped. Values that the decoder keeps are owned from the start, so
-//! that they are moved into an event and never copied; the others are borrowed. Rare values are boxed: these
+//! Unnamed fields are skipped. Values that the decoder keeps are owned from the start, so that they are
+//! moved into an event and never copied; other values are borrowed. Rare values are boxed, because these
 //! structs are moved several times for every token.
 
 use std::{borrow::Cow, fmt};
@@ -46,7 +46,7 @@ struct GroqExtra {
 
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// The number of the answer; only the first is requested and read.
+    /// The index of the answer; only the first answer is requested and read.
     #[serde(default)]
     pub(super) index: u32,
     #[serde(borrow)]
@@ -56,9 +56,9 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Word<'a>>,
-    /// The stop sequence or the number of a token, in vLLM's answers.
+    /// The stop sequence or the id of a stop token, in vLLM's answers.
     stop_reason: Option<Box<Json>>,
-    /// The same, in SGLang's answers.
+    /// The stop sequence or the id of a stop token, in SGLang's answers.
     matched_stop: Option<Box<Json>>,
     /// The usage, in Moonshot's answers.
     usage: Option<Box<WireUsage>>,
@@ -81,7 +81,7 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Text,
     #[serde(default)]
     pub(super) reasoning: Text,
-    /// The reasoning in pieces with their signatures, in OpenRouter's answers.
+    /// The reasoning in parts with their signatures, in OpenRouter's answers.
     pub(super) reasoning_details: Option<Vec<Json>>,
     #[serde(borrow, default = "none")]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
@@ -101,8 +101,8 @@ impl Delta<'_> {
             && self.function_call.as_ref().is_none_or(|function| function.is_empty())
     }
 
-    /// Removes earlier content from a message that repeats everything: the first bytes of its text, and of
-    /// other kinds everything if some of it came before.
+    /// Removes the content that deltas already contained from a message that repeats everything: the first
+    /// bytes of its text, and every other kind of content of which deltas contained a part.
     pub(super) fn leave_out(&mut self, content_bytes: usize, said: AnswerSize) {
         self.content.text = self.content.text.get(content_bytes..).unwrap_or_default().to_owned();
         if said.thinking_bytes > 0 {
@@ -168,8 +168,8 @@ struct PromptDetails {
 }
 
 impl WireUsage {
-    /// Returns the tokens that the model produced. Most services include thinking in the completion's
-    /// tokens; xAI counts it separately, which the total shows.
+    /// Returns the number of output tokens. Most services include thinking in the completion tokens; xAI
+    /// counts thinking separately, which the total shows.
     fn output(&self) -> u64 {
         let said = self.completion_tokens.unwrap_or(0);
         let thought = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens).unwrap_or(0);

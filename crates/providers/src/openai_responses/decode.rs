@@ -33,7 +33,7 @@ impl ResponsesDecoder {
         Self { blocks, stop: None, cut: None }
     }
 
-    /// Handles an event of this type. Other types have nothing that is kept.
+    /// Handles an event of this type; events of other types are ignored.
     fn typed(
         &mut self,
         kind: &str,
@@ -93,7 +93,7 @@ impl ResponsesDecoder {
         Ok(Progress::More)
     }
 
-    /// Handles an event of a call's arguments; `part` is the rest of its type.
+    /// Handles an event of a tool call's arguments; `part` is the last part of the event's type.
     fn arguments(
         &mut self,
         part: &str,
@@ -123,7 +123,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Handles an event without a name: one with its type in the data, a whole answer, or an error.
+    /// Handles an event without a name: its type is in the data, or the data are a whole answer or an error.
     fn untyped(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
         let Some(Kind { kind, object }) = self.read(data)? else { return Ok(Progress::More) };
         if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
@@ -145,7 +145,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles a response that is complete; `data` is its event, or the response itself.
+    /// Handles a complete response; `data` is its event, or the response itself.
     fn response(
         &mut self,
         response: Response,
@@ -172,7 +172,7 @@ impl ResponsesDecoder {
             ("incomplete", "") => Stop::Broken("the service stopped the answer without a reason".to_owned()),
             ("incomplete", reason) => Stop::Broken(format!("the service stopped the answer: {reason}")),
             (status @ ("failed" | "cancelled"), _) => {
-                let message = format!("the answer is {status}, without a reason");
+                let message = format!("the answer has the status {status}, without a reason");
                 return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
             }
             _ => Stop::Done,
@@ -189,8 +189,8 @@ impl ResponsesDecoder {
         self.blocks.begin_call(number, id, word(item, "name"), out);
     }
 
-    /// Handles an item that is complete: the content that did not come in pieces, and the data that the
-    /// service requires back.
+    /// Handles a complete item: the content that did not come in deltas, and the data that the service
+    /// requires in later requests.
     fn item(&mut self, number: u64, item: &Json, out: &mut VecDeque<ModelEvent>) {
         match word(item, "type") {
             "message" => {
@@ -225,12 +225,12 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Parses an event; `None` if it was cut off, which is then the end of the stream.
+    /// Parses an event; `None` if the event was cut off, which can only happen at the end of the stream.
     fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a str) -> Result<Option<T>, ProviderError> {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),
             Err(e) => {
-                let what = format!("an event that is none ({e}): {}", classify::first_words(data));
+                let what = format!("an event cannot be decoded ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);
@@ -294,8 +294,7 @@ fn output(data: &str) -> Vec<Json> {
     whole.or_else(|_| serde_json::from_str(data)).map_or_else(|_| Vec::new(), |whole| whole.output)
 }
 
-/// Returns the reasoning item as it is sent back: as the service made it, without fields about its
-/// transport.
+/// Returns the reasoning item as a later request contains it: unchanged, without fields about its transport.
 fn replayed(item: &Json) -> String {
     let mut item = item.clone();
     if let Some(item) = item.as_object_mut() {
@@ -304,8 +303,8 @@ fn replayed(item: &Json) -> String {
     item.to_string()
 }
 
-/// Returns the error of a failed response, from its error object. A code that belongs to no other class
-/// means that the request was refused, for instance `invalid_prompt` or `image_too_large`.
+/// Returns the error for a failed response, from its error object. A code of no other class means that the
+/// request was refused, for instance `invalid_prompt` or `image_too_large`.
 fn failure(error: &Json) -> ProviderError {
     match classify::stream_error(&serde_json::json!({ "error": error })) {
         ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message } => {
@@ -315,7 +314,7 @@ fn failure(error: &Json) -> ProviderError {
     }
 }
 
-/// Returns the text that a filter stopped the answer; Azure names the categories in the response.
+/// Returns the error text for an answer that a filter stopped; Azure names the categories in the response.
 fn filtered(data: &str) -> String {
     let event: Json = serde_json::from_str(data).unwrap_or_default();
     let response = event.get("response").unwrap_or(&event);

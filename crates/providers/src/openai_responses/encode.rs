@@ -1,5 +1,5 @@
-//! Encodes the body of a request. Messages and tools are encoded once and then copied, so a turn costs no
-//! more than the bytes that are sent.
+//! Encodes the body of a request. Messages and tools are encoded once and then copied, so the cost of a turn
+//! depends only on the bytes that are sent.
 //!
 //! <https://platform.openai.com/docs/api-reference/responses/create>. The service stores nothing: the whole
 //! conversation is sent, with the model's reasoning as the service encrypted it.
@@ -25,10 +25,10 @@ const MESSAGE: &str = "openai-responses";
 const INSTRUCTIONS: &str = "openai-responses-instructions";
 const TOOLS: &str = "openai-responses-tools";
 
-/// The smallest limit of an answer's tokens that the service accepts.
+/// The minimum token limit of an answer that the service accepts.
 const FEWEST_TOKENS: u32 = 16;
 
-/// Returns the JSON text of a request to the provider of this id.
+/// Returns the JSON text of a request to the provider with this id.
 pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) -> Vec<u8> {
     let reasons = match compat.reasoning_models {
         ReasoningModels::All => true,
@@ -62,8 +62,8 @@ pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) 
     body.into_bytes()
 }
 
-/// Room in bytes for the options, the tools, the instructions and the newest messages, whose size is not
-/// known yet.
+/// Spare capacity in bytes for the options, the tools, the instructions and the newest messages, whose size
+/// is not known yet.
 const HEADROOM: usize = 4096;
 
 fn options(body: &mut String, request: &Request, compat: &ResponsesCompat, reasons: bool) {
@@ -121,8 +121,8 @@ fn tool_choice(body: &mut String, choice: &ToolChoice, tools: &[ToolSpec]) {
     }
 }
 
-/// Returns true if OpenAI's model of this name reasons. A model that does not would refuse a request for
-/// reasoning; an unknown name belongs to a newer model, and newer ones reason.
+/// Returns true if OpenAI's model with this name reasons. A model that does not reason refuses a request for
+/// reasoning. An unknown name belongs to a newer model, and newer models reason.
 fn reasons(model: &str) -> bool {
     // The name of a fine-tuned model contains that of its base: `ft:gpt-4o:…`.
     let model = model.strip_prefix("ft:").unwrap_or(model);
@@ -130,8 +130,8 @@ fn reasons(model: &str) -> bool {
     !chats.iter().any(|name| model.starts_with(name))
 }
 
-/// Returns the effort for a level, in words that all models that reason know; `None`, their default, for
-/// `Off`.
+/// Returns the effort for a level, in words that all reasoning models accept; `None`, the model's default,
+/// for `Off`.
 fn effort(level: ThinkingLevel) -> Option<&'static str> {
     match level {
         ThinkingLevel::Off => None,
@@ -159,7 +159,7 @@ fn tools(tools: &[ToolSpec]) -> String {
 }
 
 /// Appends the items of a message, each with a comma after it. Reasoning is sent only to the provider that
-/// it came from: it is encrypted for one organisation or resource, and others refuse it.
+/// produced it: it is encrypted for one organisation or resource, and others refuse it.
 fn message(message: &Message, reasoning_of: Option<&str>, json: &mut String) {
     match message {
         Message::User(m) => user(m, json),
@@ -255,7 +255,7 @@ fn phase(block: &Content) -> Option<&str> {
     }
 }
 
-/// Returns the service's own item from a signature; `None` if another service signed.
+/// Returns the service's own item from a signature; `None` if the signature is another service's.
 fn reasoning(signature: &str) -> Option<Json> {
     let item: Json = serde_json::from_str(signature).ok()?;
     (item.get("type")? == "reasoning").then_some(item)

@@ -1,7 +1,7 @@
 //! The wire format of the events of a Responses stream, private to this protocol.
 //!
-//! <https://platform.openai.com/docs/api-reference/responses-streaming>. The type of an event says which of
-//! these it is; other fields are skipped.
+//! <https://platform.openai.com/docs/api-reference/responses-streaming>. The type of an event determines its
+//! struct; unknown fields are skipped.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(super) struct Kind<'a> {
     pub(super) object: Option<Cow<'a, str>>,
 }
 
-/// A piece of text, of thinking, of a refusal or of a call's arguments.
+/// A delta of text, of thinking, of a refusal or of a tool call's arguments.
 #[derive(Deserialize)]
 pub(super) struct Delta {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(super) struct ArgumentsDone {
     pub(super) arguments: Option<String>,
 }
 
-/// The beginning of a call without an item, as some servers send it.
+/// The beginning of a tool call without an item, as some servers send it.
 #[derive(Deserialize)]
 pub(super) struct CallStart {
     #[serde(default)]
@@ -78,7 +78,7 @@ pub(super) struct Response {
     pub(super) incomplete_details: Option<Incomplete>,
 }
 
-/// All items of the answer, in case they did not come in pieces.
+/// All items of the answer, for the case that they did not come in deltas.
 #[derive(Deserialize)]
 pub(super) struct Output {
     #[serde(default)]

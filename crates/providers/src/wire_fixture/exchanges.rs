@@ -1,8 +1,8 @@
-//! Writes the requests and results of fixtures to a file, which the conformance check compares with the
+//! Writes the requests and results of fixtures to a file; the conformance check compares it with the
 //! services' own clients.
 //!
-//! Only if the variable `ARCHON_EXCHANGES` names a file: then each replay appends a line of JSON to it, with
-//! the provider, the test, the request, the response in hexadecimal digits, and the result.
+//! This happens only if the variable `ARCHON_EXCHANGES` names a file. Each replay appends a line of JSON
+//! with the provider, the test, the request, the response in hexadecimal digits, and the result.
 
 use std::{fmt::Write as _, fs, io::Write as _};
 

@@ -1,5 +1,5 @@
-//! Feeds events to a decoder in orders that no service should send, and checks that it does not contradict
-//! itself.
+//! Feeds events to a decoder in invalid orders, and checks that the message stays consistent with its
+//! deltas.
 
 use std::collections::VecDeque;
 

@@ -164,13 +164,13 @@ async fn silence_is_a_timeout() {
     };
     let silent = || MockResponse::new(200).header("content-type", "text/event-stream");
     for (timeouts, response, said) in [
-        (limits(quick, long, None), silent().hang(), "nothing came for 0.04 s"),
-        (limits(quick, long, None), silent().chunk(": keep-alive\n\n").hang(), "nothing came for 0.04 s"),
-        (limits(long, quick, None), silent().chunk(text).hang(), "nothing came for 0.04 s"),
+        (limits(quick, long, None), silent().hang(), "no data came for 0.04 s"),
+        (limits(quick, long, None), silent().chunk(": keep-alive\n\n").hang(), "no data came for 0.04 s"),
+        (limits(long, quick, None), silent().chunk(text).hang(), "no data came for 0.04 s"),
         (
             limits(long, quick, None),
             silent().chunk(format!("{text}: ping\n\n")).hang(),
-            "nothing came for 0.04 s",
+            "no data came for 0.04 s",
         ),
         (limits(long, long, Some(quick)), silent().chunk(text).hang(), "no complete answer in 0.04 s"),
     ] {

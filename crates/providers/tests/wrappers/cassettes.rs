@@ -169,7 +169,7 @@ fn files_that_cannot_be_used_are_named() {
     std::fs::write(&path, "hello").unwrap();
     let error = ReplayProvider::open(&path).unwrap_err().to_string();
     assert!(
-        error.ends_with("x.jsonl: it is not a cassette: its first line is not {\"cassette\":1}"),
+        error.ends_with("x.jsonl: the file is not a cassette: its first line is not {\"cassette\":1}"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! Runs an agent for a call of another run: the child run is started once, and found again after a crash.
+//! Runs an agent for a call of another run. The child run is started once, and found again after a crash.
 
 use archon_types::{CalledRun, Context, Delegation, Message, MoreLimits, Outcome};
 
@@ -6,7 +6,8 @@ use super::{LoopError, ReactAgent};
 use crate::Opening;
 
 impl ReactAgent {
-    /// Runs the task of a call. A child run that ended is not repeated, one that was cut off is resumed.
+    /// Runs the task of a call. A child run that has ended is not repeated, and one that was cut off is
+    /// resumed.
     pub(super) async fn called(
         &self,
         task: &str,

@@ -34,7 +34,7 @@ impl ReactAgent {
         }
     }
 
-    /// Checks that every model supports tools as `config` needs them.
+    /// Checks that every fallback model supports native tool calling, if `config` needs it.
     pub(super) fn check_tools(&self, config: &RunConfig) -> Result<(), LoopError> {
         let needs_tools = config.tool_mode == ToolMode::Native && !config.tools.is_empty();
         let cannot = |f: &&Fallback| !f.provider.capabilities(&f.model).native_tools;
@@ -48,7 +48,8 @@ impl ReactAgent {
     }
 }
 
-/// Checks that a run without new input has something to answer: its conversation must not end with an answer.
+/// Checks that a run without new input has a message to answer: its conversation must not be empty or end
+/// with an answer.
 pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopError> {
     let last = opening.restored.last().or_else(|| history.messages().iter().last().map(|last| &**last));
     match last {
@@ -57,8 +58,8 @@ pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(
     }
 }
 
-/// Returns true if a run whose log has only this first record can never be resumed: it does not answer the
-/// end of its conversation, and no caller gives it the prompt again.
+/// Returns true if a run whose log has only this first record can never be resumed, because the run does
+/// not answer the end of its conversation, and no caller gives it the prompt again.
 pub(super) fn needs_its_prompt(first: &RecordBody) -> bool {
     let RecordBody::RunStarted(started) = first else { return false };
     let is_told_again = started.parallel_run.is_some() || matches!(started.origin, Origin::CalledBy { .. });

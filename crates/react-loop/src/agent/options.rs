@@ -9,24 +9,24 @@ use archon_types::{
 #[cfg(doc)]
 use super::ReactAgent;
 
-/// Settings of a [`ReactAgent`]. Everything but the model has a default.
+/// Settings of a [`ReactAgent`]. All except the model have a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReactAgentOptions {
-    /// The name, for people and for delegation.
+    /// Name of the agent, for people and for delegation. Default `agent`.
     pub name: String,
-    /// The id of the agent, which must stay the same for its whole life.
+    /// Id of the agent, which must stay the same for its whole life. Default `agent`.
     pub agent_id: AgentId,
-    /// The name of this configuration in loop ids. Default: provider, model and level of thinking.
+    /// Name of this configuration in loop ids. Default: provider, model and level of thinking.
     pub config_id: Option<String>,
     /// The model, by the provider's name for it.
     pub model: String,
-    /// The system prompt.
+    /// The system prompt. Default none.
     pub system: Option<String>,
-    /// See [`RunConfig::workspace`](archon_types::RunConfig::workspace).
+    /// The workspace; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
     pub workspace: Option<String>,
-    /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools, such
-    /// as an agent, keeps the tools it was made with.
+    /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools,
+    /// such as an agent, keeps the tools with which it was made.
     pub tools: Option<Vec<String>>,
     /// Limits of each run.
     pub limits: ExecutionLimits,
@@ -34,38 +34,38 @@ pub struct ReactAgentOptions {
     pub retry: RetryConfig,
     /// Retries of tool calls after failures that may pass.
     pub tool_retry: RetryConfig,
-    /// Settings of the circuit breaker, which blocks a tool that keeps failing; `None` for no breaker.
+    /// Settings of the circuit breaker, which blocks a tool that keeps failing. `None` for no breaker.
     pub breaker: Option<CircuitBreaker>,
-    /// The reaction when the log of a run cannot be created.
+    /// Reaction if the log of a run cannot be created.
     pub on_storage_failure: OnStorageFailure,
-    /// Native or textual tool calls; `None` for what the model supports.
+    /// Native tool calls or tool calls as text. `None` for native calls if the model supports them.
     pub tool_mode: Option<ToolMode>,
     /// Sampling, output length and other options of requests.
     pub request: RequestOptions,
-    /// A description of the expected answer.
+    /// Description of the expected answer. Default none.
     pub expected_output: Option<String>,
-    /// The check that compares an answer with `expected_output`; none by default.
+    /// The check that compares an answer with `expected_output`. Default none.
     pub goal_check: Option<GoalCheck>,
-    /// The check of answers against the schema that `request` asks for (structured output); none by default.
+    /// The check of answers against the schema in `request` (structured output). Default none.
     pub form_check: Option<OutputCheck>,
     /// The trigger that is recorded for the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
-    /// Handling of questions to people, if somebody can be asked.
+    /// Settings of questions to people, if a person can be asked.
     pub approvals: ApprovalSettings,
-    /// Settings of the context window; `None` never compacts the conversation.
+    /// Settings of the context window. `None` never compacts the conversation.
     pub context: Option<ContextConfig>,
-    /// The price of the model's tokens, if its provider does not know it. A cost limit needs it.
+    /// Price of the model's tokens, if its provider does not know it. A cost limit needs the price.
     pub price: Option<ModelPrice>,
-    /// Number of calls of a turn that run at once.
+    /// The way in which the calls of a turn run: concurrently, in batches or one after the other.
     pub tool_execution: ToolExecutionStrategy,
-    /// Number of steers that the model reads at once.
+    /// The number of steering messages that the model reads at once: one or all.
     pub steers: QueueMode,
-    /// Number of follow-ups that the model reads at once.
+    /// The number of follow-ups that the model reads at once: one or all.
     pub follow_ups: QueueMode,
 }
 
 impl ReactAgentOptions {
-    /// Returns the defaults for a model.
+    /// Returns the default settings for a model.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             name: "agent".to_owned(),
@@ -97,7 +97,7 @@ impl ReactAgentOptions {
 }
 
 impl ReactAgentOptions {
-    /// Returns the schema that answers are checked against, if they are checked.
+    /// Returns the schema that answers are checked against; `None` if answers are not checked.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
         self.form_check.and(self.request.response_format.as_ref())
     }

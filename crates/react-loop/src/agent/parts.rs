@@ -12,19 +12,19 @@ use super::ReactAgent;
 use crate::{ContextParts, Fallback};
 
 impl ReactAgent {
-    /// Sets the tools.
+    /// Sets the tools of the agent.
     pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.driver.toolbox = toolbox;
         self
     }
 
-    /// Adds further keys for the model's service: providers that differ only in their key.
+    /// Sets further keys for the model's service, as providers that differ only in their key.
     pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
         self.driver.keys = keys;
         self
     }
 
-    /// Sets fallback models, which are asked in this order when the agent's own model cannot answer.
+    /// Sets fallback models, which are asked in this order if the agent's own model cannot answer.
     pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
         self.driver.fallbacks = fallbacks;
         self
@@ -36,19 +36,20 @@ impl ReactAgent {
         self
     }
 
-    /// Sets the program's own code that runs at fixed points of every run.
+    /// Sets hooks, the program's own code that runs at fixed points of every run.
     pub fn with_hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.driver.hooks = Some(Arc::new(hooks));
         self
     }
 
-    /// Sets the project's instructions, which are read before each request. Child runs do not read them.
+    /// Sets the source of the project's instructions, which are read before each request. Child runs do
+    /// not read them.
     pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
         self.driver.instructions = Some(instructions);
         self
     }
 
-    /// Sets the memory that keeps conversations. Child runs do not use it.
+    /// Sets the memory that stores conversations. Child runs do not use the memory.
     pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
         self.driver.memory = Some(memory);
         self
@@ -60,13 +61,13 @@ impl ReactAgent {
         self
     }
 
-    /// Replaces the system prompt.
+    /// Sets the system prompt.
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.options.system = Some(system.into());
         self
     }
 
-    /// Replaces the limits of runs.
+    /// Sets the limits of runs.
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.options.limits = limits;
         self
@@ -84,45 +85,46 @@ impl ReactAgent {
         self
     }
 
-    /// Sets the approver, which is asked about calls that need a person's consent.
+    /// Sets the approver, which is asked about calls that need an approval.
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.driver.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Returns the approver, which is asked about calls that need a person's consent.
+    /// Returns the approver, which is asked about calls that need an approval.
     pub fn approver(&self) -> Option<&Arc<dyn DynApprover>> {
         self.driver.approver.as_ref()
     }
 
-    /// Returns redactors that know the keys of every service that the agent may ask. A run with several
-    /// agents must include them in [`Context::redactor`] before anything is recorded; a run of this agent
-    /// alone does so itself.
+    /// Returns redactors for the keys of every service that the agent may ask. A run with several agents
+    /// must include them in [`Context::redactor`] before anything is recorded; a run of this agent alone
+    /// includes them itself.
     pub fn secrets(&self) -> impl Iterator<Item = Redactor> {
         self.driver.secrets()
     }
 
-    /// Requires answers that are JSON of `form` (structured output). `check` says how often an answer that
-    /// does not fit is sent back.
+    /// Sets a structured output: answers must be JSON that fits the schema of `form`. An answer that does
+    /// not fit is sent back to the model, at most as often as `check` allows; then the run fails.
     pub fn with_output_schema(mut self, form: ResponseFormat, check: OutputCheck) -> Self {
         self.options.request.response_format = Some(form);
         self.options.form_check = Some(check);
         self
     }
 
-    /// Allows answers of any form again.
+    /// Removes the structured output: answers may have any form again.
     pub fn without_output_schema(mut self) -> Self {
         (self.options.request.response_format, self.options.form_check) = (None, None);
         self
     }
 
-    /// Replaces the journal.
+    /// Sets the journal.
     pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = journal;
         self
     }
 
-    /// Returns a copy of the agent whose limits are narrowed to a lease.
+    /// Returns a copy of the agent whose limits are narrowed to a lease, the part of the budget for one
+    /// run.
     pub(crate) fn leased(&self, lease: &Lease) -> Self {
         let mut own = self.clone();
         own.options.limits = lease.narrow(own.options.limits);

@@ -51,8 +51,8 @@ impl ReactAgent {
         started
     }
 
-    /// Returns the configuration of a run with these limits and tools, without the settings that only a real
-    /// run has.
+    /// Returns the configuration of a run with these limits and tools, without the settings that only a
+    /// real run has.
     pub(super) fn config_with(
         &self,
         limits: ExecutionLimits,
@@ -89,13 +89,12 @@ impl ReactAgent {
         policy
     }
 
-    /// Returns the limits of a run: the agent's own, narrowed by its caller's.
+    /// Returns the limits of a run: the agent's own limits, narrowed by those of the caller.
     pub(super) fn limits(&self, context: &Context) -> ExecutionLimits {
         context.limits(self.options.limits.clone())
     }
 
-    /// Returns the tools that the model is told about: the chosen ones, and agents only if they may be
-    /// called.
+    /// Returns the tools that the model sees: the chosen ones, and agents only if they may be called.
     pub(super) fn tools(&self, may_call: bool) -> Arc<Encoded<Vec<ToolSpec>>> {
         let all = self.driver.toolbox.specs();
         let is_chosen =
@@ -108,8 +107,8 @@ impl ReactAgent {
     }
 }
 
-/// Makes a loop id `{session}.{config}.{n}`. Dots inside the parts are replaced. `n` counts the runs of a
-/// conversation.
+/// Returns a loop id `{session}.{config}.{n}`. Dots inside the parts are replaced. `n` is the number of
+/// the run in its conversation.
 fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: usize) -> LoopId {
     let config = match (config_id, config.options.thinking) {
         (Some(id), _) => id.to_owned(),

@@ -1,4 +1,4 @@
-//! In any tree of runs nothing is spent that was not there.
+//! Tests that no tree of runs spends more than its budget.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use serde_json::json;
 
 use crate::{CallStage, Machine, Next, ReactMachine, ReactTask};
 
-/// Calls of one turn, at most.
+/// Maximum number of calls of one turn.
 const FAN: usize = 3;
-/// Most levels below the root.
+/// Maximum number of levels below the root.
 const LEVELS: usize = 2;
-/// Most tokens of one model call.
+/// Maximum number of tokens of one model call.
 const OUTPUT: u64 = 200;
 
-/// A run of the tree, and the real spending of its own model calls.
+/// A run of the tree, and the real spending of the run's own model calls.
 struct Node {
     machine: ReactMachine,
     depth: usize,
@@ -29,7 +29,7 @@ struct Node {
     largest_call: u64,
 }
 
-/// A tree of runs that are driven in random order, as their drivers would do it.
+/// A tree of runs that are driven in random order, as their drivers would drive them.
 struct Tree {
     nodes: Vec<Node>,
     price: ModelPrice,
@@ -72,7 +72,7 @@ impl Tree {
         node.machine.apply(&Record { seq: node.seq, at: Timestamp::from_millis(node.seq), body });
     }
 
-    /// Takes one step of one run; returns false if it can take none now.
+    /// Takes one step of one run. Returns false if the run can take no step now.
     fn step(&mut self, at: usize, choice: u8) -> bool {
         if let Some((command, attempt)) = self.nodes[at].machine.open_request() {
             self.answer(at, command, attempt, choice);

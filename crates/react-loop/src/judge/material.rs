@@ -1,9 +1,9 @@
-//! Builds the prompt of a judge and shortens it to a number of tokens.
+//! Builds the prompt of a judge and shortens the prompt to a number of tokens.
 //!
-//! The conversation is shortened first, because the answers are what is compared; if that is not enough, the
-//! answers are shortened too. Each of them goes through the same steps and stops at the first that fits: long
-//! messages lose their tails, then only the beginning of each paragraph stays, then only the end of the text
-//! stays.
+//! The conversation is shortened first, because the judge compares the answers. If that is not enough,
+//! the answers are shortened too. Each text goes through the same steps and stops at the first step after
+//! which it fits: long messages lose their ends, then only the start of each paragraph remains, then only
+//! the end of the text remains.
 
 use archon_types::{TokenCounter, TokenEstimate};
 
@@ -21,7 +21,7 @@ pub(super) struct Material {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fitted {
     pub(super) text: String,
-    /// True if every part has enough left to be understood, and the whole is within the budget.
+    /// True if every part has enough text left to be understood, and the whole is within the budget.
     pub(super) is_enough: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn fit(material: &Material, budget: u64, counter: &dyn TokenCounter) 
     Fitted { is_enough: is_enough && is_within(&text), text }
 }
 
-/// Shortens the conversation only; `None` if too little of it would stay.
+/// Shortens the conversation only. Returns `None` if too little of the conversation would remain.
 fn compact_conversation(material: &Material, budget: u64, counter: &dyn TokenCounter) -> Option<String> {
     let answers: Vec<String> = material.answers.iter().map(|answer| joined(answer)).collect();
     let room = budget.saturating_sub(counter.count(&material.text(MARK, &answers)));
@@ -69,15 +69,15 @@ fn compact_conversation(material: &Material, budget: u64, counter: &dyn TokenCou
     conversation.is_enough.then(|| material.text(&conversation.text, &answers))
 }
 
-/// Shortens everything: the conversation gets at most a quarter; of the rest each answer gets what it needs,
-/// up to an equal share.
+/// Shortens all parts: the conversation gets at most a quarter of the budget. Of the rest, each answer
+/// gets the tokens that it needs, up to an equal share.
 fn compact_both(material: &Material, budget: u64, counter: &dyn TokenCounter) -> (String, bool) {
     let nothing = vec![String::new(); material.answers.len()];
     let mut room = budget.saturating_sub(counter.count(&material.text(MARK, &nothing)));
     let conversation = compact(&material.conversation, room / 4, counter);
     room = room.saturating_sub(counter.count(&conversation.text) + 1);
     let mut is_enough = conversation.is_enough;
-    // Short answers first, so that the longer ones share what those leave.
+    // Short answers first, so that the longer ones share the tokens that are left.
     let mut order: Vec<usize> = (0..material.answers.len()).collect();
     order.sort_by_key(|at| counter.count(&joined(&material.answers[*at])));
     let mut answers = nothing;
@@ -91,7 +91,7 @@ fn compact_both(material: &Material, budget: u64, counter: &dyn TokenCounter) ->
     (material.text(&conversation.text, &answers), is_enough)
 }
 
-/// Returns blocks in `room` tokens: whole, or after the first step that makes them fit.
+/// Returns blocks in `room` tokens: whole, or after the first step after which they fit.
 fn compact(blocks: &[String], room: u64, counter: &dyn TokenCounter) -> Fitted {
     let tiers: [fn(&str) -> String; 3] = [str::to_owned, tail_truncated, paragraphs];
     let mut text = String::new();
@@ -104,7 +104,7 @@ fn compact(blocks: &[String], room: u64, counter: &dyn TokenCounter) -> Fitted {
     Fitted { text: cut(&text, room, counter), is_enough: room >= FEWEST_TOKENS }
 }
 
-/// Cuts the tail of a long message.
+/// Cuts the end of a long message.
 fn tail_truncated(block: &str) -> String {
     match char_end(block, LONGEST_BLOCK) {
         Some(end) => format!("{}...", &block[..end]),
@@ -112,7 +112,7 @@ fn tail_truncated(block: &str) -> String {
     }
 }
 
-/// Keeps the first line of each paragraph, cut to the length of a sentence.
+/// Returns the first line of each paragraph, cut to the length of a sentence.
 fn paragraphs(block: &str) -> String {
     let beginnings = block.split("\n\n").filter_map(|paragraph| {
         let line = paragraph.trim().lines().next()?;
@@ -125,7 +125,7 @@ fn paragraphs(block: &str) -> String {
     beginnings.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the end of a text in `room` tokens.
+/// Returns the end of a text, in `room` tokens.
 fn cut(text: &str, room: u64, counter: &dyn TokenCounter) -> String {
     let all = text.chars().count();
     let mut chars = all.min((room as f64 * TokenEstimate::CHARS_PER_TOKEN) as usize);
@@ -151,11 +151,11 @@ fn marked(text: &str) -> String {
         .fold(text.to_owned(), |text, part| text.replace(&format!("</{part}"), &format!("< /{part}")))
 }
 
-/// Most characters of a message after the first step.
+/// Maximum length of a message after the first step, in characters.
 const LONGEST_BLOCK: u64 = 2_000;
-/// Most characters of a paragraph after the second step.
+/// Maximum length of a paragraph after the second step, in characters.
 const LONGEST_BEGINNING: u64 = 120;
-/// A part with fewer tokens is too short to be judged.
+/// Minimum number of tokens of a part that can be judged.
 const FEWEST_TOKENS: u64 = 64;
 const FEWEST_CHARS: usize = 10;
 /// Placeholder for the conversation, which is counted separately.

@@ -32,7 +32,7 @@ impl ReactMachine {
                 self.phase = Phase::Finishing(Box::new(self.failure(FailureKind::Model, error)));
             }
             StopReason::Refusal => self.refused(answer),
-            // The window holds the text so far, and the next request asks for the rest.
+            // The window has the text so far, and the next request asks for the rest.
             StopReason::Pause if self.limit.is_none() && answer.tool_calls().next().is_none() => {
                 self.window.push_spoken(answer.clone());
                 self.ready();
@@ -62,8 +62,8 @@ impl ReactMachine {
         }
         match parse_answer(&answer.text(), answer.stop_reason) {
             Ok(Written::Final(text)) => self.final_answer(text, answer),
-            // Calls in text were added to the answer as blocks before; without a block the text was no valid
-            // call.
+            // Calls in text were added to the answer as blocks before. Without a block, the text was no
+            // valid call.
             Ok(Written::Calls(_)) => self.misunderstood("the action has no tool name", answer),
             Err(failure) => self.misunderstood(&failure.to_string(), answer),
         }
@@ -97,7 +97,7 @@ impl ReactMachine {
         self.check_output();
     }
 
-    /// Ends the run with the refusal, which is shown and not argued with. If a schema is required, the run
+    /// Ends the run with the model's refusal, which is the answer. If a schema is required, the run
     /// fails.
     fn refused(&mut self, answer: &AssistantMessage) {
         self.ended_saying(answer.text(), answer);
@@ -128,7 +128,7 @@ impl ReactMachine {
         self.check_output();
     }
 
-    /// Notes the latest answer and the reason why the model ended it.
+    /// Stores the latest answer and the reason why the model ended it.
     fn ended_saying(&mut self, text: String, answer: &AssistantMessage) {
         self.last_answer = text;
         self.last_stop = match answer.stop_reason {

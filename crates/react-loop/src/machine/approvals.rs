@@ -1,8 +1,8 @@
 //! Calls that wait for a person: questions, answers, and the suspension of the run.
 //!
-//! A question is about exactly one call; a consent holds for the binding of its question and nothing else. A
-//! run suspends only when every other call of the turn has its result. Questions of child runs are answered
-//! there; here such an answer only means that the call has to be looked at again.
+//! A question is about exactly one call, and a consent holds only for the binding of its question. A run
+//! is suspended only when every other call of the turn has its result. Questions of child runs are
+//! answered in the child runs; in this run such an answer only restarts the call.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl ReactMachine {
             Answer::Expired => settings.on_expiry == OnExpiry::Abort,
             _ => false,
         };
-        // A no to a call in doubt is about that call only, since it may have run already.
+        // A refusal of a call in doubt is about that call only, because the call may have run already.
         if aborts && !is_doubt {
             self.cancelled = true;
             self.interrupted.denied();
@@ -86,7 +86,8 @@ impl ReactMachine {
         self.calls().iter().flat_map(|call| call.questions().map(|request| (call.id, request)))
     }
 
-    /// Returns the record that follows from an answer or an expired question.
+    /// Returns the command that follows from an answer or an expired question; `None` if there is
+    /// neither.
     pub(super) fn decided(&self, calls: &[CallState]) -> Option<Step> {
         let now = self.meter.now();
         calls.iter().find_map(|call| {
@@ -124,19 +125,19 @@ impl ReactMachine {
         RecordBody::Suspended { waiting: open.map(|call| call.id).collect() }
     }
 
-    /// Returns the outcome of the suspended run: what it used so far, and the text before its questions.
+    /// Returns the outcome of the suspended run: its spending so far, and the text before its questions.
     pub fn suspended_outcome(&self) -> Outcome {
         self.outcome(OutcomeStatus::Suspended)
     }
 
-    /// Returns true if everything open waits for people; such time does not count for the run.
+    /// Returns true if all open calls wait for people. Such time does not count for the run.
     pub(super) fn waits_for_people(&self) -> bool {
         let Phase::Acting { calls, .. } = &self.phase else { return false };
         let mut open = calls.iter().filter(|call| call.result().is_none()).peekable();
         open.peek().is_some() && open.all(CallState::is_asked)
     }
 
-    /// Returns the time when the first of the run's own questions expires.
+    /// Returns the earliest time at which one of the run's own questions expires.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         self.questions()
             .filter(|(_, request)| request.call_path.is_empty())
@@ -176,14 +177,14 @@ impl CallState {
             | CallStage::Waiting { attempts, .. } => (*attempts, false),
             CallStage::Settled { .. } | CallStage::Finished { .. } => return,
         };
-        // A call that runs can only wait for a question of its child run.
+        // A running call can only wait for a question of its child run.
         if is_below && request.call_path.is_empty() {
             return;
         }
         self.stage = CallStage::Asked { attempts, requests: vec![request.clone()], escalated: false };
     }
 
-    /// Marks the call to look at its child run again.
+    /// Restarts the call, so that its child run is found again.
     pub(crate) fn look_again(&mut self) {
         if let CallStage::Asked { attempts, .. } = self.stage {
             self.stage = CallStage::Requested { attempts };
@@ -194,12 +195,12 @@ impl CallState {
         let CallStage::Asked { attempts, requests, escalated } = &mut self.stage else { return };
         let (attempts, is_first) = (*attempts, !*escalated);
         let Some(request) = requests.first_mut() else { return };
-        // A person who is asked about a call again saw the arguments as they were changed before.
+        // A person who is asked about a call again saw the arguments of the earlier change.
         let earlier = self.consent.as_ref().and_then(|consent| consent.edited.as_ref());
         let edited = match answer {
             Answer::Approve | Answer::Trust { .. } => earlier.cloned(),
             Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
-            // The change is not allowed, and the call as it was has no consent.
+            // The change is not allowed, and the unchanged call has no consent.
             Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),
             Answer::Expired if is_first && settings.on_expiry == OnExpiry::Escalate => {
                 let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);

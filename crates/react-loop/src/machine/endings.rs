@@ -8,7 +8,8 @@ use archon_types::{
 use super::{Machine as _, Phase, ReactMachine, Step};
 
 impl ReactMachine {
-    /// Returns the record that is due because of a limit before another request.
+    /// Returns the record that a reached limit requires before another request; `None` if no limit is
+    /// reached.
     pub(super) fn limit_due(&self) -> Option<Step> {
         let limits = &self.config.limits;
         match self.limit {
@@ -21,10 +22,11 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the same for cost, because the next request might cost more than is left.
+    /// Returns the command that the cost limit requires, if the next request might cost more than is
+    /// left.
     pub(super) fn cost_due(&self) -> Option<Step> {
         let estimate = self.cost_estimate();
-        // The same amount again is kept for the final summary, if one is wanted.
+        // The same amount again is reserved for the final summary, if one is wanted.
         let words = if self.limit.is_none() && self.wants_last_words() { estimate } else { 0 };
         let limit = self.meter.reached_by(estimate.saturating_add(words), &self.config.limits)?;
         Some(match self.limit {
@@ -44,7 +46,7 @@ impl ReactMachine {
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
     }
 
-    /// Returns the command of an auxiliary question, or the record that has to be written before it.
+    /// Returns the command of an auxiliary request, or the record that must be written before it.
     pub(super) fn auxiliary_command(&self, question: AuxiliaryCall, ask: Step) -> Step {
         match self.beside == Some(question) {
             true => ask,
@@ -55,7 +57,7 @@ impl ReactMachine {
         }
     }
 
-    /// Notes that an auxiliary question was sent, if it is due.
+    /// Records that an auxiliary request was sent, if it is due.
     pub(super) fn auxiliary_call_started(&mut self, record: &RecordBody) {
         if let RecordBody::AuxiliaryCallStarted { purpose: question, reserved_cost_micros: reserved } = record
             && matches!(self.next(), Step::Append(due) if due == *record)
@@ -65,8 +67,8 @@ impl ReactMachine {
         }
     }
 
-    /// Counts the cost of an auxiliary question, such as a summary. Without an answer it costs what the
-    /// service reported.
+    /// Charges an auxiliary request, such as a summary. Without an answer, the request costs the amount
+    /// that the service reported.
     pub(super) fn pay_auxiliary_call(&mut self, usage: &Usage, is_answered: bool) {
         self.beside = None;
         let price = self.price().copied();
@@ -79,7 +81,7 @@ impl ReactMachine {
         self.meter.begin_call(cost, tokens, max_output);
     }
 
-    /// Returns the record that is due because of a limit before a retry.
+    /// Returns the record that a reached limit requires before a retry; `None` if no limit is reached.
     pub(super) fn limit_of_tries(&self) -> Option<Step> {
         let reached = self.meter.reached_again(&self.config.limits).filter(|_| self.limit.is_none());
         reached.map(|limit| Step::Append(RecordBody::LimitReached(limit))).or_else(|| self.cost_due())
@@ -100,7 +102,7 @@ impl ReactMachine {
         self.phase = Phase::Noting { text, then: Box::new(then) };
     }
 
-    /// Returns the limit that ended the run, if it still holds after `more` is added.
+    /// Returns the limit that ended the run, if the limit is still reached after `more` is added.
     pub(crate) fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut limits = self.config.limits.clone();
         limits.raise(more);
@@ -121,15 +123,15 @@ impl ReactMachine {
         self.cancelled = false;
         self.suspended = false;
         if self.beside.take().is_some() {
-            // The answer is lost and may have cost something. If it is still needed, the question is asked
-            // again.
+            // The answer is lost and may have cost something. If the answer is still needed, the request
+            // is sent again.
             self.meter.forfeit();
         }
         match &mut self.phase {
             Phase::Acting { calls, .. } => {
                 for call in calls {
                     call.lose();
-                    // The question of the child run may have been answered there.
+                    // The question of the child run may have been answered in the child run.
                     if call.is_asked_below() {
                         call.look_again();
                     }
@@ -175,8 +177,8 @@ impl ReactMachine {
         }
     }
 
-    /// Ends the run with this outcome. Reuses the machine's own copy if it is equal, since the answer may be
-    /// long.
+    /// Ends the run with this outcome. Reuses the machine's own copy if it is equal, because the answer
+    /// may be long.
     pub(super) fn ended_with(&mut self, outcome: &Outcome) {
         let ended = match std::mem::replace(&mut self.phase, Phase::Ready) {
             Phase::Finishing(ours) if *ours == *outcome => ours,

@@ -19,7 +19,7 @@ impl ReactMachine {
         self.chain.target()
     }
 
-    /// Returns the model of the [`target`](Self::target), as its provider names it.
+    /// Returns the model of the [`target`](Self::target), by the provider's name for it.
     pub fn model(&self) -> &str {
         fallback::model(&self.config, self.target())
     }
@@ -29,13 +29,13 @@ impl ReactMachine {
         fallback::price(&self.config, self.target())
     }
 
-    /// Returns true if all spending so far has a price.
+    /// Returns true if all models asked so far have a price.
     pub(super) fn is_priced(&self) -> bool {
         fallback::is_priced(&self.config, self.target())
     }
 
-    /// Returns the options of the next request: as configured, except for a lower level of thinking after a
-    /// fallback, and without the schema in text mode, where the prompt states it.
+    /// Returns the options of the next request: as configured, except for a lower level of thinking after
+    /// a fallback, and without the schema in text mode, where the prompt states the schema.
     pub(crate) fn request_options(&self) -> Arc<RequestOptions> {
         let thinking = self.target().thinking;
         let is_told = self.config.tool_mode == ToolMode::Text && self.output_format().is_some();
@@ -81,7 +81,8 @@ impl ReactMachine {
         self.phase = Phase::BackingOff { command, attempt, until: at };
     }
 
-    /// Returns the record of the fallback step that follows from the latest failure, if there is one.
+    /// Returns the record of the fallback step that follows from the latest failure; `None` if no step is
+    /// due.
     pub(super) fn step_due(&self, command: CommandId, attempt: u32) -> Option<RecordBody> {
         let due = self.chain.due()?.clone();
         Some(RecordBody::FallbackSelected {
@@ -100,7 +101,7 @@ impl ReactMachine {
         }
     }
 
-    /// Forgets the failures when a failed run is resumed, since their causes may be gone.
+    /// Resets the failures when a failed run is resumed, because their causes may have passed.
     pub(super) fn forget_failures(&mut self) {
         self.chain = Chain::default();
         self.fit_window();
@@ -126,14 +127,15 @@ impl ReactMachine {
         }
     }
 
-    /// Returns true if the call will not run because the circuit breaker of its tool is open. A call that a
-    /// crash cut off runs again.
+    /// Returns true if the call will not run because the circuit breaker of its tool is open. A call that
+    /// a crash cut off runs again.
     pub(crate) fn is_left_alone(&self, call: &CallState) -> bool {
         matches!(call.stage, CallStage::Requested { attempts: 0 })
             && self.circuits.is_open(&call.call.name, self.meter.now())
     }
 
-    /// Returns true if the call tests whether its tool works again; other calls of the tool wait for it.
+    /// Returns true if the call tests whether its tool works again. Other calls of the tool wait for this
+    /// call.
     pub(crate) fn is_on_trial(&self, call: &CallState) -> bool {
         self.circuits.is_half_open(&call.call.name, self.meter.now())
     }

@@ -1,10 +1,11 @@
-//! The goal check: compares an answer with the expected output and sends it back if it falls short.
+//! The goal check: compares an answer with the expected output, and sends the answer back if it does not
+//! meet it.
 
 use archon_types::{AuxiliaryCall, GoalCheck, GoalVerdict, OutcomeStatus};
 
 use super::{Phase, ReactMachine, ReactTask, Step};
 
-/// Most answers that are sent back; the next one is accepted.
+/// Maximum number of answers that are sent back; the next answer is accepted.
 const MOST_CHECKS: u32 = 2;
 
 /// The data of a goal check by a model.
@@ -13,7 +14,7 @@ const MOST_CHECKS: u32 = 2;
 pub struct GoalDue {
     /// The expected output.
     pub expected: String,
-    /// The answer.
+    /// The answer to check.
     pub answer: String,
 }
 
@@ -68,7 +69,7 @@ impl ReactMachine {
     }
 }
 
-/// Normalizes case and spaces for comparison.
+/// Normalizes case and white space for comparison.
 fn plain(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Tracks at which point a person stopped the run, so that the next run can tell the model.
+//! Tracks the point at which a person stopped the run, so that the next run can tell the model.
 
 use archon_types::{Answer, Interruption, ModelErrorCode, RecordBody, StopReason, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,12 @@ impl Interrupted {
         }
     }
 
-    /// Returns the kind of interruption, if the run was stopped.
+    /// Returns the kind of interruption; `None` if the run was not stopped.
     pub(super) fn by(self) -> Option<Interruption> {
         self.by
     }
 
-    /// Notes that a person's no ends the run.
+    /// Records that a person's refusal ends the run.
     pub(super) fn denied(&mut self) {
         self.denied = true;
         self.stop();

@@ -1,4 +1,4 @@
-//! Messages of people to a run: at its beginning, during its work, and when it would end.
+//! Messages of people to a run: at its start, during its work, and when it would end.
 
 use archon_types::{AgentMessage, FailureKind, Message, OutcomeStatus, PromptSource, Speaker, ToolMode};
 
@@ -34,14 +34,14 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the author of a prompt. A prompt may name another author, but cannot claim to be a person's
-    /// unless the prompts of this run are.
+    /// Returns the author of a prompt. A prompt may name another author, but it may name a person only if
+    /// the prompts of this run come from a person.
     fn speaker(&self, message: &AgentMessage) -> Speaker {
         message.speaker().filter(|by| *by != Speaker::Person).unwrap_or(self.prompted_by)
     }
 
-    /// Begins the run with a conversation that was kept elsewhere. The authors of its messages are unknown:
-    /// in text mode, results of tools are among its prompts.
+    /// Starts the run with a restored conversation. The authors of its messages are unknown, because in
+    /// text mode tool results are among the user messages.
     pub(super) fn restored(&mut self, messages: &[Message]) {
         if !matches!(self.phase, Phase::Fresh) || !is_paired(messages) {
             return;
@@ -60,7 +60,7 @@ impl ReactMachine {
         }
     }
 
-    /// Makes it the model's turn, and adds the steers that wait.
+    /// Starts the model's turn, and adds the waiting steering messages.
     pub(super) fn ready(&mut self) {
         self.phase = match self.begun {
             true => Phase::Ready,
@@ -71,7 +71,7 @@ impl ReactMachine {
         }
     }
 
-    /// Continues a run that has its answer if steers or follow-ups wait.
+    /// Continues a run that has its answer, if steering messages or follow-ups wait.
     pub(super) fn take_follow_ups(&mut self) {
         if !matches!(&self.phase, Phase::Finishing(outcome) if outcome.is_finished()) {
             return;

@@ -1,5 +1,5 @@
-//! The check of structured output: an answer that does not fit its schema is sent back, and in the end the
-//! run fails.
+//! The check of structured output: an answer that does not fit its schema is sent back to the model, and
+//! finally the run fails.
 
 use archon_types::{
     FailureKind, Message, OutputCheck, RecordBody, ResponseFormat, SchemaProblem, ToolMode, json_in,
@@ -9,7 +9,7 @@ use archon_types::{
 use super::{Phase, ReactMachine};
 
 impl ReactMachine {
-    /// Returns the schema that answers are checked against, if they are checked.
+    /// Returns the schema that answers are checked against; `None` if answers are not checked.
     pub(crate) fn output_format(&self) -> Option<&ResponseFormat> {
         self.config.output_format()
     }
@@ -20,12 +20,12 @@ impl ReactMachine {
         RecordBody::OutputChecked { problems: problems.unwrap_or_default() }
     }
 
-    /// Returns the latest answer. If it must fit a schema, text around the JSON is left out.
+    /// Returns the latest answer. If the answer must fit a schema, text around the JSON is left out.
     pub fn answer(&self) -> &str {
         &self.last_answer
     }
 
-    /// Starts the check of the answer, or accepts it if there is no schema.
+    /// Starts the check of the answer, or accepts the answer if there is no schema.
     pub(super) fn check_output(&mut self) {
         self.misfits.clear();
         match self.output_format() {
@@ -37,7 +37,7 @@ impl ReactMachine {
         }
     }
 
-    /// Notes that the answer was cut off and so cannot fit its schema.
+    /// Records that the answer was cut off and so cannot fit its schema.
     pub(super) fn output_truncated(&mut self) {
         let cut_off = self.output_format().map(|_| SchemaProblem::new("", "it was cut off"));
         self.misfits = cut_off.into_iter().collect();
@@ -65,8 +65,8 @@ impl ReactMachine {
         }
     }
 
-    /// Makes it the model's turn after a resume. If it has not yet read what was wrong with its answer, it
-    /// does now.
+    /// Starts the model's turn after a resume. If the model has not yet read the problems of its answer,
+    /// the problems are added.
     pub(super) fn ready_again(&mut self) {
         self.schema_misses = 0;
         let last = self.window.messages().iter().last();

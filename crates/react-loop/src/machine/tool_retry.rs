@@ -1,4 +1,5 @@
-//! Retries of tool calls: which failures are retried and when, and what ends the wait.
+//! Retries of tool calls: the failures that are retried, the time of the retry, and the events that end
+//! the wait.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{ReactMachine, ReactTask, Step};
 use crate::{CallStage, CallState};
 
 impl ReactMachine {
-    /// Returns the record that a call failed and is retried; `None` if it is not retried.
+    /// Returns the record that a call failed and is retried; `None` if the call is not retried.
     pub(crate) fn tool_retry(
         &self,
         call: CallId,
@@ -24,7 +25,7 @@ impl ReactMachine {
         Some(RecordBody::ToolCallFailed { call, attempt, result, jitter: jitter() })
     }
 
-    /// Returns the number of the start that failed, if the call is retried after it.
+    /// Returns the number of the failed start, if the call is retried after it.
     fn retry_of(&self, id: CallId, result: &ToolResult, at: Timestamp) -> Option<u32> {
         let policy = self.config.failure_policy.as_ref()?;
         let call = self.calls().iter().find(|call| call.id == id)?;
@@ -37,7 +38,7 @@ impl ReactMachine {
             && !self.cancelled
             && !self.is_steered()
             && !policy.circuit_breaker.as_ref().is_some_and(is_last)
-            // Checked with the longest delay, so that the jitter does not matter.
+            // Checked with the maximum delay, so that the jitter does not matter.
             && at + policy.tool_retry.delay_for_attempt(attempt, 1.0) < self.deadline();
         may.then_some(attempt)
     }
@@ -55,15 +56,16 @@ impl ReactMachine {
                 at + policy.tool_retry.delay_for_attempt(attempt, jitter)
             }
             (Some(_), _) => return,
-            // Ends the call, so that nothing waits for ever whatever the log says.
+            // Ends the call, so that no call waits forever, whatever the log contains.
             (None, _) => return self.tool_call_finished(id, result, at),
         };
         self.count_failure(id, result, at);
         self.with_call(id, |call| call.wait(result.clone(), due));
     }
 
-    /// Returns the calls of the turn that may be worked on now, in order. If calls run one after the other,
-    /// those after a call that waits for its retry wait too, and a batch waits for the one before.
+    /// Returns the calls of the turn that may be worked on now, in order. If calls run one after the
+    /// other, the calls after one that waits for its retry wait too, and a batch waits for the batch
+    /// before it.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
         let mut left = self.open_calls(self.calls());
@@ -74,8 +76,8 @@ impl ReactMachine {
         left.into_iter().cloned().collect()
     }
 
-    /// Returns the calls without a result or question, of the first batch that has any. Calls that a person answered come
-    /// in the order of the answers.
+    /// Returns the calls without a result or question, of the first batch that has any. Calls that a
+    /// person answered are in the order of the answers.
     fn open_calls<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
         let size = match self.config.tool_execution {
             ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),
@@ -127,8 +129,8 @@ impl ReactMachine {
         next.map(|due| Step::Do(ReactTask::WaitUntil(due)))
     }
 
-    /// Returns the record that ends a call in place of its retry: after a cancel, a steer, or when the
-    /// circuit breaker of its tool has opened.
+    /// Returns the record that ends a call instead of its retry: after a cancel, after a steering
+    /// message, or if the circuit breaker of its tool has opened.
     pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Step> {
         let now = self.meter.now();
         let all = self.cancelled || self.is_steered();
@@ -141,11 +143,11 @@ impl ReactMachine {
     }
 }
 
-/// Returns the most retries of a call after this failure.
+/// Returns the maximum number of retries of a call after this failure.
 fn tries_after(result: &ToolResult, spec: &ToolSpec) -> u32 {
     let kind = || result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     match result.status {
-        // A child run is found again, and its time is up.
+        // A child run is found again, and its time has passed.
         _ if spec.annotations.agent => 0,
         // A timeout is retried only once.
         ToolResultStatus::Timeout => 1,

@@ -1,4 +1,4 @@
-//! Chooses a branch of a parallel loop by its strategy, and says why no branch can be chosen.
+//! Chooses a branch of a parallel loop by its strategy, or gives the reason why no branch can be chosen.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use super::{Work, has_ended};
 /// The branches that can be chosen.
 pub(super) struct Candidates {
     results: Vec<BranchResult>,
-    /// For each result, true if the branch has a complete log. Without one only its answer is known.
+    /// For each result, true if the branch has a complete log. Without a complete log, only the branch's
+    /// answer is known.
     kept: Vec<bool>,
 }
 
 impl Work {
-    /// Estimates the cost of the choice, if a model is going to make it.
+    /// Estimates the cost of the choice; `None` if no model is asked for it.
     pub(super) fn may_cost(&self, candidates: &Candidates) -> Option<u64> {
         let is_asked = !self.context.cancel.is_cancelled() && !candidates.results.is_empty();
         let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &candidates.results);
@@ -97,7 +98,7 @@ impl Work {
         Ok(Candidates { results, kept })
     }
 
-    /// Makes the conversation of a branch without a log from its prompts and its answer.
+    /// Returns the conversation of a branch without a log, made from its prompts and its answer.
     fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
         let answer = AssistantMessage {
             content: vec![Content::text(outcome.last_text().unwrap_or_default())],
@@ -109,7 +110,7 @@ impl Work {
     }
 }
 
-const NOT_KEPT: &str = "the chosen branch was not kept: the session stands where it stood before";
+const NOT_KEPT: &str = "the chosen branch has no complete log, so the session continues without it";
 
 /// Returns the amount reserved for choices whose answers were never recorded.
 pub(super) fn lost_reservation(records: &[Arc<Record>]) -> u64 {
@@ -121,8 +122,8 @@ pub(super) fn lost_reservation(records: &[Arc<Record>]) -> u64 {
     reserved.fold(0, u64::saturating_add)
 }
 
-/// Sums the usage and cost of all branches. The cost is `None` if it is unknown for a branch that used
-/// tokens.
+/// Returns the sums of the usage and the cost of all branches. The cost is `None` if it is unknown for a
+/// branch that used tokens.
 fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
     let mut usage = Usage::default();
     let mut cost = branches.iter().any(|branch| branch.cost_micros.is_some()).then_some(0_u64);

@@ -1,4 +1,4 @@
-//! Finds the place from which a conversation continues after a parallel loop.
+//! Finds the point from which a conversation continues after a parallel loop.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::{
     resume::{conversation_start, started},
 };
 
-/// Returns the place from which a conversation continues whose newest run has the log `records`. For a
-/// parallel loop or one of its branches, that is the chosen branch; if none was chosen, the place where the
-/// loop began.
+/// Returns the point from which a conversation continues whose newest run has the log `records`. For a
+/// parallel loop or one of its branches, this is the end of the chosen branch; if no branch was chosen,
+/// the point where the loop started.
 ///
 /// # Errors
 /// The journal failed.

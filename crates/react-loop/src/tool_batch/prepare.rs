@@ -1,4 +1,4 @@
-//! Prepares the calls of a turn: asks people for consent, and refuses calls that cannot run.
+//! Prepares the calls of a turn: asks people for approvals, and refuses calls that cannot run.
 
 use archon_run::Recorded;
 use archon_types::{
@@ -18,7 +18,7 @@ impl ReactExecutor<'_> {
         tools: &Context,
         run: &mut Run,
     ) -> Result<Option<(ReadyCall, u32)>, JournalError> {
-        // A call that hooks let through once is not put to them again at a retry.
+        // Hooks are not asked about a retry of a call that they allowed.
         let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
         if let CallStage::Waiting { result, .. } = &call.stage {
             let error = result.error_message.clone().unwrap_or_else(|| result.text());
@@ -41,7 +41,7 @@ impl ReactExecutor<'_> {
             self.refuse(call.id, result, run).await?;
             return Ok(None);
         }
-        // A given consent counts even if nobody can be asked any more.
+        // An approval that was given counts even if nobody can be asked any more.
         let specs = self.driver.toolbox.specs();
         let spec = decide::spec_in(&specs, &wanted.name);
         let agreed = call.consent.is_some().then(|| {
@@ -72,9 +72,9 @@ impl ReactExecutor<'_> {
         Ok(None)
     }
 
-    /// Handles a call that needs a person's consent. With a consent to exactly this call it is ready, even if
-    /// the toolbox does not check consents; otherwise the question is recorded, or the call is refused if
-    /// nobody can be asked.
+    /// Handles a call that needs a person's approval. With an approval of exactly this call, the call is
+    /// ready, even if the toolbox does not check approvals. Otherwise the question is recorded, or the
+    /// call is refused if nobody can be asked.
     async fn consent(
         &self,
         call: &CallState,
@@ -115,7 +115,7 @@ impl ReactExecutor<'_> {
         }
         let specs = self.driver.toolbox.specs();
         let spec = decide::spec_in(&specs, name);
-        // Consent to a second execution is bound to the same call as the first consent.
+        // An approval of a second execution is bound to the same call as the first approval.
         let agreed = spec.and_then(|spec| decide::agreed(spec, call));
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
         let asking = (self.driver, &run.machine);
@@ -124,7 +124,7 @@ impl ReactExecutor<'_> {
     }
 }
 
-/// Returns the refusal of a call that needs consent when nobody can be asked.
+/// Returns the refusal of a call that needs an approval when nobody can be asked.
 fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
     let text = format!(
         "Error: this needs a person's approval and nobody can be asked: {}. Go on without it.",

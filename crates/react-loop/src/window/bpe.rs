@@ -1,4 +1,4 @@
-//! Exact token counts for OpenAI's models. For other models they are estimates.
+//! Exact token counts for OpenAI's models. For other models the counts are estimates.
 
 use archon_types::TokenCounter;
 

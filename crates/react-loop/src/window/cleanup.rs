@@ -1,5 +1,5 @@
-//! Lets the model give up tool results: each result is marked with the id of its call, so that the model can
-//! name it, and a note replaces it. The log keeps the original result.
+//! Lets the model give up tool results: each result is marked with the id of its call, so that the model
+//! can name it, and a note replaces a result that is given up. The log keeps the original result.
 
 use archon_types::{
     CLEANUP_TOOL, CleanedUp, Content, Message, SeenResult, TokenCounter, ToolCallId, ViewPart, WindowItem,
@@ -7,8 +7,8 @@ use archon_types::{
 
 use super::entries::{changed, rewritten};
 
-/// Returns the result with its mark, for a model that can give up results; `None` if the message is not such
-/// a result.
+/// Returns the result with its mark, for a model that can give up results; `None` if the message is not
+/// such a result.
 pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Message> {
     let Message::ToolResult(result) = message else { return None };
     if result.tool_name == CLEANUP_TOOL {
@@ -38,7 +38,7 @@ pub(crate) fn unmarked(text: &str) -> &str {
     rest.rfind(HINT).map_or(rest, |at| &rest[..at])
 }
 
-/// Returns true if two results have the same content, marks aside.
+/// Returns true if two results have the same content, apart from their marks.
 pub(crate) fn is_same(one: &Message, other: &Message) -> bool {
     let rest = |message: &Message| -> Vec<Content> {
         message.content().iter().filter(|block| block.as_text().is_none()).cloned().collect()
@@ -56,7 +56,7 @@ pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<Seen
     items.iter().filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
 }
 
-/// Replaces a result by a note; if several results have the same id, the newest that is not yet replaced.
+/// Replaces a result by a note. If several results have the same id, the newest that is not yet replaced.
 /// Returns false if there is none.
 pub(crate) fn give_up(items: &mut [WindowItem], given_up: &CleanedUp, counter: &dyn TokenCounter) -> bool {
     let is_it = |item: &&mut WindowItem| {
@@ -73,7 +73,7 @@ pub(crate) fn is_cleaned_up(message: &Message) -> bool {
     SeenResult::of(message, 0).is_some_and(|result| result.is_cleaned_up)
 }
 
-/// Returns the hint behind a result that the model may not need.
+/// Returns the hint at the end of a result that the model may not need.
 fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<String> {
     let reason = if UNHELPFUL.iter().any(|sign| text.contains(sign)) {
         "no results"
@@ -88,9 +88,9 @@ fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<Str
     ))
 }
 
-/// The beginning of a result that can be given up.
+/// The start of a result that can be given up.
 const MARK: &str = "[tool_call_id: ";
-/// The beginning of the hint.
+/// The start of the hint.
 const HINT: &str = "\n\nIf this result isn't helpful, free context space with:\n";
 /// Texts in results that found nothing.
 const UNHELPFUL: [&str; 7] = [
@@ -102,7 +102,7 @@ const UNHELPFUL: [&str; 7] = [
     "does not exist",
     "No such file",
 ];
-/// Tokens above which a result gets the hint.
+/// Number of tokens above which a result gets the hint.
 const LONG: u64 = 500;
 
 #[cfg(test)]

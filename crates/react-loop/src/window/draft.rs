@@ -1,5 +1,5 @@
-//! Draft of a compacted view: the messages that the model sees now, and the operations that remove or shorten
-//! them. No operation separates a call from its results or removes a pinned message.
+//! Draft of a compacted view: the messages that the model sees now, and the operations that remove or
+//! shorten them. No operation separates a call from its results or removes a pinned message.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -37,7 +37,7 @@ impl<'a> Draft<'a> {
         tokens_of(&self.items) <= self.input.target
     }
 
-    /// Returns the range between the first and the last messages that stay whole.
+    /// Returns the range between the first and the last messages that remain unchanged.
     pub(crate) fn middle(&self) -> Range<usize> {
         let config = self.input.config;
         let first = self.end_of_turn(config.keep_first as usize);
@@ -93,7 +93,8 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Returns the longest stretch of the middle without a pinned message, if it has several messages.
+    /// Returns the largest stretch of the middle without a pinned message, if the stretch has several
+    /// messages.
     pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let stretches = self.items[self.middle()].chunk_by(|a, b| a.pinned == b.pinned);
         let longest = stretches.filter(|s| !s[0].pinned && s.len() > 1).max_by_key(|s| tokens_of(s))?;
@@ -101,7 +102,7 @@ impl<'a> Draft<'a> {
         Some((first.start..last.end, longest.to_vec()))
     }
 
-    /// Returns a draft in which a model's summary replaces the messages that it covers.
+    /// Returns a draft in which a model's summary replaces the messages that the summary covers.
     pub(crate) fn summarized(&self, summary: Option<&Summary>) -> Option<Self> {
         let summary = summary?;
         let text = summary.text.as_deref()?;
@@ -113,14 +114,14 @@ impl<'a> Draft<'a> {
         Some(shorter)
     }
 
-    /// Removes the messages in `range` and puts one summary of at most `lines` lines in their place.
+    /// Removes the messages in `range`, and inserts one summary of at most `lines` lines.
     pub(crate) fn drop_range(&mut self, range: Range<usize>, lines: usize) {
         let gone = self.droppable(range.clone());
         self.drop_for(range, digest::summary(&gone, lines));
     }
 
-    /// Removes the messages in `range` and puts `text` in their place. Returns false, and changes nothing, if
-    /// the messages are shorter than the text.
+    /// Removes the messages in `range`, and inserts `text`. Returns false, and changes nothing, if the
+    /// messages are shorter than the text.
     fn drop_for(&mut self, range: Range<usize>, text: String) -> bool {
         if self.input.counter.count(&text) >= tokens_of(&self.droppable(range.clone())) {
             return false;
@@ -130,13 +131,13 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Removes the messages before the last `keep` ones. The last turn always stays whole.
+    /// Removes the messages before the last `keep` ones. The last turn always remains whole.
     pub(crate) fn trim(&mut self, keep: usize, lines: usize) {
         self.drop_range(0..self.cut(keep), lines);
     }
 
-    /// As [`trim`](Self::trim), with a model's summary. Messages that came in after the model was asked get a
-    /// summary of `lines` lines behind it.
+    /// Returns a draft trimmed like [`trim`](Self::trim), with a model's summary. Messages that came
+    /// after the request for the summary get a summary of `lines` lines after it.
     pub(crate) fn trimmed(&self, keep: usize, lines: usize, summary: Option<&Summary>) -> Option<Self> {
         let summary = summary?;
         let mut text = digest::of_model(summary.text.as_deref()?);
@@ -152,8 +153,8 @@ impl<'a> Draft<'a> {
         shorter.drop_for(0..self.cut(keep), text).then_some(shorter)
     }
 
-    /// Returns the messages that trimming removes, and their range, if they are longer than a model's summary
-    /// can be.
+    /// Returns the messages that trimming removes, and their range, if they are longer than the maximum
+    /// length of a model's summary.
     pub(crate) fn to_trim(&self, keep: usize) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let gone = self.droppable(0..self.cut(keep));
         let (first, last) = (gone.first()?.part.range(), gone.last()?.part.range());
@@ -161,7 +162,7 @@ impl<'a> Draft<'a> {
         (tokens_of(&gone) > longest).then_some((first.start..last.end, gone))
     }
 
-    /// Returns the place at which trimming to the last `keep` messages cuts.
+    /// Returns the index at which trimming to the last `keep` messages cuts.
     fn cut(&self, keep: usize) -> usize {
         let cut = self.end_of_turn(self.len().saturating_sub(keep));
         if cut == self.len() { self.start_of_turn(cut.saturating_sub(1)) } else { cut }
@@ -188,12 +189,12 @@ impl<'a> Draft<'a> {
         self.items.extend(after);
     }
 
-    /// Returns the index of the first turn that begins at `at` or later.
+    /// Returns the index of the first turn that starts at `at` or later.
     fn end_of_turn(&self, at: usize) -> usize {
         (at..self.len()).find(|i| !is_result(&self.items[*i].message)).unwrap_or(self.len())
     }
 
-    /// Returns the index where the turn that contains `at` begins.
+    /// Returns the index at which the turn that contains `at` starts.
     fn start_of_turn(&self, at: usize) -> usize {
         (0..=at.min(self.len()))
             .rev()
@@ -221,7 +222,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Returns one message with `text` in place of `stretch`.
+/// Returns one message with `text` that replaces `stretch`.
 fn digest_of(stretch: &[WindowItem], text: &str, input: CompactionInput<'_>) -> Option<WindowItem> {
     let (first, last) = (stretch.first()?, stretch.last()?);
     let (from, to) = (first.part.range().start, last.part.range().end);
@@ -239,8 +240,8 @@ fn tokens_of(items: &[WindowItem]) -> u64 {
     items.iter().map(|item| item.tokens).fold(0, u64::saturating_add)
 }
 
-/// Returns a key of the arguments that does not depend on their order. Two reads with the same key read the
-/// same part of a file.
+/// Returns a key of the arguments that does not depend on their order. Two reads with the same key read
+/// the same part of a file.
 fn key(call: &ToolCall) -> String {
     match &call.arguments {
         Json::Object(arguments) => {

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use super::truncate;
 use crate::text_mode::OBSERVATION;
 
-/// A message as it came, and as it entered the window.
+/// A message as it arrived, and as it entered the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// The message as it came.
+    /// The message as it arrived.
     pub(crate) message: Arc<Message>,
     /// The shortened message that entered the window, if the message was too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) clipped: Option<Arc<Message>>,
-    /// Estimated tokens of the message that entered; counted once.
+    /// Estimated tokens of the message that entered the window, counted once.
     pub(crate) tokens: u64,
     /// The author; unknown in state that older versions stored.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Makes an untrusted entry.
+    /// Creates an untrusted entry.
     pub(crate) fn new(message: Arc<Message>, tokens: u64, by: Speaker) -> Self {
         Self { message, clipped: None, tokens, by, trust: Trust::Untrusted, said: None }
     }
@@ -65,7 +65,7 @@ impl Entry {
         self.said.is_none() && self.clipped.is_none()
     }
 
-    /// Returns the entry of a later run, which begins with `message` in place of this entry.
+    /// Returns the entry for a later run, which starts with `message` instead of this entry.
     pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
         let said = self.original();
         let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
@@ -74,7 +74,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// Returns true if this is the entry of an earlier fold, which shares its messages.
+    /// Returns true if this entry equals an entry of an earlier fold with which it shares its message.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.entered(), other.entered())
             && (self.tokens, self.by, self.trust) == (other.tokens, other.by, other.trust)
@@ -107,8 +107,8 @@ pub(crate) fn is_result(message: &Message) -> bool {
     }
 }
 
-/// Applies `parts` to the first `covers` entries and returns the messages; `None` if they break a rule of
-/// [`CompactionStrategy`](archon_types::CompactionStrategy).
+/// Applies `parts` to the first `covers` entries and returns the messages; `None` if the parts break a
+/// rule of [`CompactionStrategy`](archon_types::CompactionStrategy).
 pub(crate) fn items(
     entries: &[Entry],
     pins: &[usize],
@@ -153,7 +153,7 @@ pub(crate) fn items(
     (pinned == expected && pairs_hold(&items)).then_some(items)
 }
 
-/// Returns the item of an entry that stays as it is.
+/// Returns the item of an unchanged entry.
 pub(crate) fn unchanged_item(entry: &Entry, at: usize, pins: &[usize]) -> WindowItem {
     let from = at as u64;
     WindowItem {

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use archon_types::{Content, ToolCall};
 use serde::{Deserialize, Serialize};
 
-/// The hash of each file's content when it was last read, by path.
+/// The hash of each file's content at the last read, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileReads(BTreeMap<String, u64>);
 
 impl FileReads {
-    /// Notes a read; returns true if the file is new or has changed since the last read.
+    /// Records a read. Returns true if the file is new or has changed since the last read.
     pub(crate) fn register(&mut self, path: &str, content: &[Content]) -> bool {
         let hash = hash(content);
         self.0.insert(path.to_owned(), hash) != Some(hash)
     }
 }
 
-/// Returns the path that the call reads, if it reads a file.
+/// Returns the path that the call reads; `None` if the call reads no file.
 pub(crate) fn path(call: &ToolCall) -> Option<&str> {
     if !READERS.contains(&call.name.as_str()) {
         return None;
@@ -34,8 +34,8 @@ pub(crate) fn pointer(path: &str, same: bool) -> String {
 /// Names of the tools that read files.
 const READERS: [&str; 3] = ["read_file", "file_read", "read"];
 
-/// Returns the FNV-1a hash of a content. It is stored, so it must be the same on every machine and in every
-/// version.
+/// Returns the FNV-1a hash of a content. The hash is stored, so it must be the same on every machine and
+/// in every version.
 fn hash(content: &[Content]) -> u64 {
     let text = Content::join_text(content);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -14,16 +14,16 @@ use super::{Messages, entries::Entry};
 pub struct History {
     pub(crate) messages: Messages,
     pub(crate) entries: Vec<Entry>,
-    /// The tokenizer that counted the entries; `None` if they are not counted.
+    /// The tokenizer that counted the entries; `None` if the entries are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
-    /// The level of the window of which the model was told last.
+    /// The level of the window in the last notice to the model.
     pub(crate) status: ContextLevel,
     /// The spending of the earlier runs, for a run that shares their budget.
     pub(crate) spent: SnapshotSpending,
     /// Permission rules of "always allow" answers, valid for the rest of the session in `workspace`.
     pub(crate) trusted: Vec<String>,
     pub(crate) workspace: Option<String>,
-    /// Notes of calls about the files that they read or wrote. Known only if the history was read from logs.
+    /// Results of calls that read or wrote files. Known only if the history was read from logs.
     pub(crate) seen: Vec<SnapshotResult>,
 }
 
@@ -65,7 +65,7 @@ impl History {
         self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::attributed).collect()
     }
 
-    /// Returns true if the last message is one that the model has to answer: a prompt or a tool result.
+    /// Returns true if the model must answer the last message: a prompt or a tool result.
     pub(crate) fn wants_answer(&self) -> bool {
         self.messages.last().is_some_and(|message| !matches!(**message, Message::Assistant(_)))
     }

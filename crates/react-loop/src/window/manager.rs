@@ -1,9 +1,9 @@
-//! The context manager: keeps the whole conversation, decides which part of it the model sees, and compacts
-//! it when it does not fit the window.
+//! The context manager: stores the whole conversation, chooses the part that the model sees, and compacts
+//! the conversation when it does not fit the window.
 //!
-//! It is part of the machine's fold and changes by records only. Its decisions (compactions and notices to
-//! the model) are records too, so a log always folds to the same view. Every original message is kept below
-//! the view.
+//! The context manager is part of the machine's fold and changes by records only. Its decisions
+//! (compactions and notices to the model) are records too, so a log always folds to the same view. Every
+//! original message is kept below the view.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::CallState;
 #[derive(Clone, Debug)]
 pub struct ContextManager {
     state: State,
-    /// The messages that the model sees; derived from the state.
+    /// The messages that the model sees, derived from the state.
     view: Messages,
     parts: ContextParts,
 }
@@ -41,15 +41,15 @@ pub struct ContextManager {
 struct State {
     config: Option<ContextConfig>,
     entries: Vec<Entry>,
-    /// The lowest trust level of all messages that entered.
+    /// The lowest trust level of all messages that entered the window.
     #[serde(default)]
     least: Trust,
-    /// Indexes of the pinned messages, which are never removed; in order.
+    /// Indexes of the pinned messages, which are never removed, in order.
     pins: Vec<usize>,
-    /// The latest compaction; without one the model sees every entry.
+    /// The latest compaction. Without one, the model sees every entry.
     layout: Option<Compaction>,
-    /// Estimated tokens of the view; `fixed_tokens` are those of instructions and tools, which every request
-    /// carries.
+    /// Estimated tokens of the view. `fixed_tokens` are those of the system prompt and the tools, which
+    /// every request contains.
     tokens: u64,
     fixed_tokens: u64,
     tracker: ContextTracker,
@@ -82,20 +82,21 @@ pub struct SummaryDue {
     pub from: u64,
     /// Index after the last message.
     pub to: u64,
-    /// Most tokens of the summary.
+    /// Maximum number of tokens of the summary.
     pub max_tokens: u32,
     /// The messages as text, with their speakers.
     pub transcript: String,
 }
 
-/// Time of the latest compaction, and its size in estimated tokens.
+/// Time of the latest compaction, and the size of its view in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Compacted {
     at: Timestamp,
     tokens: u64,
 }
 
-/// Counts how often the current request was refused as too long, and how often it was made smaller for that.
+/// Number of times that the current request was refused as too long, and number of times that it was made
+/// smaller because of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Recovery {
     overflows: u32,
@@ -103,13 +104,13 @@ struct Recovery {
 }
 
 impl ContextManager {
-    /// Makes the window of a run that begins after `history`.
+    /// Creates the window of a run that starts after `history`.
     pub(crate) fn new(run: &RunConfig, system: Option<&str>, history: History, parts: ContextParts) -> Self {
         let mut state = State { config: run.context.clone(), ..State::default() };
         state.cleans_up = run.tools.iter().any(|tool| tool.name == CLEANUP_TOOL);
         state.results = ResultSizes::of(&run.tools);
         let History { messages, mut entries, counted_by, status, .. } = history;
-        // The model reads in the history what it was told.
+        // The history contains the notices that the model has read.
         state.status = status;
         if let Some(config) = &run.context {
             let counter = parts.counter(config.tokenizer);
@@ -118,7 +119,7 @@ impl ContextManager {
             }
             state.tokens = sum(entries.iter().map(|e| e.tokens));
             state.fixed_tokens = system.map_or(0, |text| counter.count(text));
-            // In text mode the instructions list the tools.
+            // In text mode the system prompt lists the tools.
             for tool in run.tools.iter().filter(|_| run.tool_mode == ToolMode::Native) {
                 for text in [&tool.name, &tool.description, &tool.parameters.to_string()] {
                     state.fixed_tokens = state.fixed_tokens.saturating_add(counter.count(text));
@@ -136,13 +137,13 @@ impl ContextManager {
         &self.view
     }
 
-    /// Returns the conversation as it came, with nothing cut or left out.
+    /// Returns the conversation as it arrived, with nothing cut or left out.
     pub fn whole(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
         self.state.entries.iter().map(|entry| &entry.message)
     }
 
-    /// Returns the original messages with their authors. Messages that earlier runs compacted appear as what
-    /// replaced them.
+    /// Returns the original messages with their authors. Messages that earlier runs compacted appear as
+    /// their replacements.
     pub fn attributed(&self) -> impl ExactSizeIterator<Item = Attributed> {
         self.state.entries.iter().map(Entry::attributed)
     }
@@ -160,10 +161,11 @@ impl ContextManager {
 
     /// Returns true if the conversation should be compacted before a request at `now`.
     ///
-    /// The usage has to be above the trigger, and the latest compaction long enough ago unless the window is
-    /// nearly full. Since that compaction the conversation must also have grown by a tenth of the budget, so
-    /// that a conversation which cannot be made smaller is not tried again in every turn. The policy
-    /// [`CompactionPolicy::Trim`] waits for neither: it trims before every request above the trigger.
+    /// The usage must be above the trigger, and the latest compaction long enough ago unless the window
+    /// is nearly full. Since that compaction the conversation must also have grown by a tenth of the
+    /// budget, so that a conversation which cannot be made smaller is not compacted again in every turn.
+    /// The policy [`CompactionPolicy::Trim`] ignores both conditions: it trims before every request above
+    /// the trigger, if the conversation has grown.
     pub fn should_compact(&self, now: Timestamp) -> bool {
         let Some(config) = &self.state.config else { return false };
         let usage = self.usage();
@@ -180,8 +182,8 @@ impl ContextManager {
         grown && (cooled || usage.ratio() > NEARLY_FULL)
     }
 
-    /// Returns the smaller view that the strategy makes of the present one. Changes nothing; the record of
-    /// the compaction does. `None` without a [`ContextConfig`].
+    /// Returns the smaller view that the strategy makes of the current one. Changes nothing, because the
+    /// view changes with the record of the compaction. `None` without a [`ContextConfig`].
     pub fn compact(&self) -> Option<Compaction> {
         let config = self.state.config.as_ref()?;
         let target = self.target(config);
@@ -198,14 +200,14 @@ impl ContextManager {
         })
     }
 
-    /// Returns the shortened text for a tool's `result`; `None` if it is small enough.
+    /// Returns the shortened text for a tool's `result`; `None` if the text is small enough.
     pub fn truncate_tool_result(&self, result: &str) -> Option<String> {
         let config = self.state.config.as_ref()?;
         ResultLimit::of(config, self.usage().level()).cut(result)
     }
 
-    /// Returns the old turns that a model should summarize before the compaction that is due at `now`. Only
-    /// with [`ContextConfig::summary_tokens`], and once for each compaction.
+    /// Returns the old turns that a model should summarize before the compaction that is due at `now`.
+    /// Only with [`ContextConfig::summary_tokens`], and once for each compaction.
     pub fn summary_due(&self, now: Timestamp) -> Option<SummaryDue> {
         let config = self.state.config.as_ref()?;
         let max_tokens = config.summary_tokens?;
@@ -215,17 +217,17 @@ impl ContextManager {
         let view = self.items();
         let input = CompactionInput::new(&view, self.target(config), config, self.counter());
         let (range, items) = tiers::wants_summary(input)?;
-        // The transcript has to fit into the window, too.
+        // The transcript must fit into the window, too.
         let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
         Some(SummaryDue { from: range.start, to: range.end, max_tokens, transcript })
     }
 
-    /// Notes that a file was read; returns true if it is new or has changed since the last read.
+    /// Records that a file was read. Returns true if the file is new or has changed since the last read.
     pub fn register_file_read(&mut self, path: &str, content: &str) -> bool {
         self.state.reads.register(path, &[content.into()])
     }
 
-    /// Decides if `calls` tool calls may run.
+    /// Returns whether `calls` tool calls may run.
     pub fn tool_gate(&self, calls: usize) -> ToolGate {
         match self.state.config {
             Some(_) => gate(self.usage(), calls, self.state.results.average()),
@@ -238,7 +240,7 @@ impl ContextManager {
         self.state.config.as_ref().and_then(|_| queue_notice(self.usage(), queued))
     }
 
-    /// Returns the record that has to be appended before the model may be asked at `now`: a compaction or a
+    /// Returns the record that must be appended before the model may be asked at `now`: a compaction or a
     /// notice.
     pub(crate) fn due(&self, now: Timestamp) -> Option<RecordBody> {
         if self.should_compact(now) {
@@ -262,7 +264,8 @@ impl ContextManager {
         cleanup::seen(&items, counter)
     }
 
-    /// Returns the compaction that replaces the results that the model gave up by notes, if there are any.
+    /// Returns the compaction that replaces the results that the model gave up by notes; `None` if the
+    /// model gave up none.
     pub(crate) fn cleanup_due(&self) -> Option<RecordBody> {
         if self.state.given_up.is_empty() {
             return None;
@@ -275,7 +278,7 @@ impl ContextManager {
         self.compaction((CompactionLevel::CleanUp, parts(&items))).map(RecordBody::Compacted)
     }
 
-    /// Returns the compaction that has to be recorded before a request that was refused as too long is sent
+    /// Returns the compaction that must be recorded before a request that was refused as too long is sent
     /// again.
     pub(crate) fn recovery(&self) -> Option<RecordBody> {
         let Recovery { overflows, steps } = self.state.recovery;
@@ -287,7 +290,7 @@ impl ContextManager {
         Some(RecordBody::Compacted(compaction))
     }
 
-    /// Notes that the service refused the request as too long. Returns false if no further recovery is
+    /// Records that the service refused the request as too long. Returns false if no further recovery is
     /// allowed.
     pub(crate) fn overflowed(&mut self) -> bool {
         let Some(config) = &self.state.config else { return false };
@@ -301,7 +304,7 @@ impl ContextManager {
         self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))
     }
 
-    /// Counts the instructions again after they changed.
+    /// Counts the system prompt again after it changed.
     pub(crate) fn instructed(&mut self, before: Option<&str>, now: Option<&str>) {
         let Some(config) = &self.state.config else { return };
         let counter = self.parts.counter(config.tokenizer);
@@ -310,8 +313,8 @@ impl ContextManager {
         self.state.fixed_tokens = rest.saturating_add(count(now));
     }
 
-    /// Sets the window size, in tokens, of the model that is asked from now on; `None` if it is unknown. It
-    /// is never larger than the window that the run was begun with.
+    /// Sets the window size, in tokens, of the model that is asked from now on; `None` if the size is
+    /// unknown. The window is never larger than the one with which the run was started.
     pub(crate) fn resized(&mut self, run: &RunConfig, window: Option<u64>) {
         let Some(configured) = run.context.as_ref().map(|config| config.max_context_tokens) else { return };
         if let Some(config) = &mut self.state.config {
@@ -321,7 +324,8 @@ impl ContextManager {
         }
     }
 
-    /// Returns the compaction that has to be recorded before a request goes to a model with a smaller window.
+    /// Returns the compaction that must be recorded before a request goes to a model with a smaller
+    /// window.
     pub(crate) fn refit(&self) -> Option<RecordBody> {
         let trigger = self.state.config.as_ref().filter(|_| self.state.shrunk)?.trigger;
         if self.usage().ratio() <= trigger {
@@ -330,14 +334,14 @@ impl ContextManager {
         self.compact().map(RecordBody::Compacted)
     }
 
-    /// Notes that a request was sent.
+    /// Records that a request was sent.
     pub(crate) fn note_request(&mut self) {
         self.state.given_up.clear();
         self.state.shrunk = false;
         self.state.tracker.note_request(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
 
-    /// Notes that the request was answered.
+    /// Records that the request was answered.
     pub(crate) fn answered(&mut self, usage: Usage) {
         self.state.recovery = Recovery::default();
         if self.state.config.is_some() {
@@ -345,15 +349,15 @@ impl ContextManager {
         }
     }
 
-    /// Keeps a model's summary for the next compaction.
+    /// Stores a model's summary for the next compaction.
     pub(crate) fn summarized(&mut self, summary: &Summary) {
         if self.state.config.is_some() {
             self.state.summary = Some(summary.clone());
         }
     }
 
-    /// Applies a recorded compaction to the view. A compaction that does not fit the conversation changes
-    /// nothing.
+    /// Applies a recorded compaction to the view. A compaction that does not fit the conversation does
+    /// not change the view.
     pub(crate) fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
         if compaction.overflow {
             self.state.recovery.steps = self.state.recovery.overflows;
@@ -390,9 +394,9 @@ impl ContextManager {
         self.enter(entry);
     }
 
-    /// Adds a message of a conversation that was kept elsewhere. It is untrusted. As in a conversation that
-    /// is continued from the log, only the first message of the user is pinned: a long conversation could not
-    /// be compacted otherwise.
+    /// Adds a message of a restored conversation. The message is untrusted. As in a conversation that is
+    /// continued from the log, only the first message of the user is pinned, because a long conversation
+    /// could not be compacted otherwise.
     pub(crate) fn push_restored(&mut self, message: Message) {
         if matches!(message, Message::User(_)) && self.state.pins.is_empty() {
             self.state.pins.push(self.state.entries.len());
@@ -402,7 +406,7 @@ impl ContextManager {
         self.enter(Entry::new(message.into(), tokens, by));
     }
 
-    /// Pins the last message, which a run without a prompt of its own has to answer, if it is the user's.
+    /// Pins the last message, which a run without a prompt of its own answers, if it is a user message.
     pub(crate) fn pin_last(&mut self) {
         let Some(last) = self.state.entries.len().checked_sub(1) else { return };
         let is_prompt = matches!(&*self.state.entries[last].message, Message::User(_));
@@ -411,26 +415,27 @@ impl ContextManager {
         }
     }
 
-    /// Adds a prompt of this run. It is pinned.
+    /// Adds a prompt of this run and pins it.
     pub(crate) fn push_prompt(&mut self, message: Message, by: Speaker) {
         self.state.pins.push(self.state.entries.len());
         self.push(message, by);
     }
 
-    /// Adds a pinned prompt that the model sees in other words than it was given.
+    /// Adds a pinned prompt that the model sees in other words than those of its author.
     pub(crate) fn push_prompt_as(&mut self, message: Message, said: Message, by: Speaker) {
         self.state.pins.push(self.state.entries.len());
         let entry = Entry { said: Some(said.into()), ..self.entry(message, by) };
         self.enter(entry);
     }
 
-    /// Adds a tool's result, cut to the size that one result may have.
+    /// Adds a tool's result, cut to the maximum size of one result.
     pub(crate) fn push_result(&mut self, message: Message) {
         let entry = self.result_entry(message);
         self.enter(entry);
     }
 
-    /// Holds the result of a call until its whole turn enters. Its tokens are counted here, once.
+    /// Holds the result of a call until its whole turn enters the window. The tokens of the result are
+    /// counted here, once.
     pub(crate) fn arrived(&mut self, call: &CallState) {
         let Some((result, at)) = call.result() else { return };
         if self.state.arrived.iter().all(|(id, _)| *id != call.id) {
@@ -446,8 +451,8 @@ impl ContextManager {
         }
     }
 
-    /// Adds the text of an answer without its calls, which are not run or are described in prose. An answer
-    /// that has only calls adds no message.
+    /// Adds the text of an answer without its calls, which are not run or are described in the text. An
+    /// answer that has only calls adds no message.
     pub(crate) fn push_spoken(&mut self, mut answer: AssistantMessage) {
         answer.content.retain(|block| block.as_tool_call().is_none());
         if !answer.content.is_empty() {
@@ -479,8 +484,9 @@ impl ContextManager {
         History { messages: self.view, entries, counted_by, status, ..History::default() }
     }
 
-    /// Returns an item as an entry of the next run. A digest of several messages has no author; it gets the
-    /// lowest trust level of all messages that the compaction covers, since it may repeat any of them.
+    /// Returns an item as an entry of the next run. A digest of several messages has no author; its trust
+    /// level is the lowest of all messages that the compaction covers, because the digest may repeat any
+    /// of them.
     fn carried(&self, item: WindowItem) -> Entry {
         let at = usize::try_from(item.part.range().start).unwrap_or(usize::MAX);
         match self.state.entries.get(at) {
@@ -496,9 +502,9 @@ impl ContextManager {
         }
     }
 
-    /// Makes the entry of a message. Messages of the model and the program may repeat anything before them,
-    /// so their trust level is at most the lowest so far. A message of another run's model is untrusted,
-    /// because the context of that model is unknown here.
+    /// Returns the entry of a message. Messages of the model and the program may repeat any earlier
+    /// message, so their trust level is at most the lowest so far. A message of another run's model is
+    /// untrusted, because the context of that model is unknown here.
     fn entry(&self, message: Message, by: Speaker) -> Entry {
         let trust = match (by, &message) {
             (Speaker::Program, _) => self.state.least,
@@ -546,7 +552,7 @@ impl ContextManager {
         items
     }
 
-    /// Returns the messages that a compaction makes of those that it covers.
+    /// Returns the messages into which a compaction converts those that it covers.
     fn covered(&self, compaction: &Compaction) -> Option<Vec<WindowItem>> {
         let state = &self.state;
         items(&state.entries, &state.pins, &compaction.view, compaction.messages, self.counter())
@@ -570,7 +576,7 @@ impl ContextManager {
         Some(compaction)
     }
 
-    /// Returns the estimated tokens that the messages may take after a compaction.
+    /// Returns the maximum number of estimated tokens of the messages after a compaction.
     fn target(&self, config: &ContextConfig) -> u64 {
         let tokens = (self.usage().budget as f64 * config.trigger) as u64;
         self.state.tracker.uncorrected(tokens)

@@ -6,17 +6,17 @@ use archon_types::{CompactionStrategy, ContextConfig, TokenCounter, TokenEstimat
 
 use super::tiers;
 
-/// The program's own token counter and compaction strategy. For a part that is `None`, the [`ContextConfig`]
-/// names a built-in one.
+/// The program's own token counter and compaction strategy. A part that is `None` is replaced by the
+/// built-in one that the [`ContextConfig`] names.
 ///
-/// Neither is stored with a run: a process that resumes the run has to set them again. Their decisions are in
-/// the log.
+/// Neither part is stored with a run: a process that resumes the run must set them again. Their decisions
+/// are in the log.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ContextParts {
-    /// Counts tokens.
+    /// The token counter.
     pub counter: Option<Arc<dyn TokenCounter>>,
-    /// Decides which messages are removed or shortened.
+    /// The compaction strategy, which removes or shortens messages.
     pub strategy: Option<Arc<dyn CompactionStrategy>>,
 }
 
@@ -39,7 +39,8 @@ impl std::fmt::Debug for ContextParts {
     }
 }
 
-/// Returns the built-in counter of this name, or the estimate if the program was built without it.
+/// Returns the built-in counter for a tokenizer; the estimate if the program was built without that
+/// counter.
 pub fn token_counter(tokenizer: Tokenizer) -> &'static dyn TokenCounter {
     match tokenizer {
         #[cfg(feature = "tokens")]

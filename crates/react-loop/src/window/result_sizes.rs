@@ -1,4 +1,4 @@
-//! Average size of tool results, to estimate how many more fit into the window.
+//! Average size of tool results, to estimate how many more results fit into the window.
 
 use archon_types::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(crate) struct ResultSizes {
 }
 
 impl ResultSizes {
-    /// Makes the estimate for a run that has these tools and no results yet.
+    /// Creates the estimate for a run that has these tools and no results yet.
     pub(crate) fn of(tools: &[ToolSpec]) -> Self {
         let tokens =
             |name: &str| SIZES.iter().find(|(tool, _)| *tool == name).map_or(USUAL, |(_, size)| *size);
@@ -23,8 +23,8 @@ impl ResultSizes {
         Self { typical, ..Self::default() }
     }
 
-    /// Adds a result. After many results the average begins anew with the old average as one result, so that
-    /// it follows the present work.
+    /// Adds a result. After many results the average starts again with the old average as one result, so
+    /// that it follows the current work.
     pub(crate) fn add(&mut self, tokens: u64) {
         if self.count > MOST {
             (self.count, self.tokens) = (1, self.average());
@@ -45,7 +45,7 @@ const USUAL: u64 = 400;
 /// Tokens of a result of tools whose results are usually larger or smaller.
 const SIZES: [(&str, u64); 5] =
     [("read_file", 800), ("glob", 300), ("search", 600), ("write_file", 100), ("edit_file", 200)];
-/// Number of results after which the average begins anew.
+/// Number of results after which the average starts again.
 const MOST: u64 = 100;
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use super::draft::Draft;
 
 type View = (CompactionLevel, Vec<ViewPart>);
 
-/// The strategy that removes as little as possible and stops as soon as the rest fits: repeated reads of
-/// files first, then long tool results, then the wording of old turns (replaced by a model's summary if there
-/// is one), then the middle of the conversation.
+/// The strategy that removes as little as possible and stops as soon as the rest fits. It removes
+/// repeated reads of files first, then long tool results, then the wording of old turns (replaced by a
+/// model's summary if there is one), then the middle of the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
 
@@ -59,7 +59,8 @@ impl Tiered {
     }
 }
 
-/// The strategy that keeps the last messages and a summary of those before: a model's, if there is one.
+/// The strategy that keeps the last messages and a summary of those before: a model's summary if there is
+/// one, or else the actions and observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trim;
 
@@ -69,8 +70,8 @@ impl CompactionStrategy for Trim {
     }
 }
 
-/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of those before: a model's, if
-/// there is one, or else the actions and observations.
+/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of those before: a model's
+/// summary if there is one, or else the actions and observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarize;
 
@@ -80,7 +81,8 @@ impl CompactionStrategy for Summarize {
     }
 }
 
-/// Keeps the last messages and a summary of those before: a model's, if there is one.
+/// Returns the view of the last messages and a summary of those before: a model's summary if there is
+/// one.
 fn trim(input: CompactionInput<'_>, keep: usize, level: CompactionLevel) -> View {
     let mut draft = Draft::new(input);
     if let Some(summarized) = draft.trimmed(keep, SUMMARY_LINES, input.summary) {
@@ -109,8 +111,8 @@ pub(crate) fn of(policy: CompactionPolicy) -> &'static dyn CompactionStrategy {
     }
 }
 
-/// Makes the view for step `step` (from 0) of recovery: first trim, then cut every tool result, then keep
-/// only a few messages.
+/// Returns the view for step `step` (from 0) of recovery: first trim, then cut every tool result, then
+/// keep only a few messages.
 pub(crate) fn recover(input: CompactionInput<'_>, step: u32) -> View {
     let mut draft = Draft::new(input);
     let config = input.config;
@@ -131,12 +133,12 @@ pub(crate) fn recover(input: CompactionInput<'_>, step: u32) -> View {
     }
 }
 
-/// Lines of the summary that replaces removed messages.
+/// Maximum number of lines of the summary that replaces removed messages.
 const SUMMARY_LINES: usize = 20;
 
-/// The least number of messages of which [`Summarize`] makes fewer.
+/// Minimum number of messages at which [`Summarize`] compacts.
 const FULL: usize = 20;
-/// The number of messages that it keeps.
+/// Number of messages that [`Summarize`] keeps.
 const LAST: usize = 5;
 
 #[cfg(test)]

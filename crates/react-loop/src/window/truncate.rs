@@ -1,4 +1,4 @@
-//! Shortens a single tool result: when it enters the window, and when the window gets full.
+//! Shortens a single tool result: when it enters the window, and when the window becomes full.
 
 use archon_types::{Content, ContextConfig, ContextLevel, Message, ResultTokens, TokenEstimate};
 
@@ -9,7 +9,7 @@ use crate::text_mode;
 pub(crate) enum ResultLimit {
     /// A share of a large window, in characters.
     Share { max_chars: u64 },
-    /// Tokens in a small window, by the level of its usage.
+    /// Maximum number of tokens in a small window, by the level of its usage.
     Level { max_tokens: u64, level: ContextLevel },
 }
 
@@ -25,7 +25,7 @@ impl ResultLimit {
         }
     }
 
-    /// Returns the limit in tokens, as people and models are told it.
+    /// Returns the limit in tokens, as notices state it.
     pub(crate) fn tokens(self) -> u64 {
         match self {
             Self::Share { max_chars } => max_chars / 4,
@@ -50,7 +50,7 @@ impl ResultLimit {
     }
 }
 
-/// Cuts to `max_chars` characters, at the last line break if that is in the second half.
+/// Cuts the text to `max_chars` characters, at the last line break if that is in the second half.
 fn cut_at_line(text: &str, max_chars: u64) -> Option<String> {
     let end = char_end(text, max_chars)?;
     let cut = &text[..end];
@@ -61,7 +61,7 @@ fn cut_at_line(text: &str, max_chars: u64) -> Option<String> {
     Some(format!("{cut}\n[...truncated]"))
 }
 
-/// Cuts to `max_tokens` and ends with `...`. At least ten characters stay.
+/// Cuts the text to `max_tokens` and ends it with `...`. At least ten characters remain.
 pub(crate) fn cut_to_tokens(text: &str, max_tokens: u64) -> String {
     if tokens_of(text) <= max_tokens {
         return text.to_owned();
@@ -78,8 +78,8 @@ pub(crate) fn cut_to_tokens(text: &str, max_tokens: u64) -> String {
     }
 }
 
-/// Keeps the first and the last lines, `lines` in all, and says how many are left out between them. Also cuts
-/// text whose lines are very long.
+/// Keeps the first and the last lines, `lines` in total, with a line between them that states the number
+/// of removed lines. Also cuts text whose lines are very long.
 pub(crate) fn to_lines(text: &str, lines: u32) -> String {
     let lines = lines.max(1) as usize;
     let all: Vec<&str> = text.lines().collect();
@@ -110,7 +110,7 @@ pub(crate) fn is_longer_than(message: &Message, lines: u32) -> bool {
     message.content().iter().any(|block| match block {
         Content::Text { text } => {
             text.len() > chars && text.chars().nth(chars).is_some()
-                // One more, for the line that says how many are left out.
+                // One more, for the line that states the number of removed lines.
                 || text.lines().nth(lines.max(1) as usize + 1).is_some()
         }
         Content::Image { .. } => true,
@@ -118,7 +118,7 @@ pub(crate) fn is_longer_than(message: &Message, lines: u32) -> bool {
     })
 }
 
-/// Returns the message shortened to `limit`; `None` if it is small enough.
+/// Returns the message shortened to `limit`; `None` if the message is small enough.
 pub(crate) fn clip(message: &Message, limit: ResultLimit) -> Option<Message> {
     let text = message.text();
     let short = text_mode::closed(&text, limit.cut(&text)?);
@@ -146,7 +146,8 @@ fn with_content(message: &Message, change: impl FnMut(&Content) -> Content) -> M
     changed
 }
 
-/// Returns the byte index after the first `max` characters; `None` if the text has no more than that.
+/// Returns the byte index after the first `max` characters; `None` if the text has at most `max`
+/// characters.
 pub(crate) fn char_end(text: &str, max: u64) -> Option<usize> {
     let max = usize::try_from(max).unwrap_or(usize::MAX);
     // A text has at most as many characters as bytes.
@@ -177,11 +178,11 @@ fn notice(level: ContextLevel) -> &'static str {
     }
 }
 
-/// Windows of at least this many tokens let a result take a share of them.
+/// Minimum size in tokens of a window in which the limit of a result is a share of the window.
 const LARGE_WINDOW: u64 = 64_000;
 const FEWEST_CHARS: u64 = 2_000;
 const FEWEST_TOKENS: u64 = 200;
-/// Characters per line that are allowed on average.
+/// Maximum average number of characters per line.
 const CHARS_PER_LINE: usize = 200;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Usage of the context window: corrects token estimates by the reports of the service, and makes notices of
-//! them.
+//! Usage of the context window: corrects token estimates by the reports of the service, and makes notices
+//! of the usage.
 
 use archon_types::{ContextConfig, ContextLevel, Usage, percentage};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Corrects token estimates by the usage that the service reported for the latest request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContextTracker {
-    /// Reported tokens per thousand estimated ones. An integer, so that it is stored exactly.
+    /// Reported tokens per thousand estimated ones. An integer, so that the ratio is stored exactly.
     ratio_permille: u64,
     /// The estimate for the request that was sent last.
     asked: u64,
@@ -20,12 +20,13 @@ impl Default for ContextTracker {
 }
 
 impl ContextTracker {
-    /// Notes that a request of `estimate` tokens was sent.
+    /// Records that a request of `estimate` tokens was sent.
     pub(crate) fn note_request(&mut self, estimate: u64) {
         self.asked = estimate;
     }
 
-    /// Notes the usage that the service reported. A service that reports nothing gives 0, which is ignored.
+    /// Records the usage that the service reported. A usage of 0, from a service that reports none, is
+    /// ignored.
     pub(crate) fn answered(&mut self, usage: Usage) {
         let reported = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         if reported > 0 && self.asked > 0 {
@@ -35,13 +36,13 @@ impl ContextTracker {
         }
     }
 
-    /// Converts estimated tokens into tokens as the service counts them.
+    /// Converts estimated tokens to tokens as the service counts them.
     pub(crate) fn corrected(&self, estimate: u64) -> u64 {
         let tokens = u128::from(estimate) * u128::from(self.ratio_permille) / 1_000;
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
-    /// Converts tokens of the service into estimated tokens.
+    /// Converts tokens of the service to estimated tokens.
     pub(crate) fn uncorrected(&self, tokens: u64) -> u64 {
         let estimate = u128::from(tokens) * 1_000 / u128::from(self.ratio_permille.max(1));
         u64::try_from(estimate).unwrap_or(u64::MAX)
@@ -51,9 +52,9 @@ impl ContextTracker {
 /// Usage of the window, in tokens as the service counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextUsage {
-    /// Tokens of the messages.
+    /// Number of tokens of the messages.
     pub tokens: u64,
-    /// Tokens that the messages may take.
+    /// Maximum number of tokens of the messages.
     pub budget: u64,
 }
 
@@ -63,17 +64,17 @@ impl ContextUsage {
         percentage(self.tokens, self.budget)
     }
 
-    /// Returns the usage as a fraction; above 1.0 the conversation does not fit.
+    /// Returns the usage as a fraction. Above 1.0, the conversation does not fit.
     pub fn ratio(self) -> f64 {
         self.tokens as f64 / self.budget.max(1) as f64
     }
 
-    /// Returns the level of the usage, as the model is told it.
+    /// Returns the level of the usage, as notices to the model state it.
     pub fn level(self) -> ContextLevel {
         ContextLevel::at(self.percent())
     }
 
-    /// Returns the urgency of a compaction, and a sentence that says it.
+    /// Returns the urgency of a compaction, and a sentence for people about it.
     pub fn urgency(self) -> (Urgency, String) {
         let ratio = self.ratio();
         let (urgency, advice) = if ratio > 0.95 {
@@ -90,7 +91,8 @@ impl ContextUsage {
         (urgency, format!("Context at {:.1}% - {advice}", ratio * 100.0))
     }
 
-    /// Returns how many more tool results of `average` tokens fit while a tenth stays free; at most 50.
+    /// Returns how many more tool results of `average` tokens fit while a tenth of the budget stays free;
+    /// at most 50.
     pub(crate) fn remaining_calls(self, average: u64) -> u64 {
         let free = self.budget.saturating_sub(self.tokens).saturating_sub(self.budget / 10);
         (free / average.max(1)).min(50)
@@ -108,30 +110,30 @@ impl ContextUsage {
 /// The urgency of a compaction, by the usage of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Up to 70 %.
+    /// Usage up to 70 %.
     None,
-    /// Above 70 %.
+    /// Usage above 70 %.
     Low,
-    /// Above 85 %.
+    /// Usage above 85 %.
     Medium,
-    /// Above 90 %.
+    /// Usage above 90 %.
     High,
-    /// Above 95 %.
+    /// Usage above 95 %.
     Critical,
 }
 
-/// The decision about running tools, by the usage of the window.
+/// The decision whether tools may run, by the usage of the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolGate {
     /// Tools may run.
     Open,
-    /// Tools may run; people should see this warning.
+    /// Tools may run, and people should see this warning.
     Warn(String),
-    /// No tool may run; each call gets this text as its result.
+    /// No tool may run, and each call gets this text as its result.
     Blocked(String),
 }
 
-/// Decides if `calls` tool calls may run.
+/// Returns whether `calls` tool calls may run.
 pub(crate) fn gate(usage: ContextUsage, calls: usize, average: u64) -> ToolGate {
     let pct = usage.percent();
     match pct {
@@ -149,16 +151,16 @@ pub(crate) fn gate(usage: ContextUsage, calls: usize, average: u64) -> ToolGate 
     }
 }
 
-/// A notice for people while calls run one after the other and more are queued.
+/// A notice for people while calls run one after the other and further calls wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueNotice {
-    /// A notice for everyone.
+    /// A notice for all output levels.
     Warning(String),
     /// A notice for verbose output only.
     Verbose(String),
 }
 
-/// Returns the notice after a call while `queued` others wait.
+/// Returns the notice after a call while `queued` other calls wait.
 pub(crate) fn queue_notice(usage: ContextUsage, queued: usize) -> Option<QueueNotice> {
     let pct = usage.percent();
     match pct {

@@ -4,46 +4,46 @@ use std::time::Duration;
 
 use archon_types::{BusMessage, Echo};
 
-/// Options of a [`RedisBus`](super::RedisBus). All processes of one bus should use the same.
+/// Options of a [`RedisBus`](super::RedisBus). All processes of one bus should use the same options.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RedisBusOptions {
-    /// The name of the bus, which tells it from others on the same Redis. Default `archon`.
+    /// The name of the bus, which distinguishes it from other buses on the same Redis. Default `archon`.
     pub name: String,
-    /// The most messages that wait in one partition of an inbox, those being read included. Default 1,024; 0
-    /// counts as 1.
+    /// The maximum number of messages that wait in one partition of an inbox, including messages that are
+    /// being read. Default 1,024; 0 counts as 1.
     pub capacity: usize,
-    /// The longest time that a sender waits for room before it gets the error that the queue is full.
-    /// Default 30 s.
+    /// The maximum time that a sender waits for room before the error that the queue is full. Default 30 s.
     pub patience: Duration,
     /// The time to live of messages that set none. Default 5 minutes.
     pub ttl: Duration,
-    /// The number of times that an unconfirmed message is delivered again. Default 3.
+    /// The maximum number of times that an unconfirmed message is delivered again. Default 3.
     pub retries: u32,
-    /// Says if an agent gets its own broadcasts too. Default no.
+    /// Sets if an agent also gets its own broadcasts. Default no.
     pub echo: Echo,
-    /// The most dead letters that are kept; the oldest are dropped first. Default 1,024.
+    /// The maximum number of dead letters that are kept; the oldest are dropped first. Default 1,024.
     pub dead_letters: usize,
-    /// The number of partitions of an inbox that processes share, each with one owner at a time. An inbox
-    /// keeps the number with which it was created. Default 1: all messages of an agent are in one order.
+    /// The number of partitions of an inbox that processes share; each partition has one owner at a time. An
+    /// inbox keeps the number with which it was created. Default 1: all messages of an agent stay in one
+    /// order.
     pub partitions: u32,
-    /// The key that selects the partition: messages of one key stay in order. Default the sender.
+    /// The key that selects the partition: messages with the same key stay in order. Default: the sender.
     pub key: PartitionKey,
     /// The time after which a partition is taken from an owner that no longer renews its lease. Default 10
     /// s.
     pub lease: Duration,
-    /// The number of messages that an owner reads ahead from its partitions. Default 64.
+    /// The number of messages that an owner reads in advance from its partitions. Default 64.
     pub batch: usize,
 }
 
-/// The key by which messages are assigned to partitions. Messages of one key stay in order.
+/// The key by which messages are assigned to partitions. Messages with the same key stay in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionKey {
     /// The sender of the message.
     #[default]
     Sender,
-    /// A field of the content; a message without it is assigned by its sender.
+    /// A field of the content; a message without this field is assigned by its sender.
     Field(String),
 }
 
@@ -66,7 +66,7 @@ impl Default for RedisBusOptions {
 }
 
 impl PartitionKey {
-    /// Returns a hash that is the same for messages of one key, in every process.
+    /// Returns a hash that is the same, in every process, for messages with the same key.
     pub(super) fn hash(&self, message: &BusMessage) -> u32 {
         let value = match self {
             Self::Sender => None,

@@ -1,4 +1,4 @@
-//! A reader of an inbox: it holds partitions by leases and confirms each message.
+//! A reader of an inbox, which holds partitions by leases and confirms each message.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,14 +14,14 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use super::{RedisBus, failed, message_of};
 use crate::server::connect;
 
-/// The number of leases without a sign of life after which an inbox of a single reader is removed.
+/// The number of missed leases after which an inbox of a single reader is removed.
 const MISSED_LEASES: u32 = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// All readers of the agent share the inbox.
     Group,
-    /// The reader has the inbox for itself.
+    /// The reader has its own inbox.
     Alone,
 }
 
@@ -29,25 +29,25 @@ pub(super) fn group_inbox(agent: &AgentId) -> String {
     format!("g:{agent}")
 }
 
-/// Reads messages one after the other; the next comes when the last is confirmed. Needs a Tokio runtime, on
-/// which a task renews the leases.
+/// Reads messages one after the other: the next message comes when the last one is confirmed. Needs a Tokio
+/// runtime, on which a task renews the leases.
 pub struct RedisReceiver {
     member: Arc<Member>,
-    /// A connection of its own, since it blocks while it waits for messages.
+    /// A separate connection, since waiting for messages blocks it.
     bell: ConnectionManager,
     parts: BTreeMap<u32, Part>,
-    /// The partition that was read last. The search for the next message begins after it, so that all get
-    /// their turn.
+    /// The partition that was read last. The search for the next message begins after it, so that all
+    /// partitions get their turn.
     last: u32,
     keeper: JoinHandle<()>,
 }
 
-/// One member of the group of readers of an inbox, and the leases that it holds.
+/// One reader in the group of readers of an inbox, and the leases that it holds.
 struct Member {
     bus: RedisBus,
     inbox: String,
     name: String,
-    /// The time in ms after which the inbox is removed without a sign of life; empty for never.
+    /// The time in ms without a renewed lease after which the inbox is removed; empty for never.
     alive: String,
     sharing: Sharing,
     agent: AgentId,
@@ -65,17 +65,17 @@ struct Held {
 #[derive(Clone, Copy)]
 struct Lease {
     until: Instant,
-    /// Changes whenever the partition is acquired anew: messages read under an older epoch are not ours any
-    /// more.
+    /// A number that changes whenever the partition is acquired again: messages read under an older epoch
+    /// belong to another reader.
     epoch: u64,
 }
 
-/// The messages that were read ahead from a partition, and the id of the last one read.
+/// The messages that were read in advance from a partition, and the id of the last one.
 struct Part {
     epoch: u64,
     read: String,
     items: VecDeque<Item>,
-    /// True while it is unknown if a message was confirmed: a call has had no answer, or an error.
+    /// True while it is unknown if a message was confirmed, because a call got no answer or an error.
     unsure: bool,
 }
 
@@ -84,7 +84,7 @@ struct Item {
     message: BusMessage,
     expires: Timestamp,
     failures: u32,
-    /// The last delivery was not confirmed, and the server has not counted that failure yet.
+    /// True if the last delivery was not confirmed and the server has not counted that failure yet.
     uncounted: bool,
 }
 
@@ -114,10 +114,10 @@ impl RedisReceiver {
         Ok(Self { member, bell, parts: BTreeMap::new(), last: 0, keeper })
     }
 
-    /// Returns the next message, and waits until there is one.
+    /// Returns the next message; waits until there is one.
     ///
     /// # Errors
-    /// [`BusError::Transport`]; the next call retries.
+    /// [`BusError::Transport`] if the server fails; the next call retries.
     pub async fn next(&mut self) -> Result<RedisDelivery<'_>, BusError> {
         let (part, item) = loop {
             self.give_back().await?;
@@ -138,7 +138,7 @@ impl RedisReceiver {
         Ok(RedisDelivery { receiver: self, part, item: Some(item) })
     }
 
-    /// Turns the reader into a stream that confirms each message as it is read.
+    /// Turns the reader into a stream that confirms each message when it is read.
     pub(super) fn into_stream(self) -> BoxStream<'static, BusMessage> {
         Box::pin(stream::unfold(self, |mut receiver| async move {
             loop {
@@ -157,8 +157,8 @@ impl RedisReceiver {
         }))
     }
 
-    /// Releases partitions beyond this member's share, when other members have joined. No message of them is
-    /// being handled now.
+    /// Releases the partitions beyond this member's share, after other members have joined. No message of
+    /// these partitions is being handled at this moment.
     async fn give_back(&mut self) -> Result<(), BusError> {
         let excess = self.member.excess();
         if excess.is_empty() {
@@ -172,8 +172,8 @@ impl RedisReceiver {
         self.member.bus.run::<i64>(&call).await.map(|_| ())
     }
 
-    /// Drops messages of partitions that are no longer held. One that was acquired anew is read again from
-    /// its oldest unconfirmed message.
+    /// Drops messages of partitions that are no longer held. A partition that was acquired again is read
+    /// from its oldest unconfirmed message.
     fn drop_lost_parts(&mut self) {
         let held = self.member.leases();
         self.parts.retain(|part, read| {
@@ -198,7 +198,7 @@ impl RedisReceiver {
         Some((self.last, item))
     }
 
-    /// Counts a failed delivery on the server, and moves a message to the dead letters if it expired or
+    /// Counts a failed delivery on the server, and moves the message to the dead letters if it expired or
     /// failed too often.
     async fn look_at(&mut self, part: u32, mut item: Item) -> Result<Option<Item>, BusError> {
         let member = self.member.clone();
@@ -223,8 +223,8 @@ impl RedisReceiver {
         Ok(None)
     }
 
-    /// Confirms a message, or makes it a dead letter with a cause. The partition is unsure until the server
-    /// has answered.
+    /// Confirms a message, or makes it a dead letter with a cause. Until the server has answered, it is
+    /// unknown if the message was confirmed.
     async fn settle(&mut self, part: u32, id: &str, cause: &str) -> Result<(), BusError> {
         self.set_unsure(part, true);
         let mut call = self.member.call(&self.member.bus.0.scripts.settle);
@@ -233,7 +233,7 @@ impl RedisReceiver {
         if settled == 0 {
             let inbox = &self.member.inbox;
             return Err(BusError::Transport(format!(
-                "part {part} of {inbox} went to another reader meanwhile"
+                "partition {part} of {inbox} was taken over by another reader before the confirmation"
             )));
         }
         self.set_unsure(part, false);
@@ -246,7 +246,7 @@ impl RedisReceiver {
         }
     }
 
-    /// Reads ahead. Returns true if there were messages.
+    /// Reads messages in advance. Returns true if there were messages.
     async fn fetch(&mut self) -> Result<bool, BusError> {
         if self.parts.is_empty() {
             return Ok(false);
@@ -309,15 +309,15 @@ impl Drop for RedisReceiver {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = member.leave().await {
-                    tracing::debug!(%error, "a reader went and could not say so");
+                    tracing::debug!(%error, "a reader could not release its partitions");
                 }
             });
         }
     }
 }
 
-/// A message that waits for its confirmation. Dropping it unconfirmed is a failure, as
-/// [`retry`](Self::retry) is.
+/// A message that waits for its confirmation. Dropping it without a confirmation counts as a failure, like
+/// [`retry`](Self::retry).
 pub struct RedisDelivery<'a> {
     receiver: &'a mut RedisReceiver,
     part: u32,
@@ -334,8 +334,8 @@ impl RedisDelivery<'_> {
         }
     }
 
-    /// Returns the number of earlier deliveries, as far as is known: the owner that died may not have begun
-    /// with it.
+    /// Returns the number of earlier deliveries, as far as it is known: an owner that died may not have
+    /// begun to handle the message.
     pub fn failures(&self) -> u32 {
         self.item.as_ref().map_or(0, |item| item.failures)
     }
@@ -343,14 +343,14 @@ impl RedisDelivery<'_> {
     /// Confirms the message, so that it is not delivered again.
     ///
     /// # Errors
-    /// [`BusError::Transport`]: the message may be delivered again, here or to the reader that holds the
-    /// partition now.
+    /// [`BusError::Transport`] if the confirmation fails: the message may be delivered again, to this reader
+    /// or to the reader that holds the partition now.
     pub async fn ack(mut self) -> Result<(), BusError> {
         let Some(item) = self.item.take() else { return Ok(()) };
         self.receiver.settle(self.part, &item.id, "").await
     }
 
-    /// Gives the message back as failed, so that it is delivered again.
+    /// Returns the message as failed, so that it is delivered again.
     pub fn retry(self) {}
 }
 
@@ -371,12 +371,12 @@ async fn keep(member: Arc<Member>) {
     loop {
         tokio::time::sleep(member.bus.0.options.lease / 3).await;
         if let Err(error) = member.tend().await {
-            tracing::warn!(inbox = member.inbox, %error, "leases could not be kept");
+            tracing::warn!(inbox = member.inbox, %error, "leases could not be renewed");
         }
     }
 }
 
-/// Waits a little after an error that may pass.
+/// Waits 100 ms after an error that may pass.
 pub(super) async fn breathe(error: &BusError) {
     tracing::warn!(%error, "reading from the bus failed, and is tried again");
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -397,13 +397,13 @@ impl Member {
         self.bus.run::<u32>(&call).await.map(|_| ())
     }
 
-    /// Renews the leases and acquires free partitions. A subscription whose inbox was removed after a long
-    /// silence gets a new one; the messages in the old one are dead letters.
+    /// Renews the leases and acquires free partitions. A subscription whose inbox was removed after missed
+    /// leases gets a new inbox; the messages in the old one are dead letters.
     async fn tend(&self) -> Result<(), BusError> {
         if self.tend_once().await? || self.sharing == Sharing::Group {
             return Ok(());
         }
-        tracing::warn!(inbox = self.inbox, agent = %self.agent, "a subscription was taken for dead, and begins anew");
+        tracing::warn!(inbox = self.inbox, agent = %self.agent, "the inbox of a subscription was removed after missed leases, and is created again");
         self.subscribe().await?;
         self.tend_once().await.map(|_| ())
     }
@@ -446,7 +446,7 @@ impl Member {
         self.bus.run::<i64>(&call).await.map(|_| ())
     }
 
-    /// Removes the leases beyond the share and returns their partitions.
+    /// Removes the leases beyond this member's share and returns their partitions.
     fn excess(&self) -> Vec<u32> {
         let mut held = self.held();
         let share = held.share;

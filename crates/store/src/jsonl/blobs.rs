@@ -13,12 +13,12 @@ use crate::{
     files::{create_directory, read_file, storage, sync_directory},
 };
 
-/// The directory of a run's blobs. It exists if there is at least one blob.
+/// The directory of a run's blobs, which exists if the run has at least one blob.
 #[derive(Clone, Debug)]
 pub(super) struct BlobFiles(pub(super) PathBuf);
 
 impl BlobFiles {
-    /// Writes blobs and syncs them, their names included.
+    /// Writes blobs, and syncs the files and their names.
     pub(super) fn store(&self, blobs: &[Blob]) -> Result<(), JournalError> {
         create_directory(&self.0)?;
         for blob in blobs {

@@ -38,8 +38,8 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     files.blobs.delete()
 }
 
-/// Returns the runs that may continue this one: those of its session, or all if the log does not say its
-/// session.
+/// Returns the runs that may continue this one: the runs of its session, or all runs if the session cannot
+/// be read.
 fn may_continue(files: &RunFiles, first: Option<&Record>) -> Result<Vec<RunId>, JournalError> {
     match first.map(|record| &record.body) {
         Some(RecordBody::RunStarted(started)) => heads::of_session(&files.runs, &started.session),

@@ -1,5 +1,5 @@
-//! Lists runs without reading whole logs: the first records say whose run it is, the last one says its
-//! status.
+//! Lists runs without reading whole logs: the first records have the session and tenant of a run, the last
+//! one has its status.
 
 use std::{
     collections::HashSet,
@@ -24,8 +24,9 @@ use crate::{
     records,
 };
 
-/// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer logs, only
-/// this much of the end is read; if the last record is longer, the log is read whole.
+/// The maximum number of bytes of a log that is read whole, which also finds damage in its middle. Of a
+/// longer log, only this many bytes of the end are read; if the last record is longer, the log is read
+/// whole.
 const BLOCK: u64 = 16 * 1024;
 
 /// Lists the heads of the logs in `runs` that the filter admits, the last written first.
@@ -57,7 +58,7 @@ pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, Jour
     Ok(filter.page(found.iter().filter_map(of).collect()))
 }
 
-/// Returns the runs of a session, each once, in no order.
+/// Returns the runs of a session, each once, in no particular order.
 pub(super) fn of_session(runs: &Path, session: &SessionId) -> Result<Vec<RunId>, JournalError> {
     let index = Index::of(runs);
     index.complete(|| all(runs))?;
@@ -71,7 +72,7 @@ fn all(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
     Ok(logs(runs)?.iter().filter_map(head).collect())
 }
 
-/// Returns the files of every run; none if the directory does not exist.
+/// Returns the files of every run; no files if the directory does not exist.
 pub(super) fn logs(runs: &Path) -> Result<Vec<RunFiles>, JournalError> {
     let entries = match fs::read_dir(runs) {
         Ok(entries) => entries,
@@ -130,10 +131,10 @@ fn unreadable(files: &RunFiles, problem: impl Into<String>) -> RunHead {
     head
 }
 
-const EMPTY: &str = "its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it";
+const EMPTY: &str = "its log is empty: somebody emptied it, or its process died before the first record; `archon runs delete` removes it";
 
 /// Reads the first records of a long log, up to the prompt, and the last one. Returns `None` if the log is
-/// short or anything about it is unusual: then it is read whole.
+/// short or unusual in any way: then the whole log is read.
 fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
     let mut file = open_file(&files.log).ok()?;
     let length = file.metadata().ok().filter(|m| m.len() > BLOCK)?.len();

@@ -1,8 +1,8 @@
 //! Keeps messages to runs, one file each: `{dir}/runs/{run}.inbox/{id}.json`.
 //!
-//! A file is a line of JSON, and a [seal](crate::inbox_key) if the journal has a key; messages without a
-//! valid seal are rejected. A file with its final name is complete: it is written under another name first.
-//! Messages of other processes are noticed by the directory's modification time; see
+//! A file is a line of JSON, with a [seal](crate::inbox_key) if the journal has a key; messages without a
+//! valid seal are rejected. A file with its final name is complete, since it is written under another name
+//! first. Messages of other processes are noticed by the directory's modification time; see
 //! [`doorbell`](crate::doorbell). The directory exists only while there are messages.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
     rules::check_id,
 };
 
-/// The number of attempts to create the directory again when a reader removes it.
+/// The maximum number of attempts to create the directory again after a reader removed it.
 const PATIENCE: u32 = 100;
 
 impl Inbox for JsonlJournal {
@@ -88,8 +88,8 @@ fn write(files: &RunFiles, entry: &InboxEntry, key: Option<&InboxKey>) -> Result
     }
 }
 
-/// Creates a file in the inbox. The reader of the last message removes the directory, so it may be gone when
-/// the file is created; with the file in it, it stays.
+/// Creates a file in the inbox. The reader of the last message removes the directory, so the directory may
+/// be missing when the file is created; with the file in it, the directory stays.
 fn create_in(inbox: &Path, path: &Path) -> Result<io::Result<File>, JournalError> {
     for _ in 0..PATIENCE {
         create_directory(inbox)?;
@@ -137,7 +137,11 @@ fn read(
         match opener.open(&bytes) {
             // The file is removed by the name that its content says, so the two must agree.
             Ok(entry) if path.file_stem().is_none_or(|name| name != entry.id.as_str()) => {
-                problems.push(format!("it has the id {:?} of another; remove {}", entry.id, path.display()));
+                problems.push(format!(
+                    "its id {:?} differs from its file name; remove {}",
+                    entry.id,
+                    path.display()
+                ));
             }
             Ok(entry) => entries.push(entry),
             // The message may be another program's or a newer version's, so it is left in place.

@@ -1,21 +1,21 @@
-//! The index of a directory of logs, which makes the cost of a list depend on the runs that it finds. If it
-//! is removed, the next list builds it again.
+//! The index of a directory of logs. With it, the cost of a list depends only on the runs that the list
+//! returns. If the index is removed, the next list builds it again.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `{dir}/index/recent` | one line for each [`Note`], the newest last |
-//! | `{dir}/index/session/{hash}` | the same, only of runs of the session with that hash |
-//! | `{dir}/index/waits/{hash}/{run}` | nothing; exists for each suspended run of the tenant with that hash |
-//! | `{dir}/index/complete` | nothing; exists when the index has every log |
+//! | `{dir}/index/session/{hash}` | one line for each note of a run of the session with that hash |
+//! | `{dir}/index/waits/{hash}/{run}` | empty; exists for each suspended run of the tenant with that hash |
+//! | `{dir}/index/complete` | empty; exists when the index has every log |
 //!
-//! Only the newest note of a run counts. When a file reaches a power of two in bytes, it is rewritten
-//! without the older notes, so that it grows with the number of runs and not with their work. Only the
-//! holder of the lock on `recent` writes files.
+//! Only the newest note of a run counts. When the size of a file passes a power of two in bytes, the file is
+//! rewritten without the older notes, so that it grows with the number of runs and not with their records.
+//! Only the holder of the lock on `recent` writes files.
 //!
-//! The index only says where to look: the facts of a run come from its log. So an entry for a run that is
-//! gone, or whose state has changed, does no harm, but a missing entry would. Therefore an entry is written
-//! before the record that it is for, and an entry that a run has come to rest is written after it. A log
-//! that was put into the directory by hand is found when all runs are listed; then the index is built anew.
+//! The index only gives the runs to look at: the facts about a run come from its log. So an entry for a
+//! deleted run, or for a run whose state has changed, does no harm, but a missing entry would. Therefore an
+//! entry is written before its record, and an entry that a run is at rest is written after the record. A log
+//! that was put into the directory by hand is found when all runs are listed; then the index is built again.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,7 +39,7 @@ use crate::{
 const BLOCK: u64 = 16 * 1024;
 /// A number of bytes greater than the length of any line.
 const LINE: u64 = 512;
-/// The size in bytes from which a file of notes is compacted.
+/// The minimum size in bytes of a file of notes that is compacted.
 const TIDY: u64 = 64 * 1024;
 
 const SESSION: &str = "session";
@@ -65,7 +65,7 @@ impl Index {
         path.parent().map_or(Ok(()), sync_directory)
     }
 
-    /// Records that a run is about to be suspended, and syncs that.
+    /// Adds a run that is about to be suspended to the suspended runs, and syncs the entry.
     pub(super) fn waits(&self, run: &RunId, tenant: &TenantId) -> Result<(), JournalError> {
         let directory = self.waiting(tenant);
         touch(&directory, run)?;
@@ -73,7 +73,7 @@ impl Index {
         sync_directory(&self.dir.join(WAITS))
     }
 
-    /// Records that a run is no longer suspended.
+    /// Removes a run from the suspended runs.
     pub(super) fn waits_no_more(&self, run: &RunId, tenant: &TenantId) {
         let directory = self.waiting(tenant);
         let _ = fs::remove_file(directory.join(run.as_str()));
@@ -99,7 +99,8 @@ impl Index {
         self.append(&mut recent, &self.recent(), note, &tenant)
     }
 
-    /// Returns the suspended runs of one tenant, or of all; some of them may have been resumed already.
+    /// Returns the suspended runs of one tenant, or of all tenants; some of these runs may have been resumed
+    /// already.
     pub(super) fn who_waits(&self, tenant: Option<&TenantId>) -> Result<Vec<RunId>, JournalError> {
         let all = self.dir.join(WAITS);
         let tenants = match tenant {
@@ -113,8 +114,8 @@ impl Index {
         Ok(runs)
     }
 
-    /// Returns the notes of a session, or all, the newest first, each with the latest time up to it. With a
-    /// tenant, notes of other tenants are skipped.
+    /// Returns the notes of a session, or of all sessions, newest first, each with the latest time among it
+    /// and all older notes. With a tenant, notes of other tenants are skipped.
     pub(super) fn notes(
         &self,
         session: Option<&SessionId>,
@@ -144,7 +145,7 @@ impl Index {
         }))
     }
 
-    /// Builds the index if it may lack a log. `all` lists all logs.
+    /// Builds the index unless it is complete. `all` lists all logs.
     pub(super) fn complete(
         &self,
         all: impl FnOnce() -> Result<Vec<RunHead>, JournalError>,
@@ -191,7 +192,7 @@ impl Index {
         open(&complete, true).map(|_| ()).map_err(storage("write", &complete))
     }
 
-    /// Has the next list rebuild the index if it lacks one of `all`, the heads of all logs.
+    /// Makes the next list rebuild the index if the index lacks one of `all`, the heads of all logs.
     pub(super) fn check(&self, all: &[RunHead]) {
         let mut sessions = HashMap::<_, HashSet<_>>::new();
         for head in all {
@@ -210,8 +211,8 @@ impl Index {
         }
     }
 
-    /// Appends a line, and compacts the file when it reaches a power of two. The caller holds the lock of
-    /// `recent`.
+    /// Appends a line, and compacts the file when its size passes a power of two. The caller holds the lock
+    /// of `recent`.
     fn append(&self, file: &mut File, path: &Path, note: &Note, tenant: &str) -> Result<(), JournalError> {
         let (before, after) = append(file, note, tenant).map_err(storage("write", path))?;
         match after >= TIDY && before.leading_zeros() != after.leading_zeros() {
@@ -220,14 +221,14 @@ impl Index {
         }
     }
 
-    /// Keeps only the newest note of each run that still exists. The caller holds the lock of `recent`.
+    /// Keeps only the newest note of each existing run. The caller holds the lock of `recent`.
     fn tidy(&self, path: &Path) -> Result<(), JournalError> {
         let lines = open_file(path).and_then(newest).map_err(storage("read", path))?;
         self.replace(path, lines.into_iter().filter(|line| self.is_there(line)).collect(), true)
     }
 
-    /// Replaces the lines of a file; without lines the file is removed, except `recent`. With `synced`, a
-    /// power cut leaves the old file or the new one.
+    /// Replaces the lines of a file. A file without lines is removed, except `recent`. With `synced`, a
+    /// power cut leaves either the old file or the new one.
     fn replace(&self, path: &Path, lines: Vec<Line>, synced: bool) -> Result<(), JournalError> {
         if lines.is_empty() && *path != self.recent() {
             return match fs::remove_file(path) {
@@ -249,7 +250,7 @@ impl Index {
         fs::rename(&new, path).map_err(storage("name", path))
     }
 
-    /// Returns true if the run has a log, which may be empty if the run begins at this moment.
+    /// Returns true if the run has a log; the log may be empty if the run is just beginning.
     fn is_there(&self, line: &Line) -> bool {
         RunFiles::new(&self.runs, line.note.run.clone()).log.exists()
     }
@@ -281,7 +282,7 @@ impl Index {
     }
 }
 
-/// Returns the hash of a name, which can be a file name.
+/// Returns the hash of a name, for use as a file name.
 fn key(name: &str) -> String {
     blob::hash(name.as_bytes())
 }
@@ -294,7 +295,7 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    /// Returns those of the run that begins with `record`; `None` if it is no first record.
+    /// Returns the session and tenant in a run's first record; `None` if `record` is not a first record.
     pub(super) fn of(record: &Record) -> Option<Self> {
         match &record.body {
             RecordBody::RunStarted(started) => {
@@ -305,8 +306,8 @@ impl Whose {
     }
 }
 
-/// One line: the time of its note, the latest time up to it, the status of a run at rest, top level or not,
-/// the hash of the tenant, the run.
+/// One line of the index: the time of the note, the latest time up to that note, the status of a run at
+/// rest, whether the run is at top level, the hash of the tenant, and the run.
 struct Line {
     note: Note,
     latest: Timestamp,
@@ -374,7 +375,7 @@ struct Backwards {
     file: File,
     /// The number of bytes that are not read yet.
     left: u64,
-    /// Bytes that are read and not returned yet.
+    /// Bytes that were read and not returned yet.
     text: Vec<u8>,
 }
 
@@ -422,7 +423,7 @@ fn touch(dir: &Path, run: &RunId) -> Result<(), JournalError> {
     open_in(dir, &dir.join(run.as_str())).map(|_| ())
 }
 
-/// Opens a file to append to it, and creates its directory if it does not exist.
+/// Opens a file for appending, and creates its directory if that does not exist.
 fn open_in(dir: &Path, path: &Path) -> Result<File, JournalError> {
     // Another process that removes the last file of a directory may remove the directory too.
     loop {
@@ -433,7 +434,7 @@ fn open_in(dir: &Path, path: &Path) -> Result<File, JournalError> {
     }
 }
 
-/// Returns the names of the files in a directory; none if it does not exist.
+/// Returns the names of the files in a directory; no names if the directory does not exist.
 fn names(dir: &Path) -> Result<Vec<String>, JournalError> {
     let entries = match fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,13 +1,13 @@
-//! Reads a log, and tells a torn end (expected after a crash) from damage (not expected).
+//! Reads a log, and distinguishes a torn end (expected after a crash) from damage (not expected).
 //!
-//! A last line is torn when its newline is missing: the append that wrote it never returned, so nothing
-//! acted on it and it may be dropped. It is dropped only if its text shows that it is not the start of a
-//! call that changes something. If a medium lost the end of such a start after it was synced, the call may
-//! have had its effect; dropping the line would let it happen twice. So that line counts as damage, and so
-//! does one that is cut off before its type. A line with its newline was written whole: if it cannot be
-//! read, that is damage too. A fork of the run can continue from the undamaged records.
+//! A last line is torn when its newline is missing. The append that wrote it never returned, so nothing
+//! acted on the record and it may be dropped. It is dropped only if its text shows that it is not the start
+//! of a tool call with an effect: if the medium lost the end of such a line after a sync, the call may have
+//! had its effect, and dropping the line would let the effect happen twice. So that line counts as damage,
+//! and so does a line that is cut off before its type. A line with its newline was written completely: if it
+//! cannot be read, it is damaged. A fork of the run can continue from the undamaged records.
 //!
-//! Whole lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
+//! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
 //! killed writer has the length that the log must have.
 
 use std::{io, sync::Arc};
@@ -39,19 +39,19 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
     let mut salvaged = parse(&files.run, bytes, &files.blobs)?;
     let lacks = noted.unwrap_or_default().saturating_sub(length - salvaged.torn_bytes);
     if lacks > 0 && salvaged.damage.is_none() {
-        let problem = format!("{lacks} bytes are gone from the end of its log");
+        let problem = format!("{lacks} bytes are missing at the end of its log");
         salvaged.damage = Some(corrupt(&files.run, salvaged.records.len() as u64, problem));
     }
     existing(salvaged, &files.run)
 }
 
-const CUT: &str = "it is cut off, and may be the start of a call that had its effect";
+const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";
 
 /// Parses the bytes of a log.
 ///
 /// # Errors
-/// [`JournalError::UnsupportedFormat`], [`JournalError::UnknownKind`]: a newer version wrote the log, so its
-/// records cannot be trusted to mean what they seem to.
+/// [`JournalError::UnsupportedFormat`] or [`JournalError::UnknownKind`] if another version wrote the log:
+/// the meaning of its records is not known.
 fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();
     let length = bytes.len();
@@ -62,7 +62,7 @@ fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged,
         let (end, next) = newline.map_or((length, length), |n| (n, n + 1));
         let problem = match newline {
             Some(_) => line::check(&bytes[start..end]).err(),
-            None => Some("the newline is missing"),
+            None => Some("the newline of the record is missing"),
         };
         match problem {
             None => match record(run, seq, line::json(&mut bytes[start..end]), blobs) {

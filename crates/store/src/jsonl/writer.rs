@@ -1,8 +1,9 @@
-//! Appends to a log: all records of an append or none, synced before it returns if the caller asks for that.
+//! Appends to a log: all records of an append or none, synced before the append returns if the caller asks
+//! for that.
 //!
 //! A line is written on the caller's own thread: that copies some hundred bytes into the system's cache,
-//! which is cheaper than another thread. It does not await, so a caller that drops the future cannot cut a
-//! line in half. A sync waits for the medium (milliseconds), and so does storing a blob, so these go to a
+//! which is cheaper than another thread. The write does not await, so a caller that drops the future cannot
+//! split a line. A sync waits for the medium (milliseconds), and so does storing a blob, so both run on a
 //! thread that may block.
 
 use std::{
@@ -32,7 +33,7 @@ use crate::{
     rules::{self, check_sequence},
 };
 
-/// The capacity in bytes up to which the buffer is reused; a larger one is freed after the append.
+/// The maximum capacity in bytes of a buffer that is reused; a larger one is freed after the append.
 const KEEP_BUFFER: usize = 64 * 1024;
 
 /// Takes the lock, reads the log, drops a torn end and returns the writer.
@@ -73,13 +74,13 @@ fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The file that a log is written to; a trait so that tests can simulate a full disk.
+/// The file of a log; a trait so that tests can simulate a full disk.
 trait Medium: Send + Sync + 'static {
     fn write_at_end(&self, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&self, length: u64) -> io::Result<()>;
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns how the log was changed, if it is not at `path` or not `length` bytes long.
+    /// Returns the change to the log if it is not at `path` or not `length` bytes long; otherwise `None`.
     fn changed(&self, path: &Path, length: u64) -> Option<String>;
 }
 
@@ -102,11 +103,11 @@ impl Medium for LogFile {
         self.file.sync_data()
     }
 
-    /// Compares the file at `path` with the open one, with one system call.
+    /// Compares the file at `path` with the open one, by one system call.
     fn changed(&self, path: &Path, length: u64) -> Option<String> {
         match fs::metadata(path) {
             Ok(found) if Identity::of(&found) == self.identity => (found.len() != length).then(|| {
-                format!("was changed by somebody else: it has {} bytes instead of {length}", found.len())
+                format!("was changed by another program: it has {} bytes instead of {length}", found.len())
             }),
             _ => Some("was removed or replaced".to_owned()),
         }
@@ -125,11 +126,11 @@ struct Indexing {
     index: Index,
     notes: Notes,
     top_level: bool,
-    /// The session and tenant of the run, once it has a record.
+    /// The session and tenant of the run; `None` before the first record.
     whose: Option<Whose>,
-    /// True if the run began with this writer.
+    /// True if this writer began the run.
     begun: bool,
-    /// True if the index has the run among the suspended ones.
+    /// True if the index lists the run as suspended.
     waits: bool,
 }
 
@@ -146,16 +147,16 @@ impl Indexing {
 struct JsonlWriter<M: Medium> {
     files: Arc<RunFiles>,
     medium: Arc<M>,
-    /// The end of the log as readers may see it. Bytes beyond it are left over from a failed append.
+    /// The end of the log as readers may see it. Bytes beyond it remained after a failed append.
     end: Place,
-    /// True if there may be such bytes.
+    /// True if there may be bytes beyond `end`.
     dirty: bool,
     /// True if the directory entry of the file is synced.
     name_synced: bool,
     buffer: Vec<u8>,
     /// `None` only in tests.
     indexing: Option<Indexing>,
-    /// Held while blobs are written too, since that goes on when the caller drops the future.
+    /// Also held while blobs are written, since that continues when the caller drops the future.
     lock: Arc<Mutex<Option<RunLock>>>,
 }
 
@@ -170,7 +171,8 @@ impl<M: Medium> JsonlWriter<M> {
         &self.files.run
     }
 
-    /// Encodes the records into the buffer, and returns the bodies of large ones, which are stored as blobs.
+    /// Encodes the records into the buffer, and returns the bodies of large records, which are stored as
+    /// blobs.
     fn encode(&mut self, records: &[Arc<Record>]) -> Result<Vec<Blob>, JournalError> {
         check_sequence(self.run(), self.end.next, records)?;
         self.buffer.clear();
@@ -183,7 +185,7 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(blobs)
     }
 
-    /// Writes the encoded records. If that fails, removes the part that was written.
+    /// Writes the encoded records. If that fails, removes the bytes that were written.
     fn write(&mut self, records: &[Arc<Record>]) -> Result<(), JournalError> {
         self.clean()?;
         if let Err(e) = self.medium.write_at_end(&self.buffer) {
@@ -198,8 +200,7 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
-    /// Checks that this is still the run's only writer, and that the file that it writes to is the log that
-    /// others read.
+    /// Checks that this is still the run's only writer, and that the open file is still the log at its path.
     fn check(&mut self) -> Result<(), JournalError> {
         self.clean()?;
         if let Some(lock) = &*self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -258,8 +259,8 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(Some(note))
     }
 
-    /// Records in the index that the run is at rest, after its log says so. A failure is harmless, since
-    /// lists read the log.
+    /// Records in the index that the run is at rest, after its log has that record. A failure is harmless,
+    /// since lists read the log.
     async fn note_rest(&mut self, note: Option<Note>) -> Result<(), JournalError> {
         let Some((indexing, note)) = self.indexing.as_mut().zip(note) else { return Ok(()) };
         let waited = std::mem::replace(&mut indexing.waits, note.rests == Some(RunStatus::Suspended));
@@ -279,8 +280,8 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
-    /// Removes the bytes of a failed append. If that fails too, the next append tries again first, and the
-    /// next process that opens the run finds a torn line and drops it.
+    /// Removes the bytes of a failed append. If that fails as well, the next append tries again first, and
+    /// the next process that opens the run finds a torn line and drops it.
     fn take_back(&mut self) {
         self.dirty = true;
         let _ = self.clean();
@@ -295,7 +296,7 @@ impl<M: Medium> JsonlWriter<M> {
     }
 }
 
-/// Removes a log without records: no file is left of a run that never began.
+/// Removes a log without records, so that no file remains of a run that never began.
 impl<M: Medium> Drop for JsonlWriter<M> {
     fn drop(&mut self) {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);

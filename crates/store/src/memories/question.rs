@@ -2,12 +2,12 @@
 
 use std::{cmp::Reverse, collections::HashSet};
 
-/// The most words of a question that are searched for: the first ones, since callers put the most important
-/// words first.
+/// The maximum number of words of a question that are searched for: the first ones, since callers put the
+/// most important words first.
 const WORDS: usize = 24;
 
-/// Returns the words of a question, each once, in lower case and without stop words, the longest first. They
-/// have only letters, digits and combining marks, so that in quotes they contain no query syntax.
+/// Returns the words of a question, each once, in lower case and without stop words, longest first. They
+/// have only letters, digits and combining marks, so that quoted words contain no query syntax.
 pub(crate) fn words_of(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric() && !is_mark(c))
@@ -28,7 +28,7 @@ fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Frequent English words, and the rests of words with apostrophes, that say nothing about a text.
+/// Frequent English words, and parts of words with apostrophes, that carry no information about a text.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i",

@@ -42,8 +42,8 @@ pub(super) async fn apply(
     Ok(met)
 }
 
-/// Checks the texts that have a column of their own: PostgreSQL keeps no zero characters, and the text must
-/// fit into an index. In contents and metadata a zero character is escaped by JSON.
+/// Checks the texts that have their own column: PostgreSQL stores no zero characters, and the text must fit
+/// into an index. In contents and metadata, JSON escapes a zero character.
 fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
     let (id, columns) = match change {
         MemoryChange::Put(entry) => {
@@ -57,7 +57,7 @@ fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
     };
     let has = |what: &dyn Fn(&String) -> bool| columns.into_iter().flatten().any(what);
     if has(&|text| text.contains('\0')) {
-        return problem("its id, key or embedder has a zero character, which PostgreSQL does not keep");
+        return problem("its id, key or embedder has a zero character, which PostgreSQL cannot store");
     }
     Ok(())
 }

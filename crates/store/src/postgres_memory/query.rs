@@ -11,22 +11,22 @@ use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 use super::{failed, words::query_words};
 use crate::memories::{Damage, Texts, check_question, columns_damaged, number, past_all_of, range, time};
 
-/// The condition that the columns of `entries e` that filters look at are undamaged.
+/// The condition that the columns of `entries e` for filters are undamaged.
 pub(super) const SOUND: &str = "e.columns_checksum = sha256(convert_to(ROW(e.kind, e.trust, e.key, e.labels, \
                                 e.timestamp, e.valid_from, e.valid_to)::text, 'UTF8'))";
 
-/// The columns that [`read`] needs, in its order, and [`SOUND`] after them.
+/// The columns that [`read`] needs, in its order; [`SOUND`] follows them.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
-/// The condition that the vector of `entries e` has the length of its embedder's vectors. One that does not
-/// is damaged and is made again, like a missing one.
+/// The condition that the vector of `entries e` has the length of its embedder's vectors. Another vector is
+/// damaged and is computed again, like a missing one.
 const INTACT: &str = "coalesce((SELECT vector_dims(e.vector) = d.dimensions FROM embedders d \
                       WHERE d.id = e.embedder), FALSE)";
 
 /// The value of a statement's parameter.
 pub(super) type Value = Box<dyn ToSql + Sync + Send>;
 
-/// Borrows the values as the client takes them.
+/// Borrows the values in the form that the client accepts.
 pub(super) fn borrowed(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
 }
@@ -38,7 +38,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Builds the conditions of a filter. The collection comes first: no query goes without it.
+    /// Builds the conditions of a filter. Every query begins with the condition on the collection.
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
@@ -99,7 +99,8 @@ impl Conditions {
         }
     }
 
-    /// Adds the conditions that an index may serve, and the one on the vector, whose damage has its own check.
+    /// Adds the conditions for which indexes exist, and the one on the vector, whose damage has its own
+    /// check.
     fn add_indexed(&mut self, filter: &MemoryFilter) {
         self.add_names(filter);
         if let Some(session) = filter.metadata.get("session").and_then(|session| session.as_str()) {
@@ -253,7 +254,7 @@ pub(super) async fn candidates(
     Ok(all)
 }
 
-/// Returns the number of dimensions of an embedder's vectors here.
+/// Returns the number of dimensions of an embedder's vectors in this schema.
 pub(super) async fn length_of(
     client: &impl GenericClient,
     embedder: &str,
@@ -263,18 +264,18 @@ pub(super) async fn length_of(
     Ok(row.and_then(|row| row.try_get::<_, i64>(0).ok()).and_then(|length| usize::try_from(length).ok()))
 }
 
-/// The most entries that are scored for one question, as in SQLite. A word in a large part of all entries
-/// says little about any of them, and costs most.
+/// The maximum number of entries that are scored for one question, as in SQLite. A word in a large part of
+/// all entries carries little information about any of them, and costs most.
 const SCORED: usize = 24_000;
 
 /// Builds a BM25 query that counts each word once per entry, with frequencies among the entries that have
-/// any of the words: `ts_rank` knows no frequencies, so a word that is everywhere would count as much as a
-/// name.
+/// any of the words. `ts_rank` uses no frequencies, so with it a word in all entries would count as much as
+/// a name.
 ///
-/// It searches for the rarest words, as many as keep the number of scored entries within [`SCORED`]; if one
-/// word alone exceeds that, it takes the newest entries with it. Counting stops when a word is clearly too
-/// frequent. `MATERIALIZED` is for tables that were not analyzed yet: there the planner would evaluate the
-/// subquery anew for each row.
+/// The query searches for the rarest words, as many as keep the number of scored entries within [`SCORED`].
+/// If the rarest word alone exceeds that, the newest entries with it are scored. Counting stops when a word
+/// is clearly too frequent. `MATERIALIZED` is for tables that were not analyzed yet: without it the planner
+/// would evaluate the subquery again for each row.
 fn by_words(conditions: &str, words: &str, most: &str) -> String {
     let with = format!("FROM entries e WHERE e.words @@ q AND {conditions}");
     format!(
@@ -306,12 +307,12 @@ pub(super) fn labels(json: &str) -> String {
     parts.collect::<Vec<_>>().join(r"\\")
 }
 
-/// Does the same for a text that is no JSON.
+/// Replaces zero characters in a text that is not JSON.
 fn label(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }
 
-/// Returns the entry of a row, without its vector, or how it is damaged.
+/// Returns the entry of a row, without its vector, or a description of its damage.
 pub(super) fn read(row: &Row) -> Result<MemoryEntry, Damaged> {
     let text = |i: usize| row.try_get::<_, String>(i);
     let id = text(1).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Prepares the words of texts and questions for PostgreSQL's text search.
 //!
-//! Its parser takes a path, an address, a date or a decimal for one word, and its lower case depends on the
-//! database's locale. So texts and questions are both reduced to words of letters and digits, and folded,
-//! here.
+//! Its parser treats a path, an address, a date or a decimal as one word, and its conversion to lower case
+//! depends on the database's locale. So this module reduces both texts and questions to words of letters and
+//! digits, and folds them.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::memories::words_of;
 
-/// The bytes of words that are indexed of one text, with a margin: PostgreSQL refuses a mebibyte.
+/// The maximum number of bytes of words that are indexed of one text, with a margin: PostgreSQL refuses 1
+/// MiB.
 const ROOM: usize = 1_000_000;
 
 /// Returns the text for `to_tsvector`: each distinct word once, as in a question. Words beyond the size
@@ -34,12 +35,12 @@ pub(super) fn indexed(content: &str) -> String {
     words
 }
 
-/// Returns the words of a question, each for a `plainto_tsquery` of its own.
+/// Returns the words of a question; each is the input of its own `plainto_tsquery`.
 pub(super) fn query_words(text: &str) -> Vec<String> {
     words_of(&folded(text))
 }
 
-/// Returns a text in lower case and without accents, as SQLite's word index does.
+/// Returns a text in lower case and without accents, as SQLite's word index folds it.
 fn folded(text: &str) -> String {
     let bare = text.nfd().filter(|c| !matches!(c, '\u{300}'..='\u{36f}'));
     let lower = bare.nfc().flat_map(char::to_lowercase);

@@ -1,7 +1,7 @@
 //! The connections to the database: one for all writes of this process, and one for each read.
 //!
 //! SQLite has one writer at a time, so one connection behind a mutex loses nothing, and writers of this
-//! process take turns; those of other processes are waited for. Readers never wait.
+//! process take turns. Writers of other processes are waited for. Readers never wait.
 
 use std::{
     ffi::OsString,
@@ -22,14 +22,14 @@ use crate::{
     lock::{self, RunLock, Wait},
 };
 
-/// The longest time to wait for another process's transaction. They take milliseconds.
+/// The maximum time to wait for another process's transaction. Transactions take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Database {
     path: PathBuf,
     locks: PathBuf,
-    /// The identity of the file, so that another one in its place is noticed. The file is not kept open:
+    /// The identity of the file, so that another file in its place is noticed. The file is not kept open:
     /// closing it would remove SQLite's locks on it for the whole process.
     identity: Identity,
     writing: Mutex<Writing>,
@@ -64,7 +64,7 @@ impl Database {
         &self.path
     }
 
-    /// Checks that writes go to the database that others read.
+    /// Checks that the open database is still the file at its path.
     pub(super) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
@@ -100,11 +100,12 @@ impl Database {
         work(&transaction)
     }
 
-    /// Runs `work` in a transaction; after any error nothing of it is kept.
+    /// Runs `work` in a transaction; after an error, all its changes are rolled back.
     ///
-    /// A synced transaction is on the medium when this returns. A buffered one is in the write-ahead log, in
-    /// the system's cache: other processes see it, it survives this process, and the next sync of that file
-    /// syncs it too. SQLite moves neither into the database before it is on the medium.
+    /// A synced transaction is on the medium when this function returns. A buffered transaction is in the
+    /// write-ahead log, in the system's cache: other processes see it, it survives this process, and the
+    /// next sync of the log syncs it as well. SQLite moves a transaction into the database only when it is
+    /// on the medium.
     pub(super) fn write<T>(
         &self,
         durability: Durability,
@@ -169,7 +170,7 @@ fn sibling_file(path: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 impl Database {
-    /// Lets the database grow to `pages` pages at most, or stay as large as it is.
+    /// Sets the maximum size of the database to `pages` pages, or to its present size if that is larger.
     pub(super) fn limit(&self, pages: u32) {
         let sql = format!("PRAGMA max_page_count = {pages}");
         self.writing().connection.query_row(&sql, [], |_| Ok(())).unwrap();

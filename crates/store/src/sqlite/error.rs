@@ -7,14 +7,14 @@ use rusqlite::ErrorCode;
 
 use crate::{damage::corrupt, files::storage};
 
-/// Turns an error into one that says what was done to which database.
+/// Turns an error into an error with the action and the path of the database.
 pub(super) fn failed(action: &'static str, place: &Path) -> impl FnOnce(rusqlite::Error) -> JournalError {
     let say = storage(action, place);
     move |error| say(io::Error::new(kind(&error), error))
 }
 
-/// Turns an error of reading record `seq` of a run into the journal's error: damage becomes that of the
-/// record.
+/// Turns an error from reading record `seq` of a run into the journal's error: damage becomes the damage of
+/// that record.
 pub(super) fn unread(place: &Path, run: &RunId, seq: u64) -> impl FnOnce(rusqlite::Error) -> JournalError {
     move |error| match kind(&error) {
         io::ErrorKind::InvalidData => corrupt(run, seq, error.to_string()),

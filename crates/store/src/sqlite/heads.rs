@@ -1,4 +1,4 @@
-//! Lists runs: the first records say whose run it is, the last one gives its status.
+//! Lists runs: the first records have the session and tenant of a run, the last one has its status.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::{
     records::from_line,
 };
 
-/// The first records of a run; the prompt is among them.
+/// The first records of a run, which include the prompt.
 const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT 8";
 const LAST: &str =
     "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT 1";
 
-/// Lists the heads of the runs that a filter admits, the last written first.
+/// Lists the heads of the runs that a filter admits, last written first.
 pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
     let failed = |e| failed("list", database.path())(e);
     let heads = database.read(|connection| {
@@ -57,9 +57,9 @@ pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalErr
     under_lock(read, || database.is_locked(run))
 }
 
-/// Builds the query for the notes of runs that may be in a list, the newest first. The condition that fits
-/// the fewest runs uses an index; a plus before the other columns keeps SQLite from using theirs, since it
-/// cannot know that all runs may be one tenant's.
+/// Builds the query for the notes of runs that may be in a list, newest first. The condition that the fewest
+/// runs meet uses an index; a plus before the other columns keeps SQLite from using theirs, since SQLite
+/// cannot know that all runs may belong to one tenant.
 fn query(filter: &RunFilter) -> (String, Vec<String>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut equal = |column: &str, value: &str| {
@@ -148,8 +148,8 @@ fn ends(
     Ok(records.into_iter().map(Arc::new).collect())
 }
 
-/// Returns the records that a query finds, up to and with the first for which `enough` is true; at least
-/// one.
+/// Returns the records that a query finds, up to and including the first one for which `enough` is true; at
+/// least one record.
 fn some(
     connection: &Connection,
     database: &Database,
@@ -182,7 +182,7 @@ fn some(
         next += 1;
     }
     match records.is_empty() {
-        true => Err(corrupt(run, 0, "its records are gone")),
+        true => Err(corrupt(run, 0, "its records are missing")),
         false => Ok(records),
     }
 }

@@ -1,10 +1,11 @@
-//! Keeps messages to runs: rows of a table, and an empty file `{path}-locks/{run}.inbox` while there are
-//! any.
+//! Keeps messages to runs: rows of a table, and an empty file `{path}-locks/{run}.inbox` while messages
+//! exist.
 //!
 //! Other processes check only if the file exists and when it was last modified. So a run without messages,
-//! as most are, never asks the database, and other processes notice new messages. The file is created and
-//! removed within the transactions that add and remove rows, and these take turns. So rows without a file
-//! exist only if somebody copied the database alone; opening a run's writer repairs that.
+//! as most runs are, never queries the database, and other processes notice new messages. The file is
+//! created and removed within the transactions that add and remove rows, and these transactions take turns.
+//! So rows without a file exist only if somebody copied the database alone; opening a run's writer repairs
+//! that.
 
 use std::{
     fs::{self, OpenOptions},

@@ -14,7 +14,8 @@ use crate::{
     records::{existing, from_line},
 };
 
-/// The number of low bits of a place that hold the record's number; the bits above hold the run's number.
+/// The number of low bits of a place that contain the record's number; the bits above contain the run's
+/// number.
 const BITS: u32 = 32;
 
 pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, JournalError> {
@@ -24,7 +25,7 @@ pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, Journal
     })
 }
 
-/// Returns the run's number in this database; `None` if there is no such run.
+/// Returns the run's number in this database; `None` if the run does not exist.
 pub(super) fn id(
     connection: &Connection,
     database: &Database,

@@ -1,8 +1,8 @@
 //! The index of suspended runs in a SQLite database of its own.
 //!
-//! The index only says where to look; the logs are the truth. A database that was lost, or that lacks the
-//! newest changes after a power cut, is rebuilt from them (`AgentPool::restore`). So changes are not synced,
-//! and a row that cannot be read is skipped.
+//! The index only gives the runs to look at; the logs are the truth. A database that was lost, or that lacks
+//! the newest changes after a power cut, is rebuilt from the logs (`AgentPool::restore`). So changes are not
+//! synced, and a row that cannot be read is skipped.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{
     files::{create_directory, storage},
 };
 
-/// The longest time to wait for another process's transaction.
+/// The maximum time to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
 const VERSION: u32 = 1;
 const TABLES: &str = "
@@ -53,11 +53,12 @@ struct Database {
 }
 
 impl SqlitePoolIndex {
-    /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
-    /// only. Blocks while it waits for the disk.
+    /// Opens the database at `path`. The database and its directory are created if they do not exist, for
+    /// their owner only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::UnsupportedStore`].
+    /// [`JournalError::Storage`], also for a database of another program; [`JournalError::UnsupportedStore`]
+    /// for a database of another version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
         create_directory(path.parent().unwrap_or(Path::new("")))?;
@@ -139,7 +140,7 @@ impl Database {
                 Ok(entry) if filter.fits(&entry) => found.push(entry),
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(place = %self.path.display(), %error, "a row of the pool cannot be read and is left out");
+                    tracing::warn!(place = %self.path.display(), %error, "a row of the index of suspended runs cannot be read and is skipped");
                 }
             }
         }

@@ -9,16 +9,18 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::failed;
 use crate::files::storage;
 
-/// The oldest version that can be opened: its file creates all tables.
+/// The oldest version that can be opened; its statements create all tables.
 const FIRST: u32 = 4;
 
-/// Statement `n` leads to version `FIRST + n`. A released statement never changes.
+/// Statement `n` upgrades to version `FIRST + n`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v4.sql")];
 
-/// `ARCH`, in the header of our databases, so that another program's file is not taken for one.
+/// `ARCH`, the application id in the header of this project's databases, so that another program's database
+/// is not opened.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCH");
 
-/// Creates or upgrades the tables. The caller ensures that no one else opens the database at the same time.
+/// Creates or upgrades the tables. The caller ensures that no other process opens the database at the same
+/// time.
 pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), JournalError> {
     migrate(connection, place, MIGRATIONS)
 }
@@ -51,7 +53,7 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
     upgrade(connection).map_err(failed("upgrade", place))
 }
 
-/// Returns the version of the tables; 0 for a file without any.
+/// Returns the version of the tables; 0 for a file without tables.
 fn version(connection: &Connection, place: &Path) -> Result<u32, JournalError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
     let look = || {

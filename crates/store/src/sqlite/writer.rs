@@ -1,6 +1,6 @@
 //! Appends to a log: each append is one transaction.
 //!
-//! Even a buffered append may have to wait for another writer's sync, so all of them run on a thread that
+//! Even a buffered append may have to wait for another writer's sync, so all appends run on a thread that
 //! may block. A caller that drops the future does not stop an append that has begun: the records are
 //! appended, and the lock is held until then.
 
@@ -61,7 +61,7 @@ struct SqliteLog {
 }
 
 struct End {
-    /// The run's number in the database, once it has one.
+    /// The run's number in the database; `None` before the first append.
     id: Option<i64>,
     next: u64,
     notes: Notes,
@@ -130,7 +130,7 @@ impl SqliteLog {
 }
 
 impl SqliteLog {
-    /// Checks that the log still ends where this writer left it.
+    /// Checks that the log still ends at this writer's last record.
     fn check_end(
         &self,
         transaction: &Transaction<'_>,
@@ -201,7 +201,7 @@ fn insert(
     Ok(id)
 }
 
-/// Updates the run's row: the time of its last record, and its status if it is at rest.
+/// Updates the run's row: the time of its last record, and its status if the run is at rest.
 fn note(
     transaction: &Transaction<'_>,
     id: i64,

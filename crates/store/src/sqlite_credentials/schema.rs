@@ -7,10 +7,11 @@ use rusqlite::Transaction;
 
 use super::failed;
 
-/// `ARCC`, in the header of our databases, so that another program's file is not taken for one.
+/// `ARCC`, the application id in the header of this project's credential databases, so that another
+/// program's database is not opened.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCC");
 
-/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
+/// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 
 /// Creates or upgrades the tables.

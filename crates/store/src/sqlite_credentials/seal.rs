@@ -20,26 +20,27 @@ mod with {
 
     use crate::key_file;
 
-    /// A text that is sealed to recognise the right key; no account's place is the same text.
+    /// A text that is sealed to recognise the right key; it differs from the encoded place of every account.
     const CHECK: &[u8] = b"archon credentials";
 
-    /// The key that encrypts credentials: 32 random bytes that the application keeps in another place.
+    /// The key that encrypts credentials: 32 random bytes, which the application keeps outside of the
+    /// database.
     #[derive(Clone, Debug)]
     pub struct SealingKey(Secret<[u8; 32]>);
 
     impl SealingKey {
-        /// Uses the caller's key. A password is no key; derive one from it.
+        /// Uses this key. Do not use a password as a key; derive the key from it.
         pub fn new(key: [u8; 32]) -> Self {
             Self(Secret::new(key))
         }
 
         /// Reads the key from this file. If the file does not exist, it is created, for its owner only. Keep
-        /// it where no tool of an agent can read it, and copy it with the database: without it the sealed
-        /// credentials are lost.
+        /// the file where no tool of an agent can read it, and copy it with the database: without the key
+        /// the sealed credentials are lost.
         ///
         /// # Errors
-        /// [`CredentialError::Sealed`] if the file holds no key; [`CredentialError::Storage`] if it cannot
-        /// be read or created.
+        /// [`CredentialError::Sealed`] if the file is not a key; [`CredentialError::Storage`] if the file
+        /// cannot be read or created.
         pub fn in_file(path: impl AsRef<Path>) -> Result<Self, CredentialError> {
             let path = path.as_ref();
             let found = key_file::read(path).and_then(|found| found.map_or_else(|| key_file::make(path), Ok));
@@ -51,14 +52,17 @@ mod with {
             })
         }
 
-        /// Parses a key from 64 hexadecimal digits, for instance of an environment variable.
+        /// Parses a key from 64 hexadecimal digits, for instance from an environment variable.
         ///
         /// # Errors
         /// [`CredentialError::Sealed`] if the text is not such a key.
         pub fn from_hex(digits: &str) -> Result<Self, CredentialError> {
             let digits = digits.trim().as_bytes();
-            let no_key =
-                || CredentialError::Sealed("a key is 64 hexadecimal digits, 32 random bytes".to_owned());
+            let no_key = || {
+                CredentialError::Sealed(
+                    "the key must have 64 hexadecimal digits (32 random bytes)".to_owned(),
+                )
+            };
             if digits.len() != 64 {
                 return Err(no_key());
             }
@@ -86,7 +90,7 @@ mod with {
             self.close_for(&place_of(key), text)
         }
 
-        /// Returns the text; `None` if it was changed, moved, or sealed with another key.
+        /// Returns the decrypted text; `None` if the row was changed, moved, or sealed with another key.
         pub(in super::super) fn open(&self, key: &CredentialKey, body: &[u8]) -> Option<Vec<u8>> {
             self.open_for(&place_of(key), body)
         }
@@ -113,13 +117,13 @@ mod with {
         }
     }
 
-    /// Returns the account that a body belongs to as bytes; two accounts never give the same bytes.
+    /// Returns the account of a body as bytes; two accounts never give the same bytes.
     fn place_of(key: &CredentialKey) -> Vec<u8> {
         serde_json::json!([key.tenant.as_str(), key.service, key.account]).to_string().into_bytes()
     }
 }
 
-/// Replaces the seal without the feature: it has no values, so nothing is encrypted.
+/// The seal in a build without the feature: the type has no values, so nothing is encrypted.
 #[cfg(not(feature = "encryption"))]
 mod without {
     use archon_types::CredentialKey;

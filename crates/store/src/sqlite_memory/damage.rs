@@ -4,7 +4,7 @@ use std::path::Path;
 
 use archon_types::MemoryError;
 
-/// Turns an error into one that says what was done to which database.
+/// Turns an error into an error with the action and the path of the database.
 pub(super) fn failed<E>(action: &'static str, place: &Path) -> impl FnOnce(E) -> MemoryError
 where
     E: std::error::Error + Send + Sync + 'static,

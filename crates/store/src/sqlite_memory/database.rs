@@ -19,7 +19,7 @@ use super::{
 };
 use crate::database_file;
 
-/// The most readers that are kept open.
+/// The maximum number of idle readers that are kept open.
 const READERS: usize = 4;
 
 pub(super) struct Database {
@@ -32,8 +32,8 @@ pub(super) struct Database {
     pub(super) frequencies: Mutex<Frequencies>,
 }
 
-/// The number of entries that contain each word, for words that were asked for, counted up to a bound; and
-/// the newest position at that time.
+/// The number of entries that contain each word that was asked for, counted up to a maximum; and the newest
+/// position at the time of the count.
 #[derive(Default)]
 pub(super) struct Frequencies {
     pub(super) newest: i64,
@@ -84,7 +84,7 @@ impl Database {
         Ok(done)
     }
 
-    /// Runs `work` in a transaction; after any error nothing of it is kept.
+    /// Runs `work` in a transaction; after an error, all its changes are rolled back.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, MemoryError>,
@@ -98,7 +98,7 @@ impl Database {
         Ok(done)
     }
 
-    /// Runs statements that cannot be in a transaction.
+    /// Runs statements that are not allowed in a transaction.
     pub(super) fn tidy(&self, sql: &str) -> Result<(), MemoryError> {
         lock(&self.writer).execute_batch(sql).map_err(failed("tidy", &self.path))
     }
@@ -145,7 +145,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
 
 #[cfg(test)]
 impl Database {
-    /// Lets the database grow to `pages` pages at most.
+    /// Sets the maximum size of the database to `pages` pages.
     pub(super) fn limit(&self, pages: u32) {
         let sql = format!("PRAGMA max_page_count = {pages}");
         lock(&self.writer).query_row(&sql, [], |_| Ok(())).unwrap();

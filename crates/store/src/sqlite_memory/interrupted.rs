@@ -1,8 +1,8 @@
-//! Tells whose database it is when a change to it was interrupted, without rolling the change back, which
-//! only the owner of the database should do.
+//! Detects the owner of a database in which a change was interrupted, without rolling the change back, which
+//! only the owner's program should do.
 //!
-//! A read-only SQLite connection cannot read such a database. The facts are in the files: in the header of
-//! the database (<https://www.sqlite.org/fileformat2.html>, 1.3) and in that of the rollback journal (3).
+//! A read-only SQLite connection cannot read such a database. The information is in the headers of two
+//! files: the database (<https://www.sqlite.org/fileformat2.html>, 1.3) and the rollback journal (3).
 
 use std::{
     fs::File,
@@ -10,15 +10,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns true if SQLite's error says that a change must be rolled back before anything can be read.
+/// Returns true if SQLite's error means that a change must be rolled back before anything can be read.
 pub(super) fn is_interrupted(error: &rusqlite::Error) -> bool {
     let rusqlite::Error::SqliteFailure(error, _) = error else { return false };
     error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK
 }
 
-/// Returns true if the database has this application's number, or was empty before the change. The number is
-/// right whether or not the change is rolled back: only the change that creates the tables sets it, and that
-/// one uses the write-ahead log.
+/// Returns true if the database has this application id, or was empty before the change. The id is right
+/// whether or not the change is rolled back: only the change that creates the tables sets the id, and that
+/// change uses the write-ahead log.
 pub(super) fn is_ours_or_empty(database: &Path, application: i32) -> io::Result<bool> {
     let header = beginning(database)?;
     if header.get(68..72) == Some(&application.to_be_bytes()) {

@@ -21,7 +21,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Builds the conditions of a filter. The collection comes first: no query goes without it.
+    /// Builds the conditions of a filter. Every query begins with the condition on the collection.
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
@@ -57,7 +57,8 @@ impl Conditions {
         }
     }
 
-    /// Adds the conditions that an index may serve, and the one on the vector, whose damage has its own check.
+    /// Adds the conditions for which indexes exist, and the one on the vector, whose damage has its own
+    /// check.
     fn add_indexed(&mut self, filter: &MemoryFilter) {
         let text = |text: &str| Value::Text(text.to_owned());
         self.one_of("e.id", filter.ids.iter().map(|id| text(id)).collect());
@@ -191,20 +192,20 @@ fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String
     Ok((sql, values))
 }
 
-/// Returns true if the filter has a condition with an index of its own, so that few entries are read: a key,
-/// a session or ids, and not only the collection.
+/// Returns true if the filter has a condition with its own index, so that few entries are read: a key, a
+/// session or ids, and not only the collection.
 fn is_narrow(filter: &MemoryFilter) -> bool {
     let key = filter.key.is_some() || filter.key_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     key || session_of(filter).is_some() || !filter.ids.is_empty()
 }
 
-/// Returns the session that a filter names, if it is a string: entries have it in a column of its own.
+/// Returns the session in a filter if it is a string: entries have the session in a column.
 fn session_of(filter: &MemoryFilter) -> Option<&str> {
     filter.metadata.get("session")?.as_str()
 }
 
-/// The condition that the vector of `entries e` and its copy for the scan are undamaged. A damaged one is
-/// made again, like a missing one.
+/// The condition that the vector of `entries e` and its copy for the scan are undamaged. A damaged vector is
+/// computed again, like a missing one.
 const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (position) JOIN embedders d \
                      ON d.id = e.embedder WHERE v.position = e.position AND s.embedder = e.embedder \
                      AND s.collection = e.collection AND s.scale BETWEEN 0 AND 1 \
@@ -215,7 +216,7 @@ const VECTOR: &str = "SELECT v.vector, v.checksum, d.dimensions FROM entries e J
                       JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1 AND e.embedder = ?2";
 
 /// Returns the exact vector of an entry by this embedder; `None` if it is missing or damaged. The entry may
-/// differ from the one that the scan found, if the copy is newer than the transaction or damaged.
+/// differ from the one that the scan found, if the copy in memory is damaged or newer than the transaction.
 pub(super) fn vector_at(
     connection: &Connection,
     position: u64,

@@ -5,20 +5,20 @@ use rusqlite::{Row, types::ValueRef};
 
 use crate::memories::{Texts, columns_damaged, time};
 
-/// The condition that the columns of `entries e` that filters look at are undamaged.
+/// The condition that the columns of `entries e` for filters are undamaged.
 pub(super) const SOUND: &str = "e.columns_checksum IS sum_of(e.kind, e.trust, e.key, e.session, e.timestamp, \
                                 e.valid_from, e.valid_to, e.metadata)";
 
-/// The columns that [`read`] needs, in this order, and [`SOUND`] after them.
+/// The columns that [`read`] needs, in this order; [`SOUND`] follows them.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
-/// Returns the entry of a row, without its vector, or how it is damaged.
+/// Returns the entry of a row, without its vector, or a description of its damage.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damaged>> {
     let position: i64 = row.get(0)?;
     let text = |i: usize| row.get_ref(i).and_then(|value| Ok(value.as_str()?.to_owned()));
     let id = text(1).unwrap_or_else(|_| format!("at {position}"));
     let (Ok(collection), Ok(metadata), Ok(body)) = (text(2), text(4), text(5)) else {
-        return Ok(Err(Damaged::new(id, "one of its texts is not valid text")));
+        return Ok(Err(Damaged::new(id, "one of its text columns is not valid text")));
     };
     // A checksum that is no number counts as a wrong one.
     let Ok(checksum) = row.get(6) else { return Ok(Err(Damaged::new(id, "its checksum is not a number"))) };
@@ -33,7 +33,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damage
     }))
 }
 
-/// Returns the checksum of columns, each with its type.
+/// Returns the checksum of columns; the type of each column is part of it.
 pub(super) fn sum_of<'a>(columns: impl Iterator<Item = ValueRef<'a>>) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for column in columns {

@@ -15,16 +15,18 @@ use super::{
     interrupted::{is_interrupted, is_ours_or_empty},
 };
 
-/// The longest time to wait for another process's transaction.
+/// The maximum time to wait for another process's transaction.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
+/// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 
-/// `ARCM`, in the header of our databases, so that another program's file is not taken for one.
+/// `ARCM`, the application id in the header of this project's memory databases, so that another program's
+/// database is not opened.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCM");
 
-/// The time between two attempts to change the journal mode: about the time that creating the tables takes.
+/// The time between two attempts to change the journal mode: approximately the time that creating the tables
+/// takes.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Creates or upgrades the tables.
@@ -32,8 +34,8 @@ pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), M
     migrate(connection, place, MIGRATIONS)
 }
 
-/// Returns an error for a database of another program or of a newer version. It only reads; after an
-/// interrupted change it checks only the owner of the database.
+/// Returns an error for a database of another program or of a newer version. The check only reads; after an
+/// interrupted change it checks only the application id.
 pub(super) fn check_owner(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
     match connection.query_row("PRAGMA schema_version", [], |_| Ok(())) {
         Err(error) if is_interrupted(&error) => {
@@ -83,8 +85,8 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
     transaction.commit().map_err(failed("upgrade", place))
 }
 
-/// Switches to the write-ahead log. The switch first reads and then writes, and SQLite lets no reader wait
-/// for a writer that may wait for the reader. So after a refusal the lock is released and the switch is
+/// Switches to the write-ahead log. The switch first reads and then writes, and SQLite never lets a reader
+/// wait for a writer that may wait for the reader. So after a refusal the lock is released and the switch is
 /// tried again.
 fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
     let refused = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
@@ -104,7 +106,7 @@ fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), Memo
     }
 }
 
-/// Asks for the write-ahead log and returns the journal mode that is then set.
+/// Requests the write-ahead log and returns the journal mode that is then set.
 fn write_ahead_log(connection: &Connection) -> rusqlite::Result<String> {
     let ask = |sql| connection.query_row(sql, [], |row| row.get(0));
     // Only switching takes a lock, so the mode is read first.
@@ -112,7 +114,7 @@ fn write_ahead_log(connection: &Connection) -> rusqlite::Result<String> {
     if mode == "wal" { Ok(mode) } else { ask("PRAGMA journal_mode = WAL") }
 }
 
-/// Returns the version of the tables; 0 for a file without any.
+/// Returns the version of the tables; 0 for a file without tables.
 fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
     let number =
         |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed("open", place));
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(kept, 7);
         let error = migrate(&mut open(), place, &[first]).unwrap_err();
         assert!(matches!(error, MemoryError::FutureStore { found: 2, supported: 1, .. }), "{error}");
-        assert_eq!(error.to_string(), "the memories at db have format 2; this version knows up to 1");
+        assert_eq!(error.to_string(), "the memories at db have format 2; this version reads formats up to 1");
     }
 
     #[test]

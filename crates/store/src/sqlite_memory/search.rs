@@ -84,7 +84,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// Returns the first `enough` entries that the filter admits, with their lengths.
+    /// Returns the first `enough` entries that the filter admits, with their numbers of words.
     fn fitting(&self, scored: Vec<(i64, f32)>, enough: usize) -> rusqlite::Result<Vec<(i64, f32, f32)>> {
         let mut fitting = Vec::new();
         for (position, score) in scored {
@@ -98,8 +98,8 @@ impl Gathered<'_> {
         Ok(fitting)
     }
 
-    /// Finds the nearest vectors. The scan knows no filter but the collection, so it is asked for more until
-    /// enough fit; if few entries fit, it gets the list of all that do.
+    /// Finds the nearest vectors. The scan applies no filter but the collection, so it is repeated for more
+    /// vectors until enough fit; if few entries fit, it gets the list of all that do.
     fn by_vector(
         &mut self,
         range: &GroupRange,
@@ -174,7 +174,7 @@ impl Gathered<'_> {
         Ok(near)
     }
 
-    /// Returns all positions that the filter admits, the excluded ids included.
+    /// Returns all positions that the filter admits, including those of excluded ids.
     fn all_fitting(&self) -> rusqlite::Result<HashSet<u64>> {
         let sql = format!("SELECT e.position FROM entries e WHERE {}", self.conditions.sql);
         let mut statement = self.connection.prepare_cached(&sql)?;
@@ -183,7 +183,7 @@ impl Gathered<'_> {
         rows.map(|position| Ok(u64::try_from(position?).unwrap_or(0))).collect()
     }
 
-    /// Returns the number of words of an entry that the filter admits; `None` for all others.
+    /// Returns the number of words of an entry that the filter admits; `None` for all other entries.
     fn fits(&self, position: i64) -> rusqlite::Result<Option<f32>> {
         let sql =
             format!("SELECT e.length, e.id FROM entries e WHERE e.position = ? AND {}", self.conditions.sql);
@@ -200,7 +200,7 @@ impl Gathered<'_> {
         Ok(Some(row.get::<_, i64>(0).unwrap_or(0) as f32))
     }
 
-    /// Reads an entry into the candidates. Returns false if it does not exist or is damaged.
+    /// Reads an entry into the candidates. Returns false if the entry does not exist or is damaged.
     fn fetch(&mut self, position: i64) -> rusqlite::Result<bool> {
         if self.by_position.contains_key(&position) {
             return Ok(true);
@@ -220,6 +220,6 @@ impl Gathered<'_> {
     }
 }
 
-/// The most rows of the scan that are checked one by one. Listing all entries that fit costs as much as some
-/// thousands of checks.
+/// The maximum number of rows of the scan that are checked one by one. Listing all entries that fit costs as
+/// much as some thousands of checks.
 const TRIED: usize = 1_000;

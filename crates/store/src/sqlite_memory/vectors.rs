@@ -1,12 +1,12 @@
 //! The copy of the vectors in memory. Before each search it reads the vectors that any process has written
-//! or removed since.
+//! or removed since the last search.
 
 use std::collections::HashMap;
 
 use archon_vectors::VectorIndex;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-/// The vectors to scan, as they were in one snapshot of the database.
+/// The vectors to scan, from one snapshot of the database.
 #[derive(Default)]
 pub(super) struct Scan {
     epoch: i64,
@@ -44,7 +44,7 @@ impl Scan {
     }
 
     /// Adds a row of `scanned`. A row with a damaged value is skipped without an effect on others, and its
-    /// vector counts as not made.
+    /// vector counts as missing.
     fn take(&mut self, connection: &Connection, row: &Row<'_>) -> rusqlite::Result<()> {
         let bytes = row.get_ref(5)?.as_blob();
         let scale = row.get(4).ok().filter(|scale| (0.0..=1.0).contains(scale));
@@ -66,8 +66,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Removes the vectors in the list of removals. If one was written again later, [`follow`](Self::follow)
-    /// adds it again: a row that is replaced gets a new stamp.
+    /// Removes the vectors in the list of removals. If a vector was written again later,
+    /// [`follow`](Self::follow) adds it again: a row that is replaced gets a new stamp.
     fn forget(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "SELECT stamp, position, collection, embedder FROM removed WHERE stamp > ?1 ORDER BY stamp";
         let mut statement = connection.prepare_cached(sql)?;
@@ -85,7 +85,7 @@ impl Scan {
     }
 }
 
-/// Returns position, collection and embedder of a row; `None` if one of them is damaged.
+/// Returns the position, the collection and the embedder of a row; `None` if one of them is damaged.
 fn place<'a>(row: &'a Row<'_>) -> Option<(u64, &'a str, &'a str)> {
     let text = |i| row.get_ref(i).ok()?.as_str().ok();
     Some((u64::try_from(row.get::<_, i64>(1).ok()?).ok()?, text(2)?, text(3)?))

@@ -1,9 +1,9 @@
 //! Finds the entries that have words of a question, and scores them with BM25.
 //!
-//! FTS5 lists the entries of a word, with or without an owner, in well under a microsecond each, but its own
-//! `bm25` takes two for each of them. So FTS5 is asked for one word at a time, and the scores are added
-//! here: BM25 with each word counted once per entry, which is nearly always exact for texts as short as
-//! memories. The best entries are ranked again later, with everything known of them (`archon_memory::rank`).
+//! FTS5 lists the entries of a word, with or without an owner, in less than 1 µs each, but its own `bm25`
+//! takes 2 µs for each entry. So FTS5 is queried for one word at a time, and the scores are added here: BM25
+//! with each word counted once per entry, which is nearly always exact for texts as short as memories. The
+//! best entries are ranked again later, with all their properties (`archon_memory::rank`).
 
 use std::sync::Mutex;
 
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::memories::words_of;
 
-/// The most entries that are scored for one question. A word in a large part of all entries says little
-/// about any of them, and costs most.
+/// The maximum number of entries that are scored for one question. A word in a large part of all entries
+/// carries little information about any of them, and costs most.
 const SCORED: i64 = 24_000;
 
-/// The most entries with a word that are checked against the filter, the newest first: this takes some
-/// tenths of a second.
+/// The maximum number of entries with a word that are checked against the filter, newest first: this takes
+/// some tenths of a second.
 const LOOKED_AT: i64 = 240_000;
 
 /// Returns the number of a collection, if it has or had entries.
@@ -33,13 +33,13 @@ pub(super) fn number_of(connection: &Connection, name: &str) -> rusqlite::Result
 /// The entries that have words of a question.
 #[derive(Default)]
 pub(super) struct Scored {
-    /// Positions and scores, best first; of equal scores the newest first.
+    /// Positions and scores, best first; among equal scores, newest first.
     pub(super) entries: Vec<(i64, f32)>,
-    /// True if some entries were left out, because there are too many.
+    /// True if some entries were left out because there were too many.
     pub(super) cut: bool,
 }
 
-/// The index of words, as one snapshot of the database has it.
+/// The index of words in one snapshot of the database.
 pub(super) struct Words<'a> {
     pub(super) connection: &'a Connection,
     pub(super) frequencies: &'a Mutex<Frequencies>,
@@ -82,7 +82,7 @@ impl Words<'_> {
         Ok(Scored { entries: added_up(scored.collect()), cut })
     }
 
-    /// Returns the entries that have a word, for each of the rarest words. Each of `questions` is a full-text
+    /// Returns the entries with a word, for each of the rarest words. Each of `questions` is a full-text
     /// query for one word.
     fn with_rare(&self, questions: Vec<String>, newest: i64) -> rusqlite::Result<Vec<Vec<i64>>> {
         let rare = if newest <= SCORED {
@@ -94,7 +94,8 @@ impl Words<'_> {
         rare.iter().map(|question| self.entries_with(question, None)).collect()
     }
 
-    /// Does the same for the entries that meet the conditions; these are counted by checking each entry.
+    /// Returns the entries with a word that meet the conditions, for each of the rarest words; these are
+    /// counted by checking each entry.
     fn with_rare_of(&self, questions: &[String], fitting: &Conditions) -> rusqlite::Result<Vec<Vec<i64>>> {
         let with = questions.iter().map(|question| {
             let with = self.entries_with(question, Some(fitting))?;
@@ -104,7 +105,7 @@ impl Words<'_> {
     }
 
     /// Returns the entries with a word, or those of them that meet the conditions; if there are too many,
-    /// the newest.
+    /// the newest ones.
     fn entries_with(&self, question: &str, fitting: Option<&Conditions>) -> rusqlite::Result<Vec<i64>> {
         let with = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?";
         let mut values = vec![Value::Text(question.to_owned())];
@@ -127,7 +128,7 @@ impl Words<'_> {
         rows.collect()
     }
 
-    /// Returns the number of entries with a word. It stops counting at `most`.
+    /// Returns the number of entries with a word. Counting stops at `most`.
     fn count(&self, question: &str, most: i64) -> rusqlite::Result<i64> {
         if let Some(known) = lock(self.frequencies).counts.get(question) {
             return Ok(*known);
@@ -139,8 +140,8 @@ impl Words<'_> {
         Ok(count)
     }
 
-    /// Drops all counts when there are a fifth more entries than when they were made: they need not be
-    /// exact.
+    /// Drops all counts when the number of entries has grown by a fifth since they were made, since counts
+    /// need not be exact; also when there are more than 20,000 counts.
     fn forget_old_counts(&self, newest: i64) {
         let mut known = lock(self.frequencies);
         if newest > known.newest.saturating_add(known.newest / 5) || known.counts.len() > 20_000 {
@@ -149,7 +150,8 @@ impl Words<'_> {
     }
 }
 
-/// Returns the rarest of what was counted, as many as keep the number of scored entries within [`SCORED`].
+/// Returns the rarest of the counted items, as many as keep the number of scored entries within [`SCORED`];
+/// the rarest one is always kept.
 fn rarest<T>(mut counted: Vec<(i64, T)>) -> Vec<T> {
     counted.sort_by_key(|(count, _)| *count);
     let mut left = SCORED;
@@ -166,7 +168,7 @@ fn number_in(entries: &[i64]) -> i64 {
     i64::try_from(entries.len()).unwrap_or(i64::MAX)
 }
 
-/// Returns the weight of a word that `with` of all entries have: the inverse document frequency of BM25.
+/// Returns the weight of a word that `with` of all entries contain: the inverse document frequency of BM25.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "an estimate")]
 fn weight(entries: i64, with: usize) -> f32 {
     let with = with as f64;
@@ -174,7 +176,7 @@ fn weight(entries: i64, with: usize) -> f32 {
     ((entries - with + 0.5) / (with + 0.5)).ln_1p() as f32
 }
 
-/// Returns the sum of the scores of each position, best first; of equal scores the newest first.
+/// Returns the sum of the scores of each position, best first; among equal scores, newest first.
 fn added_up(mut scored: Vec<(i64, f32)>) -> Vec<(i64, f32)> {
     // The stable sort profits from the order that each word's entries already have.
     scored.sort_by_key(|(position, _)| *position);
@@ -189,7 +191,7 @@ fn added_up(mut scored: Vec<(i64, f32)>) -> Vec<(i64, f32)> {
     scored
 }
 
-/// Returns positions and scores, best first, with the scores corrected for the length of the texts as in
+/// Returns positions and scores, best first; the scores are corrected for the length of the texts, as in
 /// BM25.
 pub(super) fn by_length(found: Vec<(i64, f32, f32)>) -> Vec<(i64, f32)> {
     #[allow(clippy::cast_precision_loss, reason = "a few hundred")]
@@ -202,7 +204,7 @@ pub(super) fn by_length(found: Vec<(i64, f32, f32)>) -> Vec<(i64, f32)> {
     divided
 }
 
-/// The parameters of BM25, as `archon_memory::rank` has them: saturation of repeated words, and the penalty
-/// of long texts.
+/// The parameters of BM25, with the values of `archon_memory::rank`: saturation of repeated words, and the
+/// penalty of long texts.
 const K1: f32 = 1.0;
 const B: f32 = 0.4;

@@ -15,8 +15,8 @@ use crate::{
     sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
 };
 
-/// Time in addition to the tool's own limit before the engine ends the call: the tool can return the output
-/// so far.
+/// The time by which the engine's timeout of a call is longer than the tool's own. In it the tool can still
+/// return the output so far.
 const SLACK: Duration = Duration::from_secs(5);
 
 /// Options of the shell tools.
@@ -27,7 +27,7 @@ pub struct BashOptions {
     pub sandbox: SandboxOptions,
     /// Time limit of a command whose call sets none. Default 120 s.
     pub timeout: Duration,
-    /// The longest time limit that a call can set. Default 600 s.
+    /// The maximum time limit that a call can set. Default 600 s.
     pub max_timeout: Duration,
     /// Texts that a command may not contain. This only prevents accidents, as a command can be written in
     /// many ways; the real protection is the sandbox.
@@ -62,8 +62,9 @@ impl Default for BashOptions {
 /// Runs a command line in the first folder of a [`Workspace`]. It needs the permission `shell_exec`.
 ///
 /// The command may change the workspace, or only read it with [`read_only`](Self::read_only);
-/// [`sandbox`](crate::sandbox) describes the limits. Its standard input is empty. A command that fails is an
-/// ordinary result with its exit code. Processes that it left running are ended with the call.
+/// [`sandbox`](crate::sandbox) describes the limits. The command's standard input is empty. A command that
+/// fails gives an ordinary result with its exit code. Processes that the command left running are ended
+/// when the call ends.
 #[derive(Clone, Debug)]
 pub struct Bash {
     spec: ToolSpec,
@@ -123,7 +124,8 @@ impl Bash {
         Self { spec, workspace, options, cage }
     }
 
-    /// Returns an error if the command may not run: without the needed sandbox, or with a denied text.
+    /// Returns an error if a required sandbox is not available, or if the command contains a text of
+    /// `deny`.
     fn objection(&self, command: &str) -> Result<(), ToolError> {
         if let Some(refusal) = self.cage.refusal() {
             return Err(ToolError::PermissionDenied(refusal));
@@ -208,7 +210,8 @@ impl Bash {
             .with_metadata("sandboxed", self.cage.is_closed())
     }
 
-    /// Explains an exit code or an output that one of our limits caused; signal numbers are those of Linux.
+    /// Returns the likely cause of a failure, from the exit code or the output; signal numbers are those of
+    /// Linux.
     fn hint(&self, code: i32, text: &str) -> &'static str {
         let network = self.options.sandbox.network == Network::Denied;
         match code {
@@ -256,7 +259,8 @@ impl Tool for Bash {
     }
 }
 
-/// Quotes the command for a preview, cut with a note about the rest.
+/// Quotes the command for a preview; a long command is cut, with the number of characters that were left
+/// out.
 fn quoted(command: &str) -> String {
     match command.char_indices().nth(SHOWN) {
         Some((end, _)) => format!(
@@ -268,7 +272,7 @@ fn quoted(command: &str) -> String {
     }
 }
 
-/// Most characters of a command in a preview; the arguments have all.
+/// Maximum number of characters of a command in a preview; the arguments hold the whole command.
 const SHOWN: usize = 500;
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ pub struct Calculator {
     spec: ToolSpec,
 }
 
-/// Arguments of a call. If both are there, the expression is used.
+/// Arguments of a call. If an expression and an operation are given, the expression is used unless it is
+/// blank.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {

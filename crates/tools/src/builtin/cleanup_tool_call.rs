@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Removes tool results from the model's context window; a note replaces each. The run's log keeps them.
+/// Removes tool results from the model's context window; a note replaces each result. The run's log keeps
+/// the results.
 ///
 /// If the model has this tool, each result begins with the id of its call, and long or empty results end with
 /// a hint to clean up. Outside of a run there is no context window, and the call fails.

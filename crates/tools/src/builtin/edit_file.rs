@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use crate::{DiffOptions, Workspace, diff, workspace::Target};
 
-/// Largest file that can be edited, in bytes.
+/// Maximum size of a file that can be edited, in bytes.
 const MAX_FILE: u64 = 10_000_000;
 
 /// Edits a text file of a [`Workspace`]. It needs the permission `fs_write`. The session must have read the
-/// file, and it must not have changed since.
+/// file, and the file must not have changed since.
 #[derive(Clone, Debug)]
 pub struct EditFile {
     spec: ToolSpec,
@@ -34,7 +34,7 @@ struct Arguments {
     replace_all: Option<bool>,
 }
 
-/// A checked edit.
+/// An edit that was checked but not written.
 struct Edit {
     target: Target,
     before: String,
@@ -63,13 +63,13 @@ impl EditFile {
         Self { spec, workspace, diff: DiffOptions::default() }
     }
 
-    /// Sets how previews show the change.
+    /// Sets the options of the diffs in previews and results.
     pub fn with_diff(mut self, diff: DiffOptions) -> Self {
         self.diff = diff;
         self
     }
 
-    /// Computes the edit without writing it; `find` resolves the path.
+    /// Computes the edit without writing the file; `find` resolves the path.
     fn plan(
         &self,
         arguments: Json,
@@ -172,7 +172,7 @@ impl Tool for EditFile {
     }
 }
 
-/// Explains why a text was not found: often only its white space differs.
+/// Returns the error text for a text that does not occur in the file: often only its white space differs.
 fn absent(name: &str, text: &str, wanted: &str) -> String {
     let advice = match first_likely_line(text, wanted) {
         Some(line) => {

@@ -13,18 +13,19 @@ use archon_types::ToolError;
 
 use super::rational::Number;
 
-/// Longest expression in bytes, and deepest nesting; anything beyond is a mistake.
+/// Maximum length of an expression in bytes; [`DEEPEST`] is the maximum number of nested levels.
 const LONGEST: usize = 2_000;
 const DEEPEST: usize = 64;
 
 /// Evaluates an arithmetic expression.
 ///
-/// Knows `+ - * / ^ %`, brackets, percentages (`15% of 200`, `200 + 15%`), thousands separators
-/// (`1,250.50`), `sqrt abs min max round floor ceil exp ln log`, `pi` and `e`. `×`, `÷`, `**`, `x`
-/// and a closing `=` are understood.
+/// Supports `+ - * / ^ %`, brackets, percentages (`15% of 200`, `200 + 15%`), thousands separators
+/// (`1,250.50`), `sqrt abs min max round floor ceil exp ln log`, `pi` and `e`. `×`, `÷`, `**`, `x` and a
+/// closing `=` are understood.
 ///
-/// [`ToolError::InvalidArgs`] with the position if it cannot be parsed; [`ToolError::Failed`] for a division
-/// by zero, or a result that is too large or not real.
+/// # Errors
+/// [`ToolError::InvalidArgs`] with the position if the expression cannot be parsed; [`ToolError::Failed`]
+/// for a division by zero, or a result that is too large or not real.
 ///
 /// ```
 /// use archon_tools::builtin::evaluate;
@@ -52,14 +53,14 @@ pub fn evaluate(expression: &str) -> Result<Number, ToolError> {
 
 struct Reader<'a> {
     text: &'a str,
-    /// Byte offset of the rest.
+    /// Byte offset in `text` of the part that is not read yet.
     at: usize,
     depth: usize,
     /// True within a function's brackets, where a comma separates arguments, not thousands.
     in_call: bool,
 }
 
-/// A value, and whether it was written as a percentage, which sums treat differently.
+/// A value, and whether it was written as a percentage: `200 + 10%` adds 10 % of 200.
 type Operand = (Number, bool);
 
 impl Reader<'_> {

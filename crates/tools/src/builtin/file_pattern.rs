@@ -7,7 +7,8 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::arguments::clip;
 
-/// A file pattern: one with a `/` matches the path below a folder, one without only the name.
+/// A file pattern. With a `/` it matches the path below the searched folder, without a `/` only the file
+/// name.
 pub(super) struct FilePattern {
     matcher: GlobMatcher,
     name_only: bool,

@@ -1,9 +1,9 @@
 //! Runs the git program for the git tools, so that it can only read.
 //!
-//! A repository's own configuration can name programs that git runs. Those that can be turned off are. The
-//! others, which are file filters and programs that submodules name, run in the sandbox without network and
-//! without write access. Without a sandbox they do not run, and git's answers about such files and submodules
-//! are less exact.
+//! A repository's own configuration can name programs that git runs. Programs that git can turn off are
+//! turned off. File filters and programs that submodules name run in the sandbox, without network and
+//! without write access. Without a sandbox they do not run, and git's results about such files and
+//! submodules are less exact.
 
 use std::{process::Command, time::Duration};
 
@@ -104,8 +104,8 @@ impl Git {
         }
     }
 
-    /// Returns settings that turn off all filters of the repository's configuration; git has no switch for
-    /// that.
+    /// Returns settings that turn off each filter of the repository's configuration; git has no switch for
+    /// all of them.
     async fn filters_off(&self, context: &ToolContext) -> Result<Vec<String>, ToolError> {
         let names = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."].map(str::to_owned);
         let finished = self.finish(&[], &names, context).await?;

@@ -27,8 +27,8 @@ struct Arguments {
 }
 
 impl GitLog {
-    /// Creates the tool for the repository of a workspace. Of the options only the limits apply; git can only
-    /// read.
+    /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but can
+    /// only read: `write` is ignored.
     pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
         let parameters = crate::schema_of::<Arguments>();
         let spec = git::spec(

@@ -1,7 +1,7 @@
 //! The tools `human_approval` and `human_guidance`, with which the model asks a person.
 //!
-//! Their calls become questions like those of any call that needs approval, so they wait, survive a restart,
-//! expire and are listed in the same way. Without an approver they are refused.
+//! Each call becomes an approval request like that of any call that needs approval: it waits, survives a
+//! restart, can expire and is listed. Without an approver the calls are refused.
 
 use archon_types::{
     BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,

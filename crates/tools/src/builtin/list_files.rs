@@ -15,8 +15,8 @@ use crate::{
 const DEFAULT_LIMIT: usize = 200;
 const HIGHEST_LIMIT: usize = 2_000;
 
-/// Lists one folder of a [`Workspace`] completely, or searches below it by name without hidden and ignored
-/// files. Paths are relative to the workspace, folders end with `/`.
+/// Lists one folder of a [`Workspace`] completely, or all files below it without hidden and ignored ones.
+/// Paths are relative to the workspace; folders end with `/`.
 #[derive(Clone, Debug)]
 pub struct ListFiles {
     spec: ToolSpec,
@@ -90,7 +90,7 @@ impl ListFiles {
         Ok(names)
     }
 
-    /// Collects matching files; stops after one more than the limit.
+    /// Collects the matching files, at most one more than the limit.
     fn files_below(
         &self,
         folder: &Path,

@@ -28,7 +28,8 @@ impl Number {
         Self(Form::Exact { numerator: n, denominator: 1 })
     }
 
-    /// Parses a decimal such as `12.50` or `1e-3`; exact if it fits. `None` if it is not a decimal.
+    /// Parses a decimal such as `12.50` or `1e-3`; the number is exact if it fits. Returns `None` if the
+    /// text is not a finite decimal.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let parsed: f64 = text.parse().ok().filter(|n: &f64| n.is_finite())?;
         Some(exact_decimal(text).unwrap_or(Self(Form::Float(parsed))))
@@ -78,7 +79,7 @@ impl Number {
     /// Returns the quotient.
     ///
     /// # Errors
-    /// Division by zero.
+    /// Fails for a division by zero, and if the result is too large.
     pub(crate) fn divided_by(self, other: Self) -> Outcome {
         if other.is_zero() {
             return Err(division_by_zero());
@@ -86,18 +87,18 @@ impl Number {
         self.combine(other, |a, b, c, d| ratio(a.checked_mul(d)?, b.checked_mul(c)?), |x, y| x / y)
     }
 
-    /// Returns the remainder with the sign of the divisor, so that it is never negative for a positive one.
+    /// Returns the remainder with the sign of the divisor; for a positive divisor it is never negative.
     ///
     /// # Errors
-    /// Division by zero.
+    /// Fails for a division by zero, and if the result is too large.
     pub(crate) fn modulo(self, other: Self) -> Outcome {
         self.minus(other.times(self.divided_by(other)?.floor()?)?)
     }
 
-    /// Returns the power.
+    /// Returns the number raised to `exponent`.
     ///
     /// # Errors
-    /// A negative power of zero, and results that are no real number or too large.
+    /// Fails for a negative power of zero, and if the result is not a real number or too large.
     pub(crate) fn power(self, exponent: Self) -> Outcome {
         if let Form::Exact { numerator, denominator: 1 } = exponent.0 {
             if numerator < 0 && self.is_zero() {
@@ -129,7 +130,7 @@ impl Number {
         if self.is_negative() { self.negated() } else { self }
     }
 
-    /// Applies a function whose result is not exact in general.
+    /// Applies a floating-point function, whose result is not exact in general.
     pub(crate) fn map(self, f: impl FnOnce(f64) -> f64) -> Outcome {
         finite(f(self.to_f64()))
     }
@@ -148,7 +149,8 @@ impl Number {
         if exponent < 0 { ratio(bottom, top) } else { ratio(top, bottom) }
     }
 
-    /// Returns the exact result if both are exact and it fits, else the floating-point one.
+    /// Returns the exact result if both numbers are exact and the result fits, else the floating-point
+    /// result.
     fn combine(
         self,
         other: Self,
@@ -185,7 +187,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// Returns the fraction as a terminating decimal of at most fifteen digits.
+/// Returns the fraction as a terminating decimal, or `None` if that has more than fifteen digits.
 fn short_decimal(numerator: i128, denominator: i128) -> Option<String> {
     let places = (1..=15_u32).find(|places| 10_i128.pow(*places) % denominator == 0)?;
     let digits = numerator.checked_mul(10_i128.pow(places) / denominator)?;
@@ -211,7 +213,8 @@ fn exact_decimal(text: &str) -> Option<Number> {
     if shift < 0 { ratio(digits, scale) } else { ratio(digits.checked_mul(scale)?, 1) }
 }
 
-/// Makes a fraction in lowest terms; `None` if it does not fit. The denominator must not be zero.
+/// Returns the fraction in lowest terms, or `None` if its numbers do not fit. The denominator must not be
+/// zero.
 fn ratio(numerator: i128, denominator: i128) -> Option<Number> {
     let divisor = i128::try_from(gcd(numerator.unsigned_abs(), denominator.unsigned_abs())).ok()?;
     let sign = if denominator < 0 { -1 } else { 1 };

@@ -15,13 +15,13 @@ use serde::Deserialize;
 
 use crate::Workspace;
 
-/// Largest text that is returned, in bytes.
+/// Maximum size of a text that is returned at once, in bytes.
 const MAX_TEXT: u64 = 1_000_000;
 
-/// Largest picture that is returned, in bytes.
+/// Maximum size of a picture that is returned, in bytes.
 const MAX_IMAGE: u64 = 20_000_000;
 
-/// Bytes at the start of a file that are checked to see if it is text.
+/// Number of bytes at the start of a file that show whether the file is text or a picture.
 const SNIFFED: usize = 8_192;
 
 /// Reads a file of a [`Workspace`]: text up to 1 MB, a range of lines of any text, pictures (PNG,
@@ -195,7 +195,8 @@ impl Opened<'_> {
         Ok(result.with_metadata("start_line", first).with_metadata("end_line", end))
     }
 
-    /// Reads everything; `None` if that is more than `max` bytes. The file may grow during the read.
+    /// Reads the whole file, or returns `None` if it has more than `max` bytes. The file may grow during
+    /// the read.
     fn whole(&mut self, max: u64) -> io::Result<Option<Vec<u8>>> {
         if self.size > max {
             return Ok(None);

@@ -14,10 +14,10 @@ use crate::{Workspace, arguments::clip, workspace::Places};
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 1_000;
 
-/// Largest file that is searched, in bytes; larger ones are skipped and counted.
+/// Maximum size of a file that is searched, in bytes; larger files are skipped and counted.
 const MAX_FILE: u64 = 10_000_000;
 
-/// Most characters of a line that are shown.
+/// Maximum number of characters of a line that are shown.
 const LINE_SHOWN: usize = 200;
 
 /// Searches the text files of a [`Workspace`], without hidden and ignored ones, and without files that a
@@ -91,7 +91,7 @@ impl Search {
         Ok(places.with_notes(hits.into_result(&pattern, &needle)))
     }
 
-    /// Searches one file; files that cannot be read or are not text are skipped.
+    /// Searches one file. A file that cannot be read, is too large or is not text is skipped.
     fn search_file(&self, path: &Path, needle: &Needle, hits: &mut Hits) {
         let Ok(file) = self.workspace.open_resolved(path) else { return };
         let mut bytes = Vec::new();

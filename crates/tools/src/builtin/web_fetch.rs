@@ -63,8 +63,8 @@ impl WebFetch {
         Self { spec, web: Web::new(options) }
     }
 
-    /// Makes each fetch count as a change, so that a person is asked before it unless a rule allows the
-    /// address: an address can carry secrets out of the machine.
+    /// Makes each fetch count as a change, so that a person must approve it unless a rule allows the
+    /// address. An address can carry secrets out of the machine.
     #[must_use]
     pub fn asking(mut self) -> Self {
         self.spec.annotations.effect = Effect::Idempotent;
@@ -183,7 +183,7 @@ fn laid_out(html: &[u8], until: Instant) -> Result<String, String> {
     text.map_err(problem)
 }
 
-/// Bytes of a page that are parsed first.
+/// Number of bytes of a page that are parsed first.
 const FIRST_PART: usize = 8_192;
 
 /// Returns whether the tree has more than `most` levels.
@@ -210,10 +210,10 @@ impl Read for InTime<'_> {
     }
 }
 
-/// Time limit of parsing a page. Ordinary ones take milliseconds.
+/// Time limit of parsing a page. Ordinary pages take milliseconds.
 const PARSING: Duration = Duration::from_secs(5);
 
-/// Most levels of nested elements; deeper pages are refused.
+/// Maximum number of levels of nested elements; deeper pages are refused.
 const DEEPEST: usize = 500;
 
 /// Returns `length` characters from `start` on, and the position after them if there are more.

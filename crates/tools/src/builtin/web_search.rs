@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{WebOptions, arguments::clip, web::Web};
 
-/// Most results of one search.
+/// Maximum number of results of one search.
 const HIGHEST: usize = 5;
 
 /// A web search service.
@@ -23,8 +23,8 @@ pub trait SearchBackend: Send + Sync {
     fn search<'a>(&'a self, query: &'a str, count: usize)
     -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>>;
 
-    /// Returns the service's API key, if it has one, so that it can be redacted from everything the run keeps
-    /// or shows.
+    /// Returns the service's API key, if it has one, so that the key can be redacted from everything that
+    /// the run keeps or shows.
     fn key(&self) -> Option<&Secret> {
         None
     }
@@ -35,9 +35,9 @@ pub trait SearchBackend: Send + Sync {
 pub struct SearchHit {
     /// The page's title.
     pub title: String,
-    /// An excerpt of its text.
+    /// An excerpt of the page's text.
     pub snippet: String,
-    /// Its address.
+    /// The page's address.
     pub url: String,
 }
 
@@ -208,7 +208,7 @@ impl BraveSearch {
         }
     }
 
-    /// Creates the service at another address.
+    /// Creates the service with the address `endpoint`.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -47,7 +47,7 @@ impl WriteFile {
         Self { spec, workspace, diff: DiffOptions::default() }
     }
 
-    /// Sets how previews show the change.
+    /// Sets the options of the diffs in previews and results.
     pub fn with_diff(mut self, diff: DiffOptions) -> Self {
         self.diff = diff;
         self

@@ -55,7 +55,7 @@ impl<'c> Graph<'c> {
         cycles
     }
 
-    /// Returns a shortest path along the edges, both ends included.
+    /// Returns a shortest path from one call to another along the edges, both included, or `None`.
     pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let (from, to) = (*self.by_id.get(from)?, *self.by_id.get(to)?);
         let mut before = HashMap::from([(from, from)]);
@@ -81,7 +81,7 @@ impl<'c> Graph<'c> {
         None
     }
 
-    /// Returns, for each call by index, the indexes of the calls that it waits for.
+    /// Returns, for each call by index, the indexes of the calls that the call waits for.
     pub(super) fn waits_for(&self) -> Vec<Vec<usize>> {
         let of =
             |node| self.graph.neighbors_directed(node, Direction::Incoming).map(NodeIndex::index).collect();

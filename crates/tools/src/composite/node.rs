@@ -8,19 +8,19 @@ use archon_types::Json;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolNode {
-    /// Its id within the composite.
+    /// The id of the call within the composite.
     pub id: String,
     /// The name of the tool.
     pub tool: String,
     /// Constant arguments.
     pub arguments: serde_json::Map<String, Json>,
-    /// Parts of its result that become arguments of other calls.
+    /// Parts of the call's result that become arguments of other calls.
     pub gives: Vec<Mapping>,
-    /// Names of its open parameters in the composite, by argument, if they differ from the argument's name.
+    /// Names of the call's open parameters in the composite, by argument. Default: the argument's own name.
     pub parameters: BTreeMap<String, String>,
     /// If set, the call is made once for each item of a list.
     pub for_each: Option<ForEachItem>,
-    /// The consequence of a failure.
+    /// The reaction to a failure of the call.
     pub on_failure: OnNodeFailure,
 }
 
@@ -28,8 +28,8 @@ pub struct ToolNode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mapping {
-    /// A JSON pointer into the result: `/results/0/url`, or empty for the whole. A result that is not JSON is
-    /// a string.
+    /// A JSON pointer into the result: `/results/0/url`, or empty for the whole result. A result that is
+    /// not JSON is a string.
     pub pointer: String,
     /// The id of the receiving call.
     pub node: String,
@@ -37,25 +37,26 @@ pub struct Mapping {
     pub argument: String,
 }
 
-/// Makes a call once for each item of a list. Its result is the list of results, in the same order.
+/// Makes a call once for each item of a list. The result is the list of the single results, in the same
+/// order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForEachItem {
-    /// The argument whose value is a list and is passed on item by item.
+    /// The argument whose value is a list. The tool gets one item of the list at a time.
     pub argument: String,
     /// A JSON pointer to the argument's value in each item; empty for the item itself.
     pub pointer: String,
 }
 
-/// The consequence of a failed call.
+/// The reaction to a failed call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnNodeFailure {
-    /// The composite fails and reports what was done before.
+    /// The composite fails and reports the results of the earlier calls.
     #[default]
     Abort,
-    /// The other calls go on; calls that need its result are skipped. If the call is made for each item of a
-    /// list, failed items are left out.
+    /// The other calls go on; calls that need the failed call's result are skipped. If the call is made for
+    /// each item of a list, failed items are left out.
     Continue,
     /// The call is repeated up to this many times, then the composite fails. Only for tools that may run
     /// twice. If the tool was replaced by one that may not, a call with unknown effect is not repeated.
@@ -82,7 +83,7 @@ impl ToolNode {
         self
     }
 
-    /// Passes a part of the result to another call.
+    /// Passes the part of the result at `pointer` to the call `node` as its `argument`.
     pub fn gives(
         mut self,
         pointer: impl Into<String>,
@@ -108,7 +109,7 @@ impl ToolNode {
         self
     }
 
-    /// Sets the consequence of a failure.
+    /// Sets the reaction to a failure.
     pub fn on_failure(mut self, policy: OnNodeFailure) -> Self {
         self.on_failure = policy;
         self

@@ -1,4 +1,5 @@
-//! The parameters of a composite: the open ones of the calls that it begins with.
+//! The parameters of a composite: the open parameters of its first calls, which are those without another
+//! source.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub(super) struct Source {
     pub(super) argument: String,
 }
 
-/// An open parameter of one call.
+/// A parameter of one call without a constant or a mapped result.
 struct Open<'s> {
     node: &'s ToolNode,
     argument: &'s str,

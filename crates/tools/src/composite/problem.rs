@@ -8,17 +8,17 @@ pub enum CompositeProblem {
     #[error("the composite has no calls; add one with `add_node`")]
     Empty,
     /// Two calls have the same id.
-    #[error("two calls are named '{node}'; name one of them otherwise")]
+    #[error("two calls have the id '{node}'; give one of them another id")]
     DuplicateNode {
-        /// The id.
+        /// The id of both calls.
         node: String,
     },
-    /// A name matches no call.
-    #[error("{place} names the call '{node}', which is not there; add it or correct the name")]
+    /// An id belongs to no call.
+    #[error("{place} refers to the call '{node}', which does not exist; add the call or correct the id")]
     UnknownNode {
-        /// The name.
+        /// The id.
         node: String,
-        /// The place of the name.
+        /// The part of the composite that has the id.
         place: &'static str,
     },
     /// A call's tool is not registered.
@@ -28,43 +28,43 @@ pub enum CompositeProblem {
         node: String,
         /// The tool.
         tool: String,
-        /// A registered tool with a similar name.
+        /// A registered tool with a similar name, if there is one.
         nearest: Option<String>,
     },
     /// Calls wait for each other.
-    #[error("these calls wait for each other: {}; take one of the steps away", nodes.join(" → "))]
+    #[error("these calls wait for each other: {}; remove one of these dependencies", nodes.join(" → "))]
     Cycle {
         /// The cycle; the first call is also the last.
         nodes: Vec<String>,
     },
     /// Composites call each other in a cycle.
-    #[error("these tools call each other: {}; take one of the steps away", tools.join(" → "))]
+    #[error("these tools call each other: {}; remove one of these calls", tools.join(" → "))]
     Recursion {
         /// The cycle; the first tool is also the last.
         tools: Vec<String>,
     },
     /// Composites are nested too deeply.
-    #[error("composites are nested {depth} deep, and at most 10 are allowed: {}", tools.join(" → "))]
+    #[error("composites are nested in {depth} levels, but the maximum is 10: {}", tools.join(" → "))]
     TooDeep {
-        /// The depth.
+        /// The number of levels.
         depth: usize,
         /// The tools from the outermost to the innermost.
         tools: Vec<String>,
     },
     /// A tool has no such argument.
-    #[error("the call '{node}' is given '{argument}', which the tool '{tool}' does not take")]
+    #[error("the call '{node}' has the argument '{argument}', but the tool '{tool}' has no such parameter")]
     UnknownArgument {
         /// The call.
         node: String,
-        /// Its tool.
+        /// The tool of the call.
         tool: String,
         /// The argument.
         argument: String,
     },
     /// A required argument has no source.
     #[error(
-        "the call '{node}' lacks '{argument}': give it a constant, map a result to it, or let the composite begin with \
-         the call"
+        "the call '{node}' has no value for the argument '{argument}': set a constant, map a result to it, or make the \
+         call an input of the composite"
     )]
     MissingArgument {
         /// The call.
@@ -73,32 +73,32 @@ pub enum CompositeProblem {
         argument: String,
     },
     /// An argument has more than one source.
-    #[error("the call '{node}' is given '{argument}' more than once; keep one of them")]
+    #[error("the argument '{argument}' of the call '{node}' has more than one source; keep one of them")]
     TwoSources {
         /// The call.
         node: String,
         /// The argument.
         argument: String,
     },
-    /// A call has a retry, but its tool may do harm the second time.
+    /// A call is set to retry, but its tool may not run twice.
     #[error(
-        "the call '{node}' may not be retried: a second call of '{tool}' may do harm; let it abort or continue"
+        "the call '{node}' cannot be retried, because the tool '{tool}' may not run twice; set it to abort or continue"
     )]
     NotRepeatable {
         /// The call.
         node: String,
-        /// Its tool.
+        /// The tool of the call.
         tool: String,
     },
     /// Two different parameters have the same name.
-    #[error("two parameters are named '{name}' and are not the same; name one with `ToolNode::parameter`")]
+    #[error("two different parameters are named '{name}'; rename one of them with `ToolNode::parameter`")]
     SameParameter {
         /// The name.
         name: String,
     },
     /// A pointer is not a JSON pointer.
     #[error(
-        "'{pointer}' of the call '{node}' is no JSON pointer: it begins with '/', or is empty for the whole"
+        "'{pointer}' of the call '{node}' is not a JSON pointer: begin it with '/', or leave it empty for the whole"
     )]
     Pointer {
         /// The call.

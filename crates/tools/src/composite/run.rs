@@ -19,7 +19,7 @@ use crate::{
     retry,
 };
 
-/// Most items of a list that are processed concurrently.
+/// Maximum number of items of a list that are processed concurrently.
 const ITEMS_AT_ONCE: usize = 8;
 
 type Arguments = Map<String, Json>;
@@ -93,7 +93,7 @@ struct Ended {
 
 /// The reason why a call cannot be made.
 enum Lacking {
-    /// It needs the result of a call that has none.
+    /// The call needs the result of a call that has no result.
     Left(String),
     Nothing(Failure),
 }
@@ -388,7 +388,7 @@ impl Output {
         Self { text, value }
     }
 
-    /// Returns the value at a JSON pointer, as a string if a string is wanted.
+    /// Returns the value at a JSON pointer; with `wants_text` as a string.
     fn at(&self, pointer: &str, wants_text: bool) -> Option<Json> {
         if wants_text && pointer.is_empty() {
             return Some(self.text.as_str().into());

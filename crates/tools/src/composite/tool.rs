@@ -13,8 +13,8 @@ use crate::{
     guards::{beginning, needs_consent},
 };
 
-/// A tool made of other tools. Its result is that of its last call, or an object with the results of several
-/// last calls.
+/// A tool made of other tools. Its result is the result of the composite's last call or, if there are
+/// several last calls, an object with their results.
 ///
 /// The result's metadata have a `trace` of the calls, and after a failure `partial_results` by call.
 /// Independent calls run concurrently if their tools allow that.
@@ -26,7 +26,7 @@ pub struct CompositeTool {
     pub(super) waits_for: Vec<Vec<usize>>,
     pub(super) sources: Vec<Source>,
     pub(super) tools: Vec<String>,
-    /// The tools' specs when the composite was made; an approval covers these.
+    /// The specs of the tools when the composite was made. An approval of the composite covers these only.
     parts: Vec<ToolSpec>,
 }
 
@@ -67,7 +67,8 @@ impl CompositeTool {
         })
     }
 
-    /// Returns whether approval of the composite covers a tool: it may have been replaced since.
+    /// Returns whether approval of the composite covers a tool. A tool that was replaced since is not
+    /// covered.
     pub(super) fn covers(&self, part: &ToolSpec) -> bool {
         self.parts.contains(part)
     }
@@ -89,7 +90,7 @@ impl CompositeTool {
         text
     }
 
-    /// Sets the time limit; 300 s by default.
+    /// Sets the time limit of a call of the composite. Default 300 s.
     pub fn with_time_limit(mut self, limit: std::time::Duration) -> Self {
         self.spec.annotations.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self

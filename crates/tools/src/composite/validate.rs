@@ -35,7 +35,7 @@ pub(super) fn problems(composite: &Composite, registry: &ToolRegistry) -> Vec<Co
     problems
 }
 
-/// Returns problems with ids, which do not depend on the registered tools.
+/// Returns the problems of the composite that do not depend on the registered tools.
 fn names(composite: &Composite) -> Vec<CompositeProblem> {
     let mut problems = Vec::new();
     if composite.nodes.is_empty() {
@@ -108,7 +108,7 @@ fn known(spec: &ToolSpec) -> (BTreeSet<&str>, bool) {
     (names, spec.parameters.get("additionalProperties") == Some(&Json::Bool(false)))
 }
 
-/// Returns how deep composites are nested below these tools; `way` is the path to them.
+/// Returns the number of levels of composites below these tools; `way` is the path to them.
 fn depth(
     tools: &[String],
     registry: &ToolRegistry,

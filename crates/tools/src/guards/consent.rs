@@ -1,5 +1,5 @@
-//! Guard: decides whether a person must approve a call. The engine decides how to ask, and what to do if
-//! nobody can be asked.
+//! Guard: decides whether a person must approve a call. The engine asks the person, or refuses the call if
+//! it cannot.
 
 use archon_types::{ApprovalRequest, ToolSpec};
 use serde_json::json;
@@ -56,11 +56,11 @@ pub(crate) fn beginning(arguments: &str) -> String {
     }
 }
 
-/// Most characters of the arguments in the first line of a question.
+/// Maximum number of characters of the arguments in the first line of a question.
 const SUMMARY: usize = 80;
 
-/// Returns whether a person must approve. Rules override the defaults of the tool, except that a tool that
-/// requires approval each time, or whose preview has a warning, gets it.
+/// Returns whether a person must approve. Permission rules override the defaults of the tool, but not the
+/// approval that a tool requires for each call, or that a preview with a warning requires.
 fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
     let is_agreed = inspection.run.agreed_above;
     let own = match &inspection.ruling {

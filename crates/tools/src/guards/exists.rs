@@ -5,7 +5,7 @@ use crate::{
     guard::{Guard, Inspection, Verdict},
 };
 
-/// Most names in the list; more would not help.
+/// Maximum number of names in the list; more would not help the model.
 const NAMES_LISTED: usize = 50;
 
 pub(crate) struct Exists;

@@ -41,8 +41,8 @@ fn internal(text: &str) -> Option<String> {
     })
 }
 
-/// Most passes of removal, as removing one tag can join the halves of another; tags left after that are
-/// neutralised.
+/// Maximum number of passes of removal, as removing one tag can join the halves of another. Tags that are
+/// left after that are neutralised.
 const ROUNDS: usize = 8;
 
 /// Removes the elements with these names: tags and the text between them. Of an element that is never closed
@@ -68,7 +68,7 @@ fn without_tags<'t>(text: &'t str, tags: &[String]) -> Cow<'t, str> {
     clean
 }
 
-/// Removes tags in one pass; `None` if there are none.
+/// Returns the text after one pass of removal, or `None` if it has no such tag.
 fn one_round(text: &str, tag: &str) -> Option<String> {
     if find(text, tag, Kind::Open).is_none() && find(text, tag, Kind::Close).is_none() {
         return None;

@@ -1,5 +1,5 @@
-//! Guard: asks the tool for a preview of the change, for the person who is asked. The tool may also refuse
-//! here, for instance to overwrite a file that was not read.
+//! Guard: asks the tool for a preview of the change, for the person who must approve it. The tool may also
+//! refuse the call here, for instance to overwrite a file that was not read.
 
 use archon_types::{ToolError, ToolResult, metadata};
 

@@ -1,5 +1,5 @@
-//! Guard: applies the permission rules. A rule that denies ends the call here; the others count in the guard
-//! `Consent`. The rules of the runs above also apply.
+//! Guard: applies the permission rules. A rule that denies ends the call here; ask and allow rules count in
+//! the guard `Consent`. The rules of the runs above also apply.
 
 use archon_types::Permit;
 

@@ -8,7 +8,7 @@ use crate::{
     log,
 };
 
-/// Characters quoted before and after the error.
+/// Number of characters quoted before and after the error.
 const QUOTED: usize = 40;
 
 pub(crate) struct WellFormed;

@@ -7,7 +7,8 @@ use super::{
     shell::{self, Line, Part, harmless::Effect, known_word::KnownWord},
 };
 
-/// Returns whether a deny or ask rule matches a command of the line. A line that cannot be parsed matches.
+/// Returns whether a deny or ask rule matches a command of the line. A line that cannot be parsed matches
+/// too.
 pub(super) fn may_hold(of: &str, line: &str) -> bool {
     let words = words(of);
     shell::analyse(line).is_none_or(|line| line.holds(&words))
@@ -55,8 +56,8 @@ fn words(of: &str) -> Vec<&str> {
     of.strip_suffix(":*").unwrap_or(of).split_whitespace().collect()
 }
 
-/// Returns the workspace folder that a line changes to first, as in `cd crates/core && cargo test`. It must
-/// exist, have no links in its path, and not be within a bare repository.
+/// Returns the workspace folder that a line changes to first, as in `cd crates/core && cargo test`. The
+/// folder must exist, have no links in its path, and not be within a bare repository.
 fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
     let [cd, folder] = &first.words[..] else { return None };
     let said = folder.known().filter(|said| cd.is("cd") && !said.starts_with('-'))?;
@@ -80,8 +81,8 @@ fn moves(part: &Part, root: &Path) -> bool {
     }
 }
 
-/// Returns whether git may use the folder itself as a repository, whose settings would be ordinary files. It
-/// needs a `HEAD`; the rest may be elsewhere.
+/// Returns whether git may use the folder itself as a repository, whose settings would be ordinary files.
+/// Such a folder has a `HEAD`; the other parts may be elsewhere.
 fn is_bare(folder: &Path) -> bool {
     folder.join("HEAD").symlink_metadata().is_ok()
 }

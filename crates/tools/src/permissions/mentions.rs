@@ -12,7 +12,7 @@ use super::{
     },
 };
 
-/// Most folders that are followed when a line changes between them.
+/// Maximum number of folders that are followed when a line changes its folder.
 const MOST_FOLDERS: usize = 16;
 
 /// Shell commands that change the folder.
@@ -76,7 +76,8 @@ impl Look<'_> {
             || row.effect == Effect::Writes && self.finds_made(words)
     }
 
-    /// Returns whether a file of one of these names in one of these folders matches: `cp a/.env .`.
+    /// Returns whether a file that the command creates may match: it has the name of one operand, in the
+    /// folder of another, as in `cp a/.env .`.
     fn finds_made(&self, words: &[KnownWord]) -> bool {
         let known: Vec<PathBuf> = words.iter().filter_map(KnownWord::known).map(PathBuf::from).collect();
         let names = || known.iter().filter_map(|path| path.file_name());

@@ -35,7 +35,7 @@ pub(crate) struct Part {
     pub(crate) words: Vec<KnownWord>,
 }
 
-/// Longest line that is parsed, in bytes.
+/// Maximum length of a line that is parsed, in bytes.
 const LONGEST: usize = 4_096;
 
 /// Parses a command line; `None` if it is not certain what it may run.
@@ -86,7 +86,7 @@ impl Part {
         options::harmless(&self.words, 0)
     }
 
-    /// Returns the words of a rule that would suit commands like this one.
+    /// Returns the words of a suggested rule for commands like this one.
     pub(crate) fn suggestion(&self) -> Option<String> {
         Some(options::name(&self.words)?.join(" "))
     }
@@ -102,7 +102,8 @@ impl Part {
         runs || is_program(program, &self.words[0]) && come_in_order(rest, others)
     }
 
-    /// Returns which folders the command walks: given ones, or its own if none is given.
+    /// Returns the folders that the command walks: given ones or, if none is given, the current folder.
+    /// Returns `None` if the command walks no folders.
     pub(crate) fn walks(&self, row: &Harmless) -> Option<Walk> {
         let (letters, patterns) = row.walks;
         let is_asked = |word: &KnownWord| {
@@ -123,7 +124,7 @@ impl Part {
 /// The folders that a command walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
-    /// The folders among its operands.
+    /// The folders among the command's operands.
     Given,
     /// Possibly the current folder.
     Own,

@@ -1,10 +1,10 @@
-//! Suggests rules that would allow a call, for the person who is asked.
+//! Suggests rules that would allow a call, for the person who is asked to approve the call.
 
 use archon_types::Subject;
 
 use super::{Permissions, Rule, Ruling};
 
-/// Longest command line that is suggested as a rule.
+/// Maximum length of a command line that is suggested as a rule, in bytes.
 const LONGEST: usize = 200;
 
 /// Returns rules that allow the call, the narrowest first.
@@ -49,7 +49,7 @@ fn allows(rule: &str, tool: &str, subject: &Subject) -> bool {
     rules.ruling(tool, subject, &[]) == Ruling::Allow
 }
 
-/// Returns the first words of a line with one command, if they name what it does.
+/// Returns the first words of a line with one command, for a suggested rule.
 fn first_words(line: &str) -> Option<String> {
     #[cfg(all(unix, feature = "bash"))]
     {

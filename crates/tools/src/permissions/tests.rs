@@ -21,12 +21,12 @@ fn allows(rules: &[&str], tool: &str, subject: &Subject) -> bool {
 #[test]
 fn permission_rule_parse_error_has_the_reason() {
     for (text, why) in [
-        ("", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
-        ("(x)", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
-        ("ba sh", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
+        ("", "a rule begins with the name of a tool: `tool` or `tool(pattern)`"),
+        ("(x)", "a rule begins with the name of a tool: `tool` or `tool(pattern)`"),
+        ("ba sh", "a rule begins with the name of a tool: `tool` or `tool(pattern)`"),
         ("bash(git", "the closing bracket is missing"),
-        ("bash()", "there is nothing between the brackets; leave them out"),
-        ("write_file(src/[)", "what stands between the brackets is not a pattern of paths"),
+        ("bash()", "the brackets are empty; leave them out"),
+        ("write_file(src/[)", "the text in the brackets is not a valid pattern of paths"),
     ] {
         let said = text.parse::<Rule>().unwrap_err().to_string();
         assert_eq!(said, format!("'{text}' is not a valid permission rule: {why}"));

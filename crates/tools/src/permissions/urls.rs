@@ -21,8 +21,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns whether a pattern matches an address. `*` alone matches every address; within a host it stops at
-/// the end of the host's name.
+/// Returns whether a pattern matches an address. `*` alone matches every address; in the host of a pattern,
+/// `*` matches nothing beyond the host's name.
 pub(super) fn means(pattern: &str, url: &str) -> bool {
     if pattern == "*" {
         return true;

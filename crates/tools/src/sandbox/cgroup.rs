@@ -1,9 +1,10 @@
 //! The cgroups of a command: limits of processes and memory for all its processes, whatever their user and
 //! the kind of memory.
 //!
-//! Version 2 has one folder for a command, version 1 one for each controller. The name says which process
-//! made it, so that a later process can remove what a crash left. If no cgroup can be made, limits of the
-//! user and of each process's address space are used; they are weaker, and the first does not apply to root.
+//! Version 2 has one folder for a command, version 1 one for each controller. The name of a cgroup
+//! identifies the process that made it, so that a later process can remove what a crash left. If no cgroup
+//! can be made, limits of the user and of each process's address space are used; they are weaker, and the
+//! limits of the user do not apply to root.
 
 use std::{
     fs::{self, OpenOptions},
@@ -46,8 +47,8 @@ struct Parents {
 }
 
 impl Cgroup {
-    /// Creates cgroups for at most this many processes and threads, and bytes; `leader` makes their name
-    /// unique.
+    /// Creates cgroups that limit a command to these numbers of processes and threads, and of bytes of
+    /// memory; `leader` makes their name unique.
     pub(super) fn create(leader: u32, processes: u32, bytes: u64) -> Option<Self> {
         Self::create_in(&Parents::ours()?, &maker::name(PREFIX, &leader.to_string())?, processes, bytes)
     }
@@ -123,7 +124,7 @@ impl Cgroup {
     }
 }
 
-/// Returns the reason why processes cannot be limited here, if so.
+/// Returns the reason why processes cannot be limited on this system, or `None` if they can.
 pub(super) fn missing() -> Option<String> {
     remove_left();
     if !rustix::process::geteuid().is_root() {
@@ -145,7 +146,7 @@ pub(super) fn missing() -> Option<String> {
 }
 
 pub(super) fn cannot_count() -> String {
-    "root's processes cannot be counted: no cgroup with pids can be made".to_owned()
+    "root's processes cannot be limited: no cgroup with the pids controller can be made".to_owned()
 }
 
 /// Limits the number of processes of the user of `process`.
@@ -155,7 +156,7 @@ pub(super) fn limit_user(process: Pid, most: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts the processes and threads of our user.
+/// Returns the number of processes and threads of this user.
 pub(super) fn processes_of_user() -> io::Result<u64> {
     let all = rustix::process::geteuid().as_raw();
     let there = fs::read_dir("/proc")?.flatten().filter(|entry| {
@@ -171,8 +172,8 @@ fn threads(process: &Path) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
-/// Ends commands whose Archon process has died, and removes their cgroups. Runs once: this process removes
-/// its own.
+/// Ends commands whose Archon process has died, and removes their cgroups. Runs once, because this process
+/// removes the cgroups of its own commands.
 fn remove_left() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -23,15 +23,16 @@ use crate::{
     control::control,
 };
 
-/// Largest file that is kept to be restored, in bytes.
+/// Maximum size of a file that is kept to be restored, in bytes.
 const FILE: u64 = 1 << 20;
-/// Most bytes that are kept of all files of one place.
+/// Maximum number of bytes that are kept of all files below one protected path.
 const ALL: u64 = 32 << 20;
-/// Most files and folders of one place that are read.
+/// Maximum number of files and folders that are read below one protected path.
 const ENTRIES: usize = 10_000;
-/// Most entries that are searched after a command: enough that it cannot hide one among others that it made.
+/// Maximum number of entries that are searched after a command: enough that a command cannot hide an entry
+/// among others that it made.
 const AFTER: usize = 1_000_000;
-/// Most changes that are described; of the rest only the number is.
+/// Maximum number of changes that are described; of the rest only their number is given.
 const TOLD: usize = 20;
 
 /// Control files as they were before a command.
@@ -50,12 +51,13 @@ pub(super) struct Before {
 struct Tree {
     id: (u64, u64),
     holder: Option<Holder>,
-    /// Entries by their paths below the place; the place itself has an empty path. If mounts protect the
-    /// place, only unprotected entries are here.
+    /// Entries by their path relative to the protected path (its own is empty). Empty if a mount protects
+    /// the path, because then there is nothing to restore.
     entries: BTreeMap<PathBuf, Entry>,
 }
 
-/// The folder of a place (for a place within `.git`, the folder of `.git`), and the path from there.
+/// The id of the folder that contains a protected path (for a path within `.git`, the folder that contains
+/// `.git`), and the path relative to that folder.
 type Holder = ((u64, u64), PathBuf);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl Before {
         Self { places, trees, since, is_held }
     }
 
-    /// Restores changed files. Returns sentences for the model about what happened.
+    /// Restores changed files. Returns sentences for the model that describe the changes.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let (after, opened) = find_all(cage, denied, &self.places.closed);
         let mut settling = Settling { before: self, after: &after, cage, denied, told: Vec::new() };
@@ -162,13 +164,14 @@ struct Settling<'s> {
 }
 
 impl Settling<'_> {
-    /// Returns whether a place moved together with its folder.
+    /// Returns whether a protected file or folder moved together with the folder that contains it.
     fn is_moved(&self, tree: &Tree) -> bool {
         let new = self.after.fixed.iter().filter(|now| !self.before.trees.contains_key(*now));
         new.into_iter().any(|now| self.is_moved_to(tree, now))
     }
 
-    /// Returns whether `now` is an earlier place that moved with its folder and is otherwise unchanged.
+    /// Returns whether `now` is a protected file or folder that moved with its folder and is otherwise
+    /// unchanged.
     fn is_moved_to(&self, tree: &Tree, now: &Path) -> bool {
         now.symlink_metadata().is_ok_and(|of| id(&of) == tree.id)
             && tree.holder.is_some()
@@ -324,7 +327,7 @@ impl Settling<'_> {
         Err(io::Error::other("no name for it is free"))
     }
 
-    /// Returns whether a new place gives no program anything new to run.
+    /// Returns whether no program would run anything new from a new file or folder.
     fn is_harmless(&self, path: &Path) -> bool {
         let (Some(name), Some(folder)) = (path.file_name().and_then(|name| name.to_str()), path.parent())
         else {
@@ -366,8 +369,8 @@ impl Settling<'_> {
             .is_none_or(|first| ["worktrees", "modules"].iter().any(|known| first.as_os_str() == *known))
     }
 
-    /// Returns whether it has the same content as a place with the same name had before, as in a second
-    /// worktree.
+    /// Returns whether a new file or folder has the same content as an earlier one with the same name, as
+    /// in a second worktree.
     fn is_copy(&self, path: &Path, name: &str) -> bool {
         let Some(copy) = Tree::of(path) else { return false };
         self.before.trees.iter().filter(|(old, _)| old.file_name().is_some_and(|old| old == name)).any(
@@ -403,7 +406,11 @@ impl Settling<'_> {
 
     fn why(&self, path: &Path) -> &'static str {
         let why = self.split(path).ok().and_then(|(_, relative)| control(relative));
-        why.unwrap_or(if self.denied.writing(path) { "a rule denies it" } else { "git runs what it says" })
+        why.unwrap_or(if self.denied.writing(path) {
+            "a rule denies it"
+        } else {
+            "git can run commands from it"
+        })
     }
 
     fn split<'p>(&self, path: &'p Path) -> io::Result<(&Path, &'p Path)> {
@@ -490,8 +497,8 @@ impl Entry {
     }
 }
 
-/// Returns the holder of a place. Nothing is moved into a folder alone, so its folder shows whether it moved
-/// with it.
+/// Returns the holder of a path, which shows whether a file or folder moved together with the folder that
+/// contains it.
 fn holder(path: &Path) -> Option<Holder> {
     let of_git = path.ancestors().find(|parent| parent.file_name().is_some_and(|name| name == ".git"));
     let folder = of_git.unwrap_or(path).parent()?;

@@ -17,7 +17,7 @@ use crate::{
     git_settings::{self, is_git},
 };
 
-/// Most entries that are searched before a command, upper levels first.
+/// Maximum number of entries that are searched before a command, upper levels first.
 pub(super) const MOST: usize = 50_000;
 
 /// Folders that are not searched: they have many generated or foreign files, and are removed as a whole.
@@ -28,13 +28,13 @@ const OF_OTHERS: &[&str] = &["node_modules", "target", ".venv", "venv"];
 pub(super) struct Places {
     /// Files and folders that must not change.
     pub(super) fixed: BTreeSet<PathBuf>,
-    /// Folders that must not be moved, because of what is in them.
+    /// Folders that must not be moved, because they contain such files or folders.
     pub(super) pinned: BTreeSet<PathBuf>,
     /// Places that a command must not see.
     pub(super) hidden: BTreeSet<PathBuf>,
     /// Folders that cannot be listed.
     pub(super) closed: BTreeSet<PathBuf>,
-    /// True if not everything could be searched.
+    /// True if the search did not reach all entries.
     pub(super) is_partial: bool,
 }
 
@@ -74,7 +74,7 @@ impl Denied {
     }
 }
 
-/// Searches the workspace, at most `most` entries.
+/// Searches the workspace for these places, at most `most` entries.
 pub(super) fn find(cage: &Cage, denied: &Denied, most: usize) -> Places {
     let mut search = Search { cage, denied, places: Places::default(), queue: VecDeque::new(), left: most };
     if cage.access == Access::Write || denied.rules.is_some() {
@@ -151,7 +151,8 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the folders above a denied place where they are, as it is protected by its path.
+    /// Pins the folders above a denied place: the place is protected by its path, so these folders must not
+    /// be moved.
     fn pin_above(&mut self, root: &Path, path: &Path) {
         if self.cage.access == Access::Write {
             let above = path.ancestors().skip(1).take_while(|above| *above != root);
@@ -196,8 +197,8 @@ impl Search<'_> {
         }
     }
 
-    /// Adds the places where git finds what it runs. A git folder is recognised by its content, whatever its
-    /// name.
+    /// Adds the files of a git folder that git runs or reads settings from. A git folder is recognised by
+    /// its content, whatever its name.
     fn git(&mut self, root: &Path, folder: &Path) {
         if self.cage.access != Access::Write {
             return;

@@ -1,5 +1,5 @@
-//! Protects the places that one command may not change or see: finds them before it runs, protects them
-//! meanwhile, and compares them at its end, even if the call was dropped.
+//! Protects the places that one command may not change or see. They are found before the command runs,
+//! protected while it runs, and compared at its end, even if the call was dropped.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use super::{
     control::{Denied, MOST, Places, find},
 };
 
-/// Time that killed processes may need to end.
+/// Time after which killed processes have probably ended.
 const DYING: Duration = Duration::from_millis(200);
 
 /// The protected places of one command.
@@ -35,10 +35,11 @@ struct Guard {
 }
 
 impl Guarded {
-    /// Finds the places.
+    /// Finds the places that the command may not change or see.
     ///
     /// # Errors
-    /// A folder that belongs to no workspace cannot be hidden from the command.
+    /// A folder that belongs to no workspace cannot be hidden from the command, or the workspace cannot be
+    /// listed.
     pub(super) fn new(cage: &Cage, context: &ToolContext) -> Result<Self, ToolError> {
         let is_held = cage.holds_places();
         cage.make_left_out(is_held)?;
@@ -73,7 +74,7 @@ impl Guarded {
         Some(mounts)
     }
 
-    /// Restores changed places, and returns sentences about what happened.
+    /// Restores changed places, and returns sentences that describe the changes.
     pub(super) fn settle(&mut self) -> Vec<String> {
         self.is_settled = true;
         self.places.settle()

@@ -24,7 +24,7 @@ use super::{
 /// The first version that covers every operation that changes a file's content (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
 
-/// System files that programs need to start. They contain no secrets: of `/etc` only the listed files.
+/// System files that programs need to start. Of `/etc` only files without secrets are listed.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/sbin",
@@ -80,7 +80,7 @@ const SYSTEM: &[&str] = &[
 /// Devices without data.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// The rights to give up; prepared before the process or thread that gives them up.
+/// The rights to give up, which are prepared before the thread or process that gives them up.
 pub(super) struct Restrictions {
     mounts: Option<Plan>,
     maker: Maker,
@@ -107,14 +107,14 @@ impl fmt::Display for Failed<'_> {
             Self::Mounts(failed) => failed.fmt(f),
             Self::Scratch(e) => write!(f, "scratch folder: {e}"),
             Self::Landlock(e) => write!(f, "Landlock: {e}"),
-            Self::NotEnforced => f.write_str("Landlock: the kernel did not take the rules"),
+            Self::NotEnforced => f.write_str("Landlock: the kernel does not enforce the rules"),
             Self::Capabilities(e) => write!(f, "capabilities: {e}"),
             Self::Seccomp(e) => write!(f, "seccomp: {e}"),
         }
     }
 }
 
-/// A child can report only an error number.
+/// Only an error number is kept, because a child can report nothing else.
 impl From<Failed<'_>> for io::Error {
     fn from(failed: Failed<'_>) -> Self {
         match failed {
@@ -142,7 +142,7 @@ impl Restrictions {
         Ok(Self { mounts, maker, scratch, files, calls: [known, syscalls::absent()] })
     }
 
-    /// Returns who must apply them: the thread or the child.
+    /// Returns the maker that applies the restrictions: the thread or the child.
     pub(super) fn maker(&self) -> Maker {
         self.maker
     }
@@ -165,9 +165,10 @@ impl Restrictions {
     }
 }
 
-/// Leaves root the capabilities of an ordinary user and access to other users' files, which Landlock limits.
-/// In a user namespace nothing is left. With "no new privileges" no program gets the rest back. Root's right
-/// to trace processes would let a command read our environment in `/proc` despite Landlock, as a test shows.
+/// Removes root's capabilities except the access to other users' files, which Landlock limits. In a user
+/// namespace all capabilities are removed. With "no new privileges" no program gets them back. Root's right
+/// to trace processes would let a command read our environment in `/proc` despite Landlock, as a test
+/// shows.
 fn give_up_capabilities(maker: Maker) -> io::Result<()> {
     use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
@@ -179,7 +180,7 @@ fn give_up_capabilities(maker: Maker) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// Returns what this kernel lacks, if anything.
+/// Returns a sentence that names the missing feature of this kernel, or `None` if nothing is missing.
 pub(super) fn missing() -> Option<String> {
     let needed = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

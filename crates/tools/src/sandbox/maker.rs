@@ -5,15 +5,15 @@ use std::fs;
 
 use archon_process::start_ticks;
 
-/// Returns a name with `prefix` and this process: its process namespace, its number there and its start time.
-/// `of` makes it unique within the process.
+/// Returns a name that consists of `prefix`, this process (its process namespace, its id there and its
+/// start time) and `of`, which makes the name unique within the process.
 pub(super) fn name(prefix: &str, of: &str) -> Option<String> {
     let us = std::process::id();
     Some(format!("{prefix}{}-{us}-{}-{of}", namespace()?, start_ticks(us)?))
 }
 
-/// Returns whether the process that made this name is gone. Processes of another namespace cannot be seen
-/// from here, so their resources are left alone.
+/// Returns whether the process that made this name is gone. A process of another namespace cannot be seen
+/// from here and counts as alive, so its resources stay.
 pub(super) fn is_left(name: &str, prefix: &str, namespace: &str) -> bool {
     let mut parts = name.strip_prefix(prefix).unwrap_or_default().split('-');
     let (Some(of), Some(pid), Some(ticks), Some(_), None) =
@@ -25,7 +25,7 @@ pub(super) fn is_left(name: &str, prefix: &str, namespace: &str) -> bool {
     of == namespace && start_ticks(pid) != Some(ticks)
 }
 
-/// Returns the number in `pid:[4026531836]`.
+/// Returns the id of this process's namespace of process ids: the number in `pid:[4026531836]`.
 pub(super) fn namespace() -> Option<String> {
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(link.to_str()?.chars().filter(char::is_ascii_digit).collect())

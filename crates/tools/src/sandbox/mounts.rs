@@ -33,15 +33,16 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-/// Most mounts of one command: each takes some microseconds, and the kernel has a limit of its own.
+/// Maximum number of protected places of one command: each needs a mount, which takes some microseconds,
+/// and the kernel has a limit of its own.
 const MOST: usize = 10_000;
 
 /// The places that a command may change, and the exceptions within them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mounts {
-    /// Folders in which it may change files.
+    /// Folders in which the command may change files.
     pub(super) write: Vec<PathBuf>,
-    /// Folders within them that must not be moved.
+    /// Folders within the writable folders that must not be moved.
     pub(super) pinned: Vec<PathBuf>,
     /// Files and folders that must not change.
     pub(super) fixed: Vec<PathBuf>,
@@ -62,7 +63,8 @@ pub(super) enum Maker {
     Child,
 }
 
-/// Returns which process can make namespaces here, or why none can. Tested once.
+/// Returns the process that can make namespaces on this system, and fails with the reason if none can. The
+/// test is made once.
 pub(super) fn maker() -> Result<Maker, &'static str> {
     static MAKER: OnceLock<Result<Maker, String>> = OnceLock::new();
     let found = MAKER.get_or_init(|| {
@@ -78,7 +80,7 @@ pub(super) fn maker() -> Result<Maker, &'static str> {
 fn try_in_thread() -> Result<(), String> {
     let plan = Mounts::default().plan(Maker::Thread)?;
     let tried = std::thread::spawn(move || plan.apply().map_err(|e| e.to_string()));
-    tried.join().unwrap_or_else(|_| Err("a thread that tried it panicked".to_owned()))
+    tried.join().unwrap_or_else(|_| Err("the thread of the test panicked".to_owned()))
 }
 
 fn try_in_child() -> Result<(), String> {
@@ -105,7 +107,7 @@ impl Mounts {
     /// There are too many places, or a name has a null byte.
     pub(super) fn plan(&self, maker: Maker) -> Result<Plan, String> {
         if self.pinned.len() + self.fixed.len() + self.hidden.len() > MOST {
-            return Err(format!("more than {MOST} places in the workspace have to be held"));
+            return Err(format!("the workspace has more than {MOST} files and folders to protect"));
         }
         let failed = |e: io::Error| format!("mounts: {e}");
         self.calls().map(|calls| Plan { user: User::of(maker), calls }).map_err(failed)
@@ -178,7 +180,7 @@ enum Call {
     Enter(CString),
 }
 
-/// A failed call, with its place.
+/// A failed system call, with the path that it was for.
 #[derive(Debug)]
 pub(super) struct Failed<'p> {
     place: Option<&'p CStr>,
@@ -201,7 +203,7 @@ impl From<Failed<'_>> for io::Error {
 }
 
 impl Plan {
-    /// Makes the calls. Allocates no memory unless one fails.
+    /// Makes the system calls. Allocates no memory unless one fails.
     pub(super) fn apply(&self) -> Result<(), Failed<'_>> {
         let on = |place| move |error| Failed { place, error };
         let of_user = if self.user.is_some() { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
@@ -280,7 +282,7 @@ fn c_string(path: impl Into<OsString>) -> io::Result<CString> {
     Ok(CString::new(path.into().into_vec())?)
 }
 
-/// Returns the folders that are in no other one of the list.
+/// Returns the folders that are not within another folder of the list.
 fn outermost(folders: &[PathBuf]) -> Vec<PathBuf> {
     let is_inside =
         |folder: &PathBuf| folders.iter().any(|other| folder != other && folder.starts_with(other));

@@ -35,9 +35,10 @@ pub(crate) struct Finished {
     pub(crate) ended: Ended,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
-    /// True if one of its processes was killed for lack of memory.
+    /// True if a process of the command was killed for lack of memory.
     pub(crate) out_of_memory: bool,
-    /// Sentences about forbidden changes and what was done about them, and about what could not be protected.
+    /// Sentences about forbidden changes and their restoration, and about files that could not be
+    /// protected.
     pub(crate) notes: Vec<String>,
 }
 
@@ -45,9 +46,9 @@ pub(crate) struct Finished {
 #[derive(Debug)]
 pub(crate) enum Ended {
     Exited(ExitStatus),
-    /// It reached its time limit.
+    /// The command reached its time limit.
     TimedOut,
-    /// It wrote too much output.
+    /// The command wrote too much output.
     Flooded,
     /// A disk was nearly full: less than this many bytes were free.
     DiskFull(u64),
@@ -132,7 +133,7 @@ pub(crate) async fn run(
     Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory, notes })
 }
 
-/// Remembers that a command was killed for using too much memory.
+/// Records that a command was killed because it used too much memory.
 struct TooMuch(bool);
 
 impl TooMuch {

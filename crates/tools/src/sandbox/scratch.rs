@@ -15,7 +15,8 @@ pub(super) fn create() -> io::Result<TempDir> {
     TempDir::with_prefix(maker::name(PREFIX, "").unwrap_or_else(|| PREFIX.to_owned()))
 }
 
-/// Deletes the folders whose makers are gone. Runs once: this process deletes its own.
+/// Deletes the scratch folders of processes that are gone. Runs once, because this process deletes its own
+/// folders.
 pub(super) fn remove_left() {
     static LOOKED: Once = Once::new();
     LOOKED.call_once(|| {
@@ -36,7 +37,7 @@ fn remove_left_in(parent: &Path, namespace: &str) {
     }
 }
 
-/// Returns whether it is a folder of our user, and not a link to one.
+/// Returns whether the path is a folder of our user, and not a link to one.
 fn is_own_folder(path: &Path) -> bool {
     let of = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
     of.is_ok_and(|of| {

@@ -13,7 +13,7 @@ use std::{
 
 use crate::permissions::resolved;
 
-/// Searched first if no other folder is left.
+/// Folders that are searched first if no other folder is left.
 const USUAL: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// Returns `path` without relative folders, with folders within `inside` at its end and links resolved in the

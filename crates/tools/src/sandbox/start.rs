@@ -1,9 +1,10 @@
 //! Starts a command so that its limits apply before it does anything.
 //!
-//! First comes a shell that only waits. It leads the process group, and the run's log names the group before
-//! there is a command. Then a thread gives up what the command may not do and starts a second waiting shell
-//! in that group. This one gets its limits, and then a line of input that makes it become the command. If
-//! only a child can make the mounts ([`Maker::Child`]), the child also gives up the rights.
+//! First comes a shell that only waits. It leads the process group, and the run's log names the group
+//! before there is a command. Then a thread gives up the rights that the command may not have and starts a
+//! second waiting shell in that group. The second shell gets its limits, and then a line of input, upon
+//! which it becomes the command. If only a child can make the mounts ([`Maker::Child`]), the child also
+//! gives up the rights.
 
 use std::{
     fs::File,
@@ -23,7 +24,8 @@ use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
 use super::{kernel::Restrictions, mounts::Maker};
 use archon_process::{self as process, RUN_VARIABLE};
 
-/// Address space that programs reserve and never use: a WebAssembly memory takes 10 GiB.
+/// Number of bytes of address space that programs may reserve and never use: a WebAssembly memory takes 10
+/// GiB.
 #[cfg(target_os = "linux")]
 const RESERVED: u64 = 12 << 30;
 
@@ -65,7 +67,7 @@ impl Started {
         Watch::new(self.group, cage, self.scratch.as_ref().map(TempDir::path), memory_is_held)
     }
 
-    /// Waits for the killed processes and removes what was made for the command.
+    /// Waits for the killed processes and removes the resources of the command.
     pub(super) async fn finish(mut self) {
         self.kill();
         let _ = self.child.wait().await;
@@ -93,7 +95,8 @@ impl Drop for Started {
     }
 }
 
-/// Kills the group of a running command. Its leader was not waited for, so the number is still the group's.
+/// Kills the process group of a running command. The group's leader was not waited for, so its id cannot
+/// belong to another group.
 pub(super) fn kill(group: Pid) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }
@@ -156,8 +159,8 @@ pub(super) async fn start(
     Ok(started)
 }
 
-/// Makes the group's leader: a shell that waits until we die, and then kills the group, whatever the
-/// environment of its processes is.
+/// Returns the command of the group's leader: a shell that waits until this process ends, and then kills
+/// the group, whatever the environment of its processes is.
 fn leader(context: &ToolContext) -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader
@@ -206,7 +209,7 @@ fn held(
     held
 }
 
-/// A command with the rights to give up.
+/// A waiting command, with the rights that it must give up.
 struct Held {
     command: tokio::process::Command,
     #[cfg(target_os = "linux")]
@@ -214,7 +217,7 @@ struct Held {
 }
 
 impl Held {
-    /// Starts it from a new thread, because a thread never gets back a right that it gave up.
+    /// Starts the command from a new thread, because a thread never gets back a right that it gave up.
     async fn spawn(self) -> Result<Child, ToolError> {
         let runtime = tokio::runtime::Handle::current();
         let (tell, told) = tokio::sync::oneshot::channel();
@@ -266,8 +269,8 @@ fn not_held(why: &dyn std::fmt::Display) -> ToolError {
     ))
 }
 
-/// Sets the limits of the waiting shell, which the command inherits. In a user namespace of its own it is
-/// `alone`, because the kernel counts a user's processes separately there.
+/// Sets the limits of the waiting shell, which the command inherits. `alone` is true in a user namespace of
+/// its own, where the kernel counts the user's processes separately.
 #[cfg(target_os = "linux")]
 fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::Result<()> {
     use super::cgroup::{self, Cgroup};
@@ -337,7 +340,7 @@ mod tests {
         let mut started = Started { child, leader, group, cgroup: None, scratch: None };
         let mut cage = Cage::new(&Workspace::new("/").unwrap(), Access::Read, SandboxOptions::default());
         let refused = limit(&mut started, process, &cage, false).unwrap_err().to_string();
-        assert!(refused.contains("cannot be counted"), "{refused}");
+        assert!(refused.contains("cannot be limited"), "{refused}");
         cage.missing = Some("something".to_owned());
         assert!(limit(&mut started, process, &cage, false).is_ok(), "it is known that nothing is held");
         drop(started);

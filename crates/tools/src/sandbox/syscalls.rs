@@ -1,10 +1,11 @@
 //! The seccomp filters: system calls that a command may not make.
 //!
-//! Landlock protects files by path. This refuses what it does not cover: sockets, leaving the process group,
-//! changing limits, changing owners (and without write access modes and times), System V shared memory,
-//! scheduling of other processes, new namespaces, and administration of the machine, in case we are root. The
-//! list has refused calls and not allowed ones, because these are a closed set. Calls newer than the list
-//! fail as unknown, which programs must expect on older kernels anyway.
+//! Landlock protects files by path. These filters refuse what Landlock does not cover: sockets, leaving the
+//! process group, changing limits, changing owners (and without write access modes and times), System V
+//! shared memory, scheduling of other processes, new namespaces, and administration of the machine, in case
+//! we are root. The lists contain refused calls instead of allowed ones, because the refused calls are a
+//! closed set. Calls newer than the lists fail as unknown, which programs must expect on older kernels
+//! anyway.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ mod new {
     pub(super) const REMOVEXATTRAT: c_long = 466;
     pub(super) const OPEN_TREE_ATTR: c_long = 467;
     pub(super) const FILE_SETATTR: c_long = 469;
-    /// The highest number in Linux 6.18. Before raising it, check what the new calls can do.
+    /// The highest call number in Linux 6.18. Before raising it, check what the new calls can do.
     pub(super) const HIGHEST: c_long = FILE_SETATTR;
 }
 
@@ -32,7 +33,7 @@ mod new {
 /// `FS_IOC_SETFLAGS`, `FS_IOC32_SETFLAGS`, `FS_IOC_FSSETXATTR`.
 const ATTRIBUTES: [u64; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
 
-/// Always refused.
+/// Calls that are always refused.
 const ADMINISTRATION: &[c_long] = &[
     SYS_acct,
     SYS_add_key,
@@ -98,8 +99,8 @@ const OWNERS: &[c_long] = &[
     SYS_lchown,
 ];
 
-/// System V shared memory, queues and semaphores. Other processes' are reached by number, and a command's own
-/// stay after its end.
+/// System V shared memory, queues and semaphores. A command could reach those of other processes by number,
+/// and its own would stay after its end.
 const SYSTEM_V: &[c_long] = &[
     SYS_msgctl,
     SYS_msgget,
@@ -118,10 +119,12 @@ const SYSTEM_V: &[c_long] = &[
 const SCHEDULING: &[c_long] =
     &[SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler];
 
-/// Scheduling calls with a kind and a number, where 0 is the caller; each with the kind that means a process.
+/// Scheduling calls with a kind and a number, where the number 0 is the caller; each with the kind that
+/// means a process.
 const PRIORITIES: [(c_long, u64); 2] = [(SYS_setpriority, 0), (SYS_ioprio_set, 1)];
 
-/// New namespaces: a command would have all rights in its own, and more of the kernel to attack.
+/// Flags of new namespaces. In its own namespace a command would have all rights, and could attack more of
+/// the kernel.
 const NAMESPACES: [c_int; 8] = [
     CLONE_NEWCGROUP,
     CLONE_NEWIPC,
@@ -165,7 +168,8 @@ const MODE_OF: &[(c_long, u8)] = &[
     (SYS_mknod, 1),
 ];
 
-/// Calls that set a mode if they create the file, and the index of their flags. The mode follows the flags.
+/// Calls that set a mode if they create the file, and the index of their flags. The mode is the argument
+/// after the flags.
 const OPENING: &[(c_long, u8)] = &[
     (SYS_openat, 2),
     #[cfg(target_arch = "x86_64")]
@@ -230,8 +234,8 @@ pub(super) fn filter(
     Ok(filter.try_into()?)
 }
 
-/// Returns the rules that refuse sockets; `None` if all are allowed. Families are allowed by a list, because
-/// there are forty-five, some of which reach the host of a virtual machine.
+/// Returns the rules that refuse sockets; an empty list refuses all of them. Families are allowed by a list,
+/// because there are forty-five, some of which reach the host of a virtual machine.
 fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>, seccompiler::Error> {
     let mut families = Vec::new();
     if options.network == Network::Granted {
@@ -274,9 +278,10 @@ fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
 
 /// Makes a second filter, for calls that fail with ENOSYS as if they did not exist.
 ///
-/// These are all calls newer than the lists, and on x86-64 the x32 interface, whose numbers are higher still.
-/// Also `clone3` and `openat2`, whose arguments a filter cannot see: one could start a process in another
-/// cgroup, the other could create a file that runs as its owner. Libraries then use `clone` and `openat`.
+/// These are all calls newer than the lists, and on x86-64 the x32 interface, whose numbers are higher
+/// still. Also `clone3` and `openat2`, whose arguments a filter cannot see: `clone3` could start a process
+/// in another cgroup, `openat2` could create a file that runs as its owner. Libraries then use `clone` and
+/// `openat`.
 pub(super) fn absent() -> BpfProgram {
     // A filter's input begins with the call's number; `struct seccomp_data`. Codes of `linux/filter.h` fit
     // into 16 bits.

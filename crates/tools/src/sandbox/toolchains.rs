@@ -9,14 +9,14 @@ use std::{
 use super::SandboxOptions;
 use crate::Workspace;
 
-/// A toolchain, which is found if the search path has its folder of programs.
+/// A toolchain. It is found if the search path contains its folder of programs.
 struct Toolchain {
-    /// Ends of its folders in the search path.
+    /// Ends of the paths of the toolchain's program folders in the search path.
     programs: &'static [&'static str],
-    /// Further files and folders to read, relative to the folder that the end is in.
+    /// Further files and folders to read, relative to the folder that contains this end.
     read: &'static [&'static str],
-    /// Environment variables with its location: the name, and the folder relative to the same place.
-    /// Variables that are set stay unchanged.
+    /// Environment variables with the toolchain's location: the name, and the folder relative to the same
+    /// folder. Variables that are set stay unchanged.
     variables: &'static [(&'static str, &'static str)],
 }
 
@@ -68,11 +68,11 @@ const TOOLCHAINS: &[Toolchain] = &[
 const NVM: &str = ".nvm/versions/node";
 
 impl SandboxOptions {
-    /// Lets commands read and run the toolchains in a home folder that our `PATH` has, and sets the variables
-    /// with their locations: Rust (rustup and cargo), Node (nvm, volta), Bun, Deno, Python (pyenv, uv), Ruby
-    /// (rbenv), Go. For cargo these are its settings and downloaded packages, but not its credentials.
-    /// Commands cannot change them; to let commands fetch packages, grant the network, and the folders for
-    /// writing.
+    /// Lets commands read and run the toolchains of a home folder that are in this process's `PATH`, and
+    /// sets the variables with their locations: Rust (rustup and cargo), Node (nvm, volta), Bun, Deno,
+    /// Python (pyenv, uv), Ruby (rbenv), Go. For cargo these are its settings and downloaded packages, but
+    /// not its credentials. Commands cannot change the toolchains; to let commands fetch packages, grant
+    /// the network, and the folders for writing.
     ///
     /// ```
     /// use archon_tools::{Workspace, sandbox::SandboxOptions};
@@ -148,7 +148,7 @@ fn find(
     found
 }
 
-/// Returns the folder that `end` is in, if the path ends with it.
+/// Returns the folder that contains `end`, if the path ends with `end`.
 fn before(folder: &Path, end: &str) -> Option<PathBuf> {
     folder
         .ends_with(end)

@@ -18,14 +18,14 @@ pub(super) const EVERY: Duration = Duration::from_millis(200);
 /// The limits of a running command.
 pub(super) struct Watch {
     group: u32,
-    /// Most bytes of all its processes, if no cgroup limits them.
+    /// Maximum memory of all processes of the command, in bytes; `None` if a cgroup limits it.
     max_memory: Option<u64>,
     disks: Vec<Disk>,
 }
 
 struct Disk {
     folder: PathBuf,
-    /// Bytes that must stay free.
+    /// Number of bytes that must stay free.
     spared: u64,
 }
 
@@ -33,7 +33,7 @@ struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beyond {
     Memory,
-    /// Less than this many bytes are free.
+    /// Fewer than this number of bytes are free.
     Disk(u64),
 }
 
@@ -64,15 +64,15 @@ impl Watch {
     }
 }
 
-/// Returns the bytes that an ordinary user can still write to the disk of a folder.
+/// Returns the number of bytes that an ordinary user can still write to the disk of a folder.
 fn free(folder: &Path) -> Option<u64> {
     let of = rustix::fs::statvfs(folder).ok()?;
     Some(of.f_bavail.saturating_mul(of.f_frsize))
 }
 
-/// Returns whether the processes of a group use more memory than `most`. Shared memory is counted once; that
-/// is slow for the kernel, so it is done only if they use too much with shared memory counted for each
-/// process. A process that cannot be inspected that closely is counted fully.
+/// Returns whether the processes of a group use more memory than `most` bytes. Shared memory is counted
+/// once; that is slow for the kernel, so it is done only if they use too much with shared memory counted
+/// for each process. A process that cannot be inspected that closely is counted fully.
 #[cfg(target_os = "linux")]
 fn takes_more(group: u32, most: u64) -> bool {
     let whole = |process: u32| kilobytes(process, "status", &["RssAnon:", "RssShmem:"]).unwrap_or_default();

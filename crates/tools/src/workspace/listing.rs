@@ -1,7 +1,7 @@
 //! Lists and walks folders.
 //!
-//! A walk uses paths, so a folder that is replaced by a link meanwhile would lead it outside. Therefore each
-//! entry is looked up again from the workspace's folder, without following links.
+//! A walk uses paths, so a folder that is replaced by a link meanwhile would lead the walk outside.
+//! Therefore each entry is looked up again from the workspace's folder, without following links.
 
 use std::{
     io,

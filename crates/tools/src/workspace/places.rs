@@ -1,5 +1,5 @@
-//! Filters the entries below a folder: a tool does not see places where a permission rule would not let it
-//! begin.
+//! Filters the entries below a folder: a tool does not see entries for which a permission rule would not
+//! allow a call of its own.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use archon_types::{Context, PermissionBound, Permit, Subject, ToolContext, ToolR
 
 use super::{Entry, Workspace};
 
-/// The entries that rules allow for one call. Cheap to clone; clones share the counter.
+/// The filter of entries for one call. Cheap to clone; clones share the counter.
 #[derive(Clone)]
 pub(crate) struct Places {
     workspace: Workspace,
@@ -25,15 +25,15 @@ struct Rules {
     ceiling: Arc<dyn PermissionBound>,
     run: Context,
     root: PathBuf,
-    /// The tool itself, and the tool as which it reads.
+    /// The tool itself, and the tool whose rules apply to the contents that it shows.
     tools: Vec<ToolSpec>,
-    /// True if a person was asked about the call's folder, and so has agreed to everything below it.
+    /// True if a person approved the call for its folder, and so for everything below the folder.
     is_agreed: bool,
 }
 
 impl Places {
-    /// Makes a filter for a call of `tool` that begins at `begin`. Contents that the tool shows are also
-    /// subject to the rules of `reads_as`.
+    /// Makes a filter for a call of `tool` on the folder or file `begin`. Contents that the tool shows are
+    /// also subject to the rules of the tool `reads_as`.
     pub(crate) fn new(
         workspace: &Workspace,
         begin: &Path,
@@ -56,7 +56,7 @@ impl Places {
         Self { workspace: workspace.clone(), rules, left_out: Arc::default() }
     }
 
-    /// Returns whether the call may see a place. Places that rules refuse are counted.
+    /// Returns whether the call may see an entry. Entries that rules refuse are counted.
     pub(crate) fn allow(&self, path: &Path) -> bool {
         if self.workspace.left_out(path).is_some() {
             return false;
@@ -66,8 +66,8 @@ impl Places {
         is_allowed
     }
 
-    /// [Walks](Workspace::walk) a folder without refused places; without anything if the folder itself is
-    /// refused.
+    /// [Walks](Workspace::walk) a folder without refused entries. If the folder itself is refused, the walk
+    /// is empty.
     pub(crate) fn walk(&self, folder: &Path) -> impl Iterator<Item = Entry> + use<> {
         let places = self.clone();
         // The walk does not filter its first entry.
@@ -75,7 +75,7 @@ impl Places {
         all.into_iter().flatten()
     }
 
-    /// Adds a note to the result on how many places were left out.
+    /// Adds a note to the result with the number of entries that were left out.
     pub(crate) fn with_notes(&self, mut result: ToolResult) -> ToolResult {
         let places = match self.left_out.load(Ordering::Relaxed) {
             0 => return result,

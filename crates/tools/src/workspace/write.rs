@@ -30,7 +30,7 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The existing file, if there is one.
     pub(crate) existing: Option<Existing>,
-    /// The reason why it is a control file, if it is one.
+    /// The reason why the file is a control file, if it is one.
     control: Option<&'static str>,
 }
 
@@ -41,27 +41,27 @@ pub(crate) struct Existing {
     pub(crate) bytes: u64,
 }
 
-/// Most new folders that one call creates for its file.
+/// Maximum number of new folders that one call creates for its file.
 const MOST_NEW_FOLDERS: usize = 64;
 
-/// Returns why a file is a control file, if it is one: by its name, by the name of the workspace's folder, or
-/// because git uses it.
+/// Returns the reason why a file is a control file, or `None`: by its name, by the name of the workspace's
+/// folder, or because git uses it.
 fn control_of(root: &Path, real: &Path) -> Option<&'static str> {
     let by_name = real.strip_prefix(root).ok().and_then(control);
     let of_root = || control(Path::new(root.file_name()?));
     #[cfg(unix)]
-    let of_git = || git_settings::decides(root, real).then_some("git runs what it says");
+    let of_git = || git_settings::decides(root, real).then_some("git can run commands from it");
     #[cfg(not(unix))]
     let of_git = || None;
     by_name.or_else(of_root).or_else(of_git)
 }
 
-/// Longest path in bytes: Linux allows 4,095, and a file has a longer name while it is written.
+/// Maximum length of a path in bytes: Linux allows 4,095, and a file has a longer name while it is written.
 const LONGEST_PATH: usize = 4_000;
 
 impl Workspace {
-    /// Like [`target`](Self::target), for a call that was allowed: the path must still lead to the same place
-    /// as then.
+    /// Like [`target`](Self::target), for a call that was allowed: the path must still lead to the target
+    /// that was allowed.
     pub(crate) fn target_for(&self, path: &str, context: &ToolContext) -> Result<Target, ToolError> {
         let target = self.target(path)?;
         self.check_place(path, &target.real, context)?;
@@ -112,7 +112,7 @@ impl Workspace {
         plain(self.root(), path) == real
     }
 
-    /// Checks that the session has read the version that it is about to change.
+    /// Checks that the session has read the version that the call is about to change.
     pub(crate) fn check_seen(&self, session: &SessionId, target: &Target) -> Result<(), ToolError> {
         match &target.existing {
             Some(existing) => self.seen.check(session, &target.real, existing.version, &target.name),
@@ -120,7 +120,7 @@ impl Workspace {
         }
     }
 
-    /// Records that a session knows an open file, and returns the metadata for the result.
+    /// Records that a session knows the version of an open file, and returns the metadata for the result.
     pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) -> Json {
         let Ok(of) = file.metadata() else { return Json::Null };
         self.seen.note(session, real, Version::of(&of));
@@ -248,8 +248,8 @@ impl Target {
         // Outside of the first folder, which is the working directory.
         preview.outside_cwd = !self.real.starts_with(workspace.root());
         if let Some(why) = self.control {
-            let warning = format!("{why}, outside the sandbox, without anybody starting it");
-            preview.summary.push_str(&format!(" ({warning}; asked about each time)"));
+            let warning = format!("{why}, so a change can start programs outside the sandbox");
+            preview.summary.push_str(&format!(" ({warning}; needs approval each time)"));
             preview.warning = Some(warning);
         }
         preview
@@ -260,7 +260,7 @@ impl Existing {
     /// Reads the text of the file.
     ///
     /// # Errors
-    /// It has more than `max` bytes, or is not UTF-8.
+    /// The file has more than `max` bytes, or is not UTF-8.
     pub(crate) fn text(&self, name: &str, max: u64) -> Result<String, ToolError> {
         if self.bytes > max {
             return Err(ToolError::Resource(format!(

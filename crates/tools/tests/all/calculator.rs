@@ -1,4 +1,4 @@
-//! The calculator: what it understands, what it refuses, and that it is right.
+//! The calculator: the expressions that it accepts and refuses, and the correctness of its results.
 
 use archon_tools::builtin::{Calculator, evaluate};
 use archon_types::{Json, Tool};

@@ -1,4 +1,4 @@
-//! What callers may do by their level, what is known of tools while they are called, and texts that somebody sums up.
+//! Permission levels of callers, statistics of tools during calls, and texts that are summarized.
 
 use std::{sync::Arc, time::Duration};
 

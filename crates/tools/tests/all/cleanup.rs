@@ -1,4 +1,4 @@
-//! `cleanup_tool_call`: what it gives up, what it refuses, and what it says about it.
+//! `cleanup_tool_call`: the results that it removes, its refusals and its texts.
 
 use archon_tools::builtin::CleanupToolCall;
 use archon_types::{

@@ -1,4 +1,4 @@
-//! Composites: what is wrong with one, what it is called with, in which order it works, and what becomes of failures.
+//! Composites: their problems, their parameters, the order of their calls, and their failures.
 
 use std::{
     sync::{Arc, Mutex},
@@ -48,7 +48,7 @@ fn echo(name: &str, required: &[&str], optional: &[&str]) -> Arc<dyn Tool> {
     reads(name, schema(required, optional), Ok)
 }
 
-/// Searches, reads pages, and joins what they say; a page that is called `broken` cannot be read.
+/// Searches, reads pages, and joins their texts; a page called `broken` cannot be read.
 fn tools() -> Vec<Arc<dyn Tool>> {
     let search = reads("search", schema(&["query"], &["limit"]), |arguments| {
         let hit = |n| json!({ "url": format!("{}/{n}", arguments["query"].as_str().unwrap_or_default()) });
@@ -70,7 +70,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     vec![search, read, join]
 }
 
-/// EX-05: a topic is searched for, as many pages as the depth says are read, and what they say is joined.
+/// EX-05: searches for a topic, reads as many pages as `depth`, and joins their texts.
 fn research(on_page: OnNodeFailure) -> Composite {
     let mut composite =
         Composite::new("research_and_summarize", "Finds pages about a topic and sums them up.");
@@ -262,15 +262,15 @@ fn composite_validate_reports_all_problems() {
         &composite.with_outputs(["z"]),
         all,
         expect![[r#"
-            a mapping names the call 'nowhere', which is not there; add it or correct the name
-            the list of outputs names the call 'z', which is not there; add it or correct the name
-            'hits' of the call 'a' is no JSON pointer: it begins with '/', or is empty for the whole
+            a mapping refers to the call 'nowhere', which does not exist; add the call or correct the id
+            the list of outputs refers to the call 'z', which does not exist; add the call or correct the id
+            'hits' of the call 'a' is not a JSON pointer: begin it with '/', or leave it empty for the whole
             the call 'a' needs the tool 'serach', which is not registered. Did you mean 'search'?
-            the call 'b' is given 'title' more than once; keep one of them
-            the call 'b' is given 'colour', which the tool 'join' does not take
-            the call 'b' is given 'url', which the tool 'join' does not take
-            the call 'b' lacks 'parts': give it a constant, map a result to it, or let the composite begin with the call
-            the call 'c' may not be retried: a second call of 'write' may do harm; let it abort or continue"#]],
+            the argument 'title' of the call 'b' has more than one source; keep one of them
+            the call 'b' has the argument 'colour', but the tool 'join' has no such parameter
+            the call 'b' has the argument 'url', but the tool 'join' has no such parameter
+            the call 'b' has no value for the argument 'parts': set a constant, map a result to it, or make the call an input of the composite
+            the call 'c' cannot be retried, because the tool 'write' may not run twice; set it to abort or continue"#]],
     );
 }
 
@@ -283,11 +283,11 @@ fn calls_that_wait_for_each_other_are_refused() {
     }
     assert_eq!(
         composite.add_node(ToolNode::new("a", "one")).unwrap_err().to_string(),
-        "two calls are named 'a'; name one of them otherwise"
+        "two calls have the id 'a'; give one of them another id"
     );
     composite.add_edge("a", "b").unwrap().add_edge("b", "c").unwrap();
     let error = composite.add_edge("c", "a").unwrap_err().to_string();
-    assert_eq!(error, "these calls wait for each other: c → a → b → c; take one of the steps away");
+    assert_eq!(error, "these calls wait for each other: c → a → b → c; remove one of these dependencies");
     assert!(matches!(composite.add_edge("a", "a"), Err(CompositeProblem::Cycle { .. })));
     assert!(matches!(composite.add_edge("a", "d"), Err(CompositeProblem::UnknownNode { .. })));
     let mut mapped = Composite::new("round", "Goes round by what flows.");
@@ -299,7 +299,7 @@ fn calls_that_wait_for_each_other_are_refused() {
     check_problems(
         &mapped,
         vec![echo("one", &[], &["x"])],
-        expect!["these calls wait for each other: a → b → a; take one of the steps away"],
+        expect!["these calls wait for each other: a → b → a; remove one of these dependencies"],
     );
 }
 
@@ -340,7 +340,7 @@ fn composite_parameters_with_equal_names_are_prefixed_unless_shared() {
     check_problems(
         &shared,
         all.clone(),
-        expect!["two parameters are named 'who' and are not the same; name one with `ToolNode::parameter`"],
+        expect!["two different parameters are named 'who'; rename one of them with `ToolNode::parameter`"],
     );
 }
 
@@ -459,7 +459,7 @@ async fn tools_that_call_each_other_in_a_circle_are_found_before_and_stopped_whi
     let engine = ToolEngine::new(registry.clone());
     registry.register(around("a", "b").into_tool(engine.clone()).unwrap()).unwrap();
     let problems = around("b", "a").into_tool(engine.clone()).unwrap_err();
-    assert_eq!(problems[0].to_string(), "these tools call each other: b → a → b; take one of the steps away");
+    assert_eq!(problems[0].to_string(), "these tools call each other: b → a → b; remove one of these calls");
     let itself = around("d", "d").into_tool(engine.clone()).unwrap_err();
     assert!(matches!(itself[..], [CompositeProblem::UnknownTool { .. }, CompositeProblem::Recursion { .. }]));
     // `b` is replaced by a composite that was put together while `a` was another tool.
@@ -501,7 +501,7 @@ async fn composite_step_needs_the_callers_permissions() {
     assert!(text(denying).await.contains("the rule fetch denies it"));
 }
 
-/// A tool that may only be called with consent, and counts its calls.
+/// A tool that needs approval, and counts its calls.
 fn careful(name: &str, called: &Arc<Mutex<u32>>) -> Arc<dyn Tool> {
     let mut annotations = ToolAnnotations::read_only();
     annotations.effect = Effect::SideEffect;

@@ -1,5 +1,5 @@
-//! What a command may not change or see within the workspace, with real commands and real git, and what of it
-//! file tools ask about.
+//! The places within the workspace that a command may not change or see, with real commands and real git, and the
+//! approvals of file tools for such places.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command, sync::Arc};
 
@@ -339,14 +339,14 @@ async fn sandbox_reports_removed_control_files_in_the_result() {
     let result = project.call("bash", json!({ "command": "echo done; echo evil > .envrc" })).await;
     expect![[r#"
         done
-        [the command made '.envrc', which it may not (a shell runs what it says). It was set aside and is now '.envrc.set-aside'. Use write_file to make such a file: a person is asked]"#]]
+        [the command made '.envrc', which it may not (a shell can run commands from it). It was set aside and is now '.envrc.set-aside'. Use write_file to make such a file: a person is asked]"#]]
     .assert_eq(&result.text());
     assert_eq!(result.metadata["sandbox_notes"], 1);
     assert_eq!(fs::read_to_string(project.root().join(".envrc.set-aside")).unwrap(), "evil\n");
     assert_eq!(project.bash("true").await, "(no output)", "it is said once");
 }
 
-/// What an agent does with git all day.
+/// The usual git commands of an agent.
 const FLOW: &str = "set -e; echo two >> a.txt; echo new > b.txt; git add .; git commit -q -m second; git switch -q -c topic; \
     echo three >> a.txt; git stash -q; git switch -q main; git switch -q topic; git stash pop -q; git commit -q -a -m third; \
     git worktree add -q wt -b side; cd wt; echo four >> a.txt; git add a.txt; git commit -q -m fourth; git log --oneline | wc -l; \
@@ -706,7 +706,7 @@ async fn folders_that_belong_to_no_workspace_are_refused_by_file_tools() {
     assert!(!listed.contains("share/archon"), "{listed}");
 }
 
-/// Says yes to everything, and remembers what it was asked.
+/// Approves everything, and keeps the questions.
 #[derive(Default)]
 struct Yes(std::sync::Mutex<Vec<ApprovalRequest>>);
 
@@ -755,12 +755,12 @@ async fn file_tool_asks_about_control_files_despite_allow_rules() {
     }
     let asked = std::mem::take(&mut *yes.0.lock().unwrap());
     assert_eq!(asked.len(), 2, "a yes is for one call");
-    expect!["Create '.git/hooks/pre-commit' (git runs what it says, outside the sandbox, without anybody starting it; asked about each time)"]
+    expect!["Create '.git/hooks/pre-commit' (git can run commands from it, so a change can start programs outside the sandbox; needs approval each time)"]
         .assert_eq(&asked[0].action_summary);
     assert!(asked.iter().all(|asked| asked.rules.is_empty()), "no rule is offered");
     assert_eq!(
         asked[0].details["preview"]["warning"],
-        "git runs what it says, outside the sandbox, without anybody starting it"
+        "git can run commands from it, so a change can start programs outside the sandbox"
     );
 }
 
@@ -772,7 +772,7 @@ async fn a_control_file_is_written_by_its_own_path_only() {
     let engine = project.engine.clone().with_approver(Arc::new(Yes::default()));
     let call = ToolCall::new("c", "write_file", json!({ "path": "docs/post-commit", "content": "evil" }));
     let text = run_call(&engine, &call, &run()).await.text();
-    expect!["Error: 'docs/post-commit' leads to '.git/hooks/post-commit', and git runs what it says. Such a file is written by its own path only, after a person has agreed."]
+    expect!["Error: 'docs/post-commit' leads to '.git/hooks/post-commit', and git can run commands from it. Such a file is written by its own path only, after a person has agreed."]
         .assert_eq(&text);
     // The link may also come when a person has agreed.
     fs::remove_file(project.root().join("docs")).unwrap();

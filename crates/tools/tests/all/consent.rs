@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::fixture::{Recorder, call_id, context, engine, show};
 
-/// Says the same to every question, and keeps them.
+/// Gives the same answer to every question, and keeps the questions.
 struct Says(Decision, Mutex<Vec<ApprovalRequest>>);
 
 impl Approver for Says {

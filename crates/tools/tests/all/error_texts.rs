@@ -68,7 +68,7 @@ fn tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     all
 }
 
-/// How a text says what to do next.
+/// The kinds of advice in an error text.
 const ADVICE: [&str; 14] = [
     "Available tools: ",
     "Call it again ",

@@ -101,7 +101,7 @@ async fn search_does_not_show_denied_files() {
     assert_eq!(listed.text(), "secrets/a.txt\nsecrets/deep/");
 }
 
-/// Says yes, or that nobody is there.
+/// Approves every call, or does not answer.
 struct Says(bool);
 
 impl Approver for Says {

@@ -1,4 +1,4 @@
-//! What the tests share: a run without a model, tools that misbehave, and ways to call them.
+//! Shared parts of the tests: a run without a model, tools that misbehave, and ways to call them.
 
 use std::{
     fmt::Write as _,
@@ -70,7 +70,7 @@ pub(crate) fn call_directly(tool: &dyn Tool, arguments: Json) -> Result<ToolResu
     }
 }
 
-/// A tool that keeps what it was called with.
+/// A tool that keeps the arguments of its calls.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder {
     pub(crate) seen: Arc<Mutex<Vec<Json>>>,

@@ -1,4 +1,4 @@
-//! The git tools: what they say of a repository, and that nothing in it runs with more than reading.
+//! The git tools: their results, and that nothing in a repository runs with more than read access.
 
 use std::{fs, path::Path, process::Command, sync::Arc};
 
@@ -177,7 +177,7 @@ struct Way {
     name: &'static str,
     /// Keys of the configuration; `HARM` is a command that leaves a file and passes on its input.
     config: &'static [(&'static str, &'static str)],
-    /// What makes it work, and is done before the configuration is set.
+    /// The preparation of the attack, which runs before the configuration is set.
     prepare: fn(&Path),
     /// Shows that a git that nobody holds back would run it.
     shown_by: &'static [&'static str],
@@ -187,7 +187,7 @@ fn attributes(root: &Path) {
     fs::write(root.join(".gitattributes"), "*.txt diff=x filter=x\n").unwrap();
 }
 
-/// A commit with a signature, which is none.
+/// A commit with an invalid signature.
 fn signed(root: &Path) {
     let tree = output(root, &["rev-parse", "HEAD^{tree}"]);
     let who = "Ann <ann@example.com> 1700000000 +0000";
@@ -214,7 +214,7 @@ fn submodule(root: &Path) {
     git(&inner, &["config", "filter.y.clean", &harm(root)]);
 }
 
-/// A clone that lacks what it could fetch.
+/// A clone that lacks objects that it could fetch.
 fn partial(root: &Path) {
     let blob = output(root, &["rev-parse", "HEAD:a.txt"]);
     fs::remove_file(root.join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
@@ -312,7 +312,7 @@ fn harmed(root: &Path) -> std::path::PathBuf {
     root.join(".git/harmed")
 }
 
-/// A program that says that it ran.
+/// A program that records that it ran.
 fn harm(root: &Path) -> String {
     use std::os::unix::fs::PermissionsExt;
     let program = root.join(".git/harm");

@@ -1,4 +1,5 @@
-//! Paths that lead elsewhere by the time that a call runs: consent, rules and listings hold for where they led.
+//! Paths that lead elsewhere when a call runs: approvals, rules and listings apply to their earlier
+//! targets.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What the tools promise, tested from outside: the macro, the registry, the engine, the built-ins.
+//! The promises of the tools, tested from outside: the macro, the registry, the engine, the built-ins.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod calculator;

@@ -1,4 +1,4 @@
-//! What is said beside results about how a run uses its tools.
+//! Advice on the use of tools, which is added to results.
 
 use std::sync::Arc;
 

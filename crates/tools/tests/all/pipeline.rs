@@ -54,7 +54,7 @@ async fn tool_without_a_needed_permission_is_refused() {
     assert_eq!(call(&with(&["shell_exec", "fs_write"]), "deploy", &context()).await.text(), "done");
 }
 
-/// Says what it would do, or that it cannot; counts its calls.
+/// A tool with a preview of its change, or an error in its place; counts its calls.
 struct Foresees {
     spec: ToolSpec,
     foreseen: fn() -> Result<Option<Preview>, ToolError>,
@@ -86,7 +86,8 @@ impl Approver for Agrees {
     }
 }
 
-/// What a call of a tool with this preview comes to, what was asked, and how often it ran.
+/// The result of a call of a tool with this preview, the questions asked, and the number of runs of the
+/// tool.
 async fn foreseeing(foreseen: fn() -> Result<Option<Preview>, ToolError>) -> (ToolResult, Vec<Json>, u32) {
     let (asked, calls) = (Arc::new(Agrees::default()), Arc::new(AtomicU32::new(0)));
     let mut options = EngineOptions::default();

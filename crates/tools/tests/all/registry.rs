@@ -56,15 +56,15 @@ fn registry_accepts_only_names_that_providers_accept() {
     check_refused(spec(""), expect!["Tool name '' cannot be used: it is empty"]);
     check_refused(
         spec("web search"),
-        expect!["Tool name 'web search' cannot be used: it may hold letters, digits, '_', '-' and '.'"],
+        expect!["Tool name 'web search' cannot be used: only letters, digits, '_', '-' and '.' are allowed"],
     );
     check_refused(
         spec("größe"),
-        expect!["Tool name 'größe' cannot be used: it may hold letters, digits, '_', '-' and '.'"],
+        expect!["Tool name 'größe' cannot be used: only letters, digits, '_', '-' and '.' are allowed"],
     );
     check_refused(
         spec("a/b"),
-        expect!["Tool name 'a/b' cannot be used: it may hold letters, digits, '_', '-' and '.'"],
+        expect!["Tool name 'a/b' cannot be used: only letters, digits, '_', '-' and '.' are allowed"],
     );
     let long = "x".repeat(65);
     assert!(register(spec(&long)).unwrap_err().to_string().ends_with("it has more than 64 characters"));
@@ -80,13 +80,13 @@ fn a_schema_that_cannot_be_checked_is_refused_at_once() {
     check_refused(
         with(json!({ "type": "string" })),
         expect![[
-            r#"The parameters of tool 't' are not a usable JSON Schema: arguments are an object, so the schema has to say "type": "object""#
+            r#"The parameters of tool 't' are not a usable JSON Schema: the schema must have "type": "object", because arguments are an object"#
         ]],
     );
     check_refused(
         with(json!(true)),
         expect![[
-            r#"The parameters of tool 't' are not a usable JSON Schema: arguments are an object, so the schema has to say "type": "object""#
+            r#"The parameters of tool 't' are not a usable JSON Schema: the schema must have "type": "object", because arguments are an object"#
         ]],
     );
     check_refused(
@@ -105,14 +105,14 @@ fn registry_lint_warns_of_a_useless_description() {
     let lint_of = |description: &str| lint(&ToolSpec::new("t", description, json!({}))).join("\n");
     assert_eq!(lint_of("Adds two numbers and returns the sum."), "");
     expect!["Tool 't' has no description: a model cannot know when to call it"].assert_eq(&lint_of("  "));
-    expect!["The description of tool 't' is short (13 characters): say what it does, when to use it, what goes in and what comes out"].assert_eq(&lint_of("Adds numbers."));
+    expect!["The description of tool 't' is short (13 characters): describe what the tool does, when to use it, its arguments and its result"].assert_eq(&lint_of("Adds numbers."));
     assert_eq!([19, 20].map(|length| lint_of(&"x".repeat(length)).is_empty()), [false, true]);
     let with = |description: &str| ToolSpec::new("t", description, json!({ "type": "object" }));
     for empty in ["", " \n "] {
         check_refused(
             with(empty),
             expect![
-                "Tool 't' has no description: say what it does, when to use it, what goes in and what comes out"
+                "Tool 't' has no description: describe what the tool does, when to use it, its arguments and its result"
             ],
         );
     }

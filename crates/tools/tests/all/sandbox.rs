@@ -1,4 +1,4 @@
-//! Commands: what they return, and that the kernel holds them.
+//! Commands: their results, and that the kernel limits them.
 
 use std::{
     fs,
@@ -343,7 +343,7 @@ const CHANGES: &[&str] = &[
     "mknod FILE.n c 1 3",
 ];
 
-/// What a folder holds: names, contents, modes, owners, times.
+/// The content of a folder: names, contents, modes, owners, times.
 fn snapshot(folder: &Path) -> Vec<String> {
     use std::os::unix::fs::MetadataExt;
     let mut all: Vec<String> = Vec::new();

@@ -65,7 +65,8 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     }
 }
 
-/// Whether a cgroup limits memory here: then the addresses of a command are not limited.
+/// Returns whether a cgroup limits memory on this system: then the address space of a command is not
+/// limited.
 async fn memory_is_counted() -> bool {
     let version_1 = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
     let root = rustix::process::geteuid().is_root();

@@ -397,8 +397,7 @@ fn stage(dir: &Path) {
     }
 }
 
-/// What a line does in a shell: the calls of programs, and whether it wrote a file outside of `out`, and in
-/// it.
+/// The effects of a line in a shell: the calls of programs, and the files that it wrote.
 struct Done {
     calls: Vec<Vec<String>>,
     written: Vec<PathBuf>,
@@ -470,8 +469,9 @@ const GETOPT: &[(&str, &str, &str, &[&str])] = &[
     ("cp", "tS", "bS", &["backup", "suffix"]),
 ];
 
-/// Whether a call runs, writes or reads settings that its first words do not speak of. `named` words stand in
-/// the rule. This is a list of dangers, so that it is not the list that it judges.
+/// Returns whether a call runs, writes or reads settings that its first words do not name. The first
+/// `named` words are in the rule. This is a list of dangers, so that it differs from the list that it
+/// checks.
 fn is_harmful(call: &[String], named: usize) -> bool {
     let program = &*call[0];
     let has = |words: &[&str]| {

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use tempfile::TempDir;
 
-/// Says whether mounts have to hold commands, where a test runs once more.
+/// Returns whether mounts must protect commands, where a test runs once more.
 const MOUNTS: &str = "ARCHON_TEST_MOUNTS";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl User {
     }
 }
 
-/// Whether mounts hold the commands of whoever runs this; nothing where that is not known before.
+/// Returns whether mounts protect the commands of this user, or `None` if that is not known.
 pub(crate) fn has_mounts() -> Option<bool> {
     match std::env::var(MOUNTS) {
         Ok(said) => Some(said == "yes"),

@@ -1,4 +1,4 @@
-//! What a wrapper hands on of the tool within, and secrets that no result says.
+//! The parts of an inner tool that a wrapper passes on, and secrets that no result shows.
 
 use std::{fs, sync::Arc};
 

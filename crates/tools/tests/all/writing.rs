@@ -1,4 +1,4 @@
-//! The tools that change files: what they write, what they refuse, and that no path leads out.
+//! The tools that change files: their writes, their refusals, and that no path leads out of the workspace.
 
 use std::{
     fs,
@@ -64,7 +64,7 @@ impl Fixture {
         self.workspace.root()
     }
 
-    /// The tools behind an engine that grants what they need.
+    /// The tools in an engine that grants the permissions that they need.
     fn engine(&self) -> ToolEngine {
         let granted = EngineOptions::default().granting(["fs_write"]).asking(Ask::WhereRequired);
         engine(file_tools(&self.workspace)).with_options(granted)

@@ -2,38 +2,39 @@
 
 use super::message_bus::BusMessage;
 
-/// A message that was not delivered.
+/// A message that a bus could not deliver.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeadLetter {
     /// The message.
     pub message: BusMessage,
-    /// The cause.
+    /// The cause of the failed delivery.
     pub cause: DeathCause,
 }
 
 impl DeadLetter {
-    /// Creates a dead letter.
+    /// Creates a dead letter of this message.
     pub fn new(message: BusMessage, cause: DeathCause) -> Self {
         Self { message, cause }
     }
 }
 
-/// The cause for which a message was not delivered.
+/// The cause of a failed delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeathCause {
     /// The receiver has no subscription.
     Undeliverable,
-    /// Its time to live was over.
+    /// The time to live of the message was over.
     Expired,
-    /// It was never acknowledged, after all deliveries.
+    /// The receiver never acknowledged the message, after all deliveries.
     Unconfirmed,
-    /// The queue was full. A bus that several processes share leaves such a message with its sender.
+    /// The queue of the receiver was full. A bus that several processes share makes no dead letter of such a
+    /// message, and only returns an error to the sender.
     Full,
     /// The receiver ended its subscription before it read the message.
     Unsubscribed,
-    /// It answers a request whose deadline was over.
+    /// The message answers a request whose deadline was over.
     Late,
     /// A cause that this version does not know.
     Other,
@@ -43,7 +44,7 @@ impl DeathCause {
     const KNOWN: [Self; 6] =
         [Self::Undeliverable, Self::Expired, Self::Unconfirmed, Self::Full, Self::Unsubscribed, Self::Late];
 
-    /// Returns the name under which a bus stores it, for instance `undeliverable`.
+    /// Returns the name under which a bus stores the cause, for instance `undeliverable`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Undeliverable => "undeliverable",
@@ -56,7 +57,7 @@ impl DeathCause {
         }
     }
 
-    /// Returns the cause with this name.
+    /// Returns the cause with this name; [`Other`](Self::Other) for an unknown name.
     pub fn named(name: &str) -> Self {
         Self::KNOWN.into_iter().find(|cause| cause.as_str() == name).unwrap_or(Self::Other)
     }

@@ -1,4 +1,4 @@
-//! The bus: messages between agents.
+//! The bus, which carries messages between agents.
 
 use std::{
     fmt,
@@ -14,28 +14,28 @@ use crate::{
     values::{AgentId, Clock, Ids, RunId, Timestamp, iso8601},
 };
 
-/// The receiver id that means every agent.
+/// The receiver id of a message to every agent.
 pub const BROADCAST: &str = "broadcast";
 
-/// The wait of [`Bus::ask`] for an answer: 60 s.
+/// The time that [`Bus::ask`] waits for an answer: 60 s.
 pub const REQUEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Carries messages between agents.
 ///
-/// Each subscription gets the messages that are meant for it once, in the order of publication.
+/// Each subscription gets each of its messages once, in the order of publication.
 pub trait Bus: Send + Sync {
     /// Publishes a message.
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>>;
 
-    /// Subscribes to the future messages for `agent` or for everybody, and to those of the types in `also`
-    /// for any receiver. Dropping the stream ends the subscription.
+    /// Subscribes to the future messages to `agent` or to everybody, and to messages of the types in `also`
+    /// to any receiver. Dropping the stream ends the subscription.
     fn subscribe<'a>(
         &'a self,
         agent: &'a AgentId,
         also: &'a [MessageType],
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>>;
 
-    /// Publishes a request and waits for its answer for [`REQUEST_WAIT`].
+    /// Publishes a request and waits up to [`REQUEST_WAIT`] for its answer.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -50,7 +50,8 @@ pub trait Bus: Send + Sync {
     /// Publishes a request and waits for its answer until `deadline`.
     ///
     /// # Errors
-    /// [`BusError::NotARequest`] without a correlation id, [`BusError::TimedOut`] without an answer.
+    /// [`BusError::NotARequest`] for a request without a correlation id, [`BusError::TimedOut`] without an
+    /// answer.
     fn request<'a>(
         &'a self,
         request: BusMessage,
@@ -80,7 +81,7 @@ pub trait Bus: Send + Sync {
     }
 }
 
-/// The rule for a broadcast's sender.
+/// The rule that decides if a sender gets its own broadcast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
     /// The sender does not get its own broadcast.
@@ -90,7 +91,7 @@ pub enum Echo {
     Everybody,
 }
 
-/// A message of one agent to another, or to all.
+/// A message of one agent to another agent, or to all agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -99,26 +100,26 @@ pub struct BusMessage {
     pub sender_id: AgentId,
     /// The receiver; [`BROADCAST`] or `*` for everybody.
     pub receiver_id: AgentId,
-    /// The type, which decides the fields of `content`.
+    /// The type of the message, which decides the fields of `content`.
     pub message_type: MessageType,
-    /// The content.
+    /// The content of the message.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub content: serde_json::Map<String, Json>,
-    /// The time of sending; ISO-8601 in JSON.
+    /// The time of sending, in ISO-8601 in JSON.
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// The run in which it was sent, to correlate messages with log lines and tool calls.
+    /// The run in which the message was sent, to correlate messages with log lines and tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// The id that an answer has in common with its request.
+    /// The id that an answer shares with its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// The sequence number on its bus, from 1, assigned by the bus; 0 before. Messages are ordered by this,
-    /// never by their timestamps.
+    /// The sequence number on the bus, from 1, which the bus assigns; 0 before. Messages are ordered by this
+    /// number, never by their timestamps.
     #[serde(default, skip_serializing_if = "is_not_numbered")]
     pub seq: u64,
-    /// The time for which it is useful, milliseconds; default: the bus's own limit.
+    /// The time to live in milliseconds; `None` for the limit of the bus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
@@ -150,13 +151,13 @@ impl BusMessage {
         }
     }
 
-    /// Sets the run in which it was sent.
+    /// Sets the run in which the message was sent.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run_id = Some(run);
         self
     }
 
-    /// Makes it a request, with a fresh correlation id.
+    /// Makes the message a request, with a new correlation id.
     pub fn into_request(mut self, ids: &dyn Ids) -> Self {
         self.correlation_id = Some(ids.fresh("req"));
         self
@@ -165,7 +166,7 @@ impl BusMessage {
     /// Creates an answer to this message, from its receiver to its sender, with the same correlation id and
     /// run.
     ///
-    /// After a broadcast set `sender_id` to the agent that answers.
+    /// For an answer to a broadcast, set `sender_id` to the agent that answers.
     pub fn response(
         &self,
         message_type: MessageType,
@@ -188,7 +189,7 @@ impl BusMessage {
     /// Returns the correlation id that an answer must have.
     ///
     /// # Errors
-    /// [`BusError::NotARequest`].
+    /// [`BusError::NotARequest`] for a message without a correlation id.
     pub fn correlation(&self) -> Result<&str, BusError> {
         let not_a_request = || BusError::NotARequest { message_type: self.message_type.clone() };
         self.correlation_id.as_deref().ok_or_else(not_a_request)
@@ -205,14 +206,14 @@ impl BusMessage {
             && !self.is_same(request)
     }
 
-    /// Returns true if it is the same message, also if the bus has changed its sequence number.
+    /// Returns true if both are the same message; the sequence numbers may differ.
     fn is_same(&self, other: &Self) -> bool {
         (&self.sender_id, &self.message_type, self.timestamp, &self.content)
             == (&other.sender_id, &other.message_type, other.timestamp, &other.content)
     }
 }
 
-/// The type of a [`BusMessage`]. In JSON it is the name as text.
+/// The type of a [`BusMessage`]. In JSON the type is its name as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
@@ -225,7 +226,7 @@ pub enum MessageType {
     StatusUpdate,
     /// A report of an error.
     Error,
-    /// Information that may interest others.
+    /// Information that may interest other agents.
     InformationShare,
     /// A request for information.
     ContextRequest,
@@ -237,17 +238,17 @@ pub enum MessageType {
     Notification,
     /// A question for agents with a certain ability.
     CapabilityQuery,
-    /// An offer of a tool to others.
+    /// An offer of a tool to other agents.
     ToolOffer,
     /// A request to use another agent's tool.
     ToolRequest,
     /// A permission to use a tool for some time.
     ToolLease,
-    /// A type that this version does not know; passed on unchanged.
+    /// A type that this version does not know. The bus delivers the message unchanged.
     Other(String),
 }
 
-/// All known types with their names.
+/// All known message types with their names.
 const NAMES: [(MessageType, &str); 13] = [
     (MessageType::TaskRequest, "task_request"),
     (MessageType::TaskResponse, "task_response"),
@@ -265,7 +266,7 @@ const NAMES: [(MessageType, &str); 13] = [
 ];
 
 impl MessageType {
-    /// Returns the type's name in lower snake case.
+    /// Returns the name of the type, in lower snake case.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Other(name) => name,
@@ -315,13 +316,13 @@ impl schemars::JsonSchema for MessageType {
 #[non_exhaustive]
 pub enum BusError {
     /// The receiver has no subscription.
-    #[error("nobody receives messages for {receiver}")]
+    #[error("no agent receives messages for {receiver}")]
     Undeliverable {
         /// The receiver.
         receiver: AgentId,
     },
-    /// The receiver is too slow, and its queue is full.
-    #[error("the queue of {receiver} is full")]
+    /// The queue of the receiver is full, because the receiver reads too slowly.
+    #[error("the message queue of {receiver} is full")]
     Full {
         /// The receiver.
         receiver: AgentId,
@@ -342,7 +343,7 @@ pub enum BusError {
         /// The type of the answer.
         message_type: MessageType,
     },
-    /// A request needs a correlation id.
+    /// The message has no correlation id, so it is not a request.
     #[error("a {message_type} without a correlation id cannot be answered")]
     NotARequest {
         /// The type of the request.
@@ -351,16 +352,18 @@ pub enum BusError {
     /// The bus was shut down.
     #[error("the bus is closed")]
     Closed,
-    /// The transport of the bus failed.
-    #[error("the bus failed: {0}")]
+    /// The transport of the bus failed, for instance its message broker.
+    #[error("the transport of the bus failed: {0}")]
     Transport(String),
 }
 
 impl BusError {
-    /// Returns advice, in a line.
+    /// Returns advice, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Undeliverable { .. } => "check the agent's id, and that it has subscribed",
+            Self::Undeliverable { .. } => {
+                "check the id of the receiver, and that the receiver has subscribed"
+            }
             Self::Full { .. } => "send more slowly, or give the receiver a larger queue",
             Self::TimedOut { .. } => "ask again, wait longer, or ask another agent",
             Self::Late { .. } => "answer sooner, or ask for a later deadline",

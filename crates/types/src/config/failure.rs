@@ -7,7 +7,8 @@ use crate::models::{ModelPrice, ThinkingLevel};
 
 use super::retry::RetryConfig;
 
-/// The policy for failures that retries do not fix, as the log has it. Keys are counted, never named.
+/// The policy for failures that retries do not fix, as the log stores it. The log has the number of keys,
+/// never the keys themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -16,16 +17,16 @@ pub struct FailurePolicy {
     /// The number of API keys of the run's own model. Default 1, also for a service without keys.
     #[serde(skip_serializing_if = "is_one")]
     pub key_count: u32,
-    /// Fallback models, in order of use, for when the run's own cannot answer. Default none.
+    /// The fallback models, in order of use, for a run whose own model cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
-    /// The number of retries on the same target after an answer that broke off: its tokens were paid for, and
-    /// watchers saw them. [`RetryConfig`] limits it further. Default 1.
+    /// The maximum number of retries on the same target after an answer that broke off, because its tokens
+    /// were paid for and watchers saw them. [`RetryConfig`] limits the number further. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub broken_stream_retries: u32,
-    /// The retries of a call whose tool failed in a way that may pass: a time-out, once, or a failure of a
-    /// tool that works over the [network](crate::ToolAnnotations::network). Only calls that may be repeated
-    /// are retried. Default 2 retries after 1 and 2 seconds.
+    /// The retries of a tool call after a temporary failure: a timeout, which is retried once, or a failure
+    /// of a tool that works over the [network](crate::ToolAnnotations::network). Only calls that may be
+    /// repeated are retried. Default 2 retries, after about 1 s and 2 s.
     #[serde(skip_serializing_if = "is_tool_retry")]
     pub tool_retry: RetryConfig,
     /// The circuit breaker for tools that keep failing; `None` for no breaker.
@@ -44,25 +45,25 @@ impl Default for FailurePolicy {
     }
 }
 
-/// A model that is used when the one before it cannot answer.
+/// A model that is used when the model before it in the list cannot answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FallbackModel {
-    /// The provider's id.
+    /// The id of the provider.
     pub provider: String,
     /// The model, as the provider names it.
     pub model: String,
     /// The number of API keys, as [`FailurePolicy::key_count`].
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub key_count: u32,
-    /// The retries of its failed calls.
+    /// The retries of failed calls of this model.
     #[serde(default)]
     pub retry: RetryConfig,
-    /// The price of its tokens.
+    /// The price of the model's tokens; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
-    /// The context window in tokens, if its provider knows it.
+    /// The model's context window in tokens; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
 }
@@ -81,9 +82,9 @@ impl FallbackModel {
     }
 }
 
-/// A circuit breaker: leaves a tool that keeps failing alone for a while.
+/// A circuit breaker, which stops the execution of a tool that keeps failing for a while.
 ///
-/// After `max_failures` failures in a row, calls of the tool are answered without running it. After the
+/// After `max_failures` failures in a row, calls of the tool are answered without running the tool. After the
 /// cool-down one call is let through: a success closes the breaker, a failure starts another cool-down.
 /// Invalid arguments, refusals and cancelled calls do not count as failures of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,9 +92,9 @@ impl FallbackModel {
 #[serde(default)]
 #[non_exhaustive]
 pub struct CircuitBreaker {
-    /// Failures in a row that open the breaker. Default 5; 0 counts as 1.
+    /// The number of failures in a row that open the breaker. Default 5; 0 counts as 1.
     pub max_failures: u32,
-    /// The time for which the tool is left alone, milliseconds. Default 60,000.
+    /// The time for which the tool is not run, in milliseconds. Default 60,000.
     pub cool_down_ms: u64,
 }
 
@@ -104,7 +105,7 @@ impl Default for CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Creates a breaker.
+    /// Creates a breaker that opens after `max_failures` failures in a row, for the time of `cool_down`.
     pub fn new(max_failures: u32, cool_down: std::time::Duration) -> Self {
         Self { max_failures, cool_down_ms: u64::try_from(cool_down.as_millis()).unwrap_or(u64::MAX) }
     }
@@ -112,21 +113,22 @@ impl CircuitBreaker {
 
 /// The behaviour when the storage fails while a run begins, so that its log cannot be written.
 ///
-/// Later there is no choice: a run could be resumed from an incomplete log and repeat what it did since, so
-/// it ends with the error.
+/// A storage failure after the start always ends the run with an error: a run that is resumed from an
+/// incomplete log could repeat calls that already took effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnStorageFailure {
     /// The run does not begin.
     #[default]
     Refuse,
-    /// The run works without a log, and reports it with [`RecordBody::LogUnavailable`](crate::RecordBody::LogUnavailable):
-    /// it cannot be resumed, continued or shown later.
+    /// The run works without a log, and reports this with
+    /// [`RecordBody::LogUnavailable`](crate::RecordBody::LogUnavailable). Such a run cannot be resumed,
+    /// continued or shown later.
     Ephemeral,
 }
 
 /// The target of a request: the run's own model or one of its fallbacks, the key, and the thinking level. The
-/// default is the target with which the run was started.
+/// default value is the target with which the run was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -136,7 +138,7 @@ pub struct ModelTarget {
     pub model: u32,
     /// The index of the model's key, from 0.
     pub key: u32,
-    /// The thinking level; `None` for the one that the run asked for.
+    /// The thinking level; `None` for the level that the run was configured with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ThinkingLevel>,
 }
@@ -157,13 +159,13 @@ pub enum FallbackStep {
         /// The thinking level from here on.
         level: ThinkingLevel,
     },
-    /// The next model.
+    /// The next fallback model.
     NextModel {
         /// The number of the model in [`FailurePolicy::fallbacks`], from 1.
         fallback: u32,
-        /// Its provider's id.
+        /// The id of the model's provider.
         provider: String,
-        /// The model.
+        /// The name of the model.
         model: String,
     },
 }

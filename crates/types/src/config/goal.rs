@@ -4,39 +4,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::messages::Usage;
 
-/// The way in which an answer is compared with
-/// [`RunConfig::expected_output`](crate::RunConfig::expected_output). An answer that falls short is sent back
-/// with the missing parts, twice at most; the third one is accepted.
+/// The method that compares an answer with [`RunConfig::expected_output`](crate::RunConfig::expected_output).
+/// An answer that falls short is sent back with the missing parts, at most twice; the third answer is
+/// accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GoalCheck {
-    /// The answer has to contain the expected text, ignoring case and spaces.
+    /// The answer must contain the expected text, ignoring case and spaces.
     Text,
-    /// The run's model is asked in a separate request.
+    /// The run's model judges the answer in a separate request.
     Model,
 }
 
-/// The verdict of a check.
+/// The verdict on an answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalVerdict {
-    /// True if the answer meets the expected output; none if the model gave no verdict, and then the answer
-    /// is accepted.
+    /// True if the answer meets the expected output. `None` if the model gave no verdict; the answer is then
+    /// accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
     /// The missing parts, or the reason why there is no verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Tokens that the check used.
+    /// The tokens that the check used.
     pub usage: Usage,
 }
 
 impl GoalVerdict {
     /// Parses a model's reply to a request for `MET`, or `NOT MET:` with the missing parts. Returns the
     /// verdict, and the missing parts or the reason why there is no verdict. The last line with a verdict
-    /// counts, because models may think aloud before.
+    /// counts, because models may think aloud before it.
     pub fn read(text: &str) -> (Option<bool>, String) {
         for line in text.lines().rev() {
             let upper = line.trim_start_matches(['*', '#', '`', ' ']).to_ascii_uppercase();

@@ -1,30 +1,30 @@
-//! The part of a budget that a run gives to a child run, and the spending of a run.
+//! The lease, which is the part of a budget that a run gives to a child run, and the spending of a run.
 
 use serde::{Deserialize, Serialize};
 
 use super::limits::ExecutionLimits;
 
-/// The part of the caller's budget that a child run may use.
+/// A lease: the part of the caller's budget that a child run may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Lease {
-    /// Tokens of all model calls, including those of its own child runs.
+    /// The maximum number of tokens of all model calls, including those of the child run's own child runs.
     pub tokens: u64,
-    /// Money in millionths of a currency unit; none if the caller has no limit of money.
+    /// The maximum cost in millionths of a currency unit; `None` if the caller has no cost limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// Active time in milliseconds.
+    /// The maximum active time in milliseconds.
     pub duration_ms: u64,
 }
 
 impl Lease {
-    /// Creates a lease of tokens and time, without a limit of money.
+    /// Creates a lease of tokens and of active time in milliseconds, without a cost limit.
     pub fn new(tokens: u64, duration_ms: u64) -> Self {
         Self { tokens, cost_micros: None, duration_ms }
     }
 
-    /// Returns the limits of a run that has this lease.
+    /// Lowers the limits of a child run to this lease, where the lease is smaller.
     pub fn narrow(&self, mut limits: ExecutionLimits) -> ExecutionLimits {
         limits.max_total_tokens = limits.max_total_tokens.min(self.tokens);
         limits.max_duration_ms = limits.max_duration_ms.min(self.duration_ms);
@@ -36,20 +36,20 @@ impl Lease {
     }
 }
 
-/// The tokens and money that runs used.
+/// The number of tokens and the amount of money that runs used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Spending {
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
-    /// Money in millionths of a currency unit, as far as prices are known.
+    /// The cost in millionths of a currency unit, as far as prices are known.
     pub cost_micros: u64,
 }
 
 impl Spending {
-    /// Creates the spending of these tokens and this money.
+    /// Creates a spending of a number of tokens and a cost in millionths of a currency unit.
     pub fn new(tokens: u64, cost: u64) -> Self {
         Self { tokens, cost_micros: cost }
     }

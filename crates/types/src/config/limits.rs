@@ -4,39 +4,40 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of a run. By default a run that reaches one stops without an error; see [`OnLimit`].
+/// The limits of a run. By default a run that reaches a limit stops without an error; see [`OnLimit`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ExecutionLimits {
-    /// The most model calls, without retries. Default 50.
+    /// The maximum number of model calls; retries do not count. Default 50.
     pub max_turns: u32,
-    /// The most tokens of all model calls together. Default 1,000,000. It is checked before each call, so the
-    /// last call may go beyond it.
+    /// The maximum number of tokens of all model calls together. Default 1,000,000. The limit is checked
+    /// before each call, so the last call may exceed it.
     pub max_total_tokens: u64,
-    /// The most active time in milliseconds. Time of waiting for people does not count, nor does time in
-    /// which no process works on the run: between the last record of a process that died and the first of the
-    /// next, while the machine sleeps, and while the process is stopped. Default 600,000.
+    /// The maximum active time in milliseconds. Time of waiting for people does not count, nor does time in
+    /// which no process works on the run: between the last record of a process that died and the first record
+    /// of the next process, while the machine sleeps, and while the process is stopped. Default 600,000.
     pub max_duration_ms: u64,
-    /// The most calls of the same tool with the same arguments, in a row or not. Default 3.
+    /// The maximum number of calls of the same tool with the same arguments, in a row or not. Default 3.
     pub max_repeats: u32,
-    /// The number of answers in a row that cannot be parsed at which the run fails. Default 3.
+    /// The number of answers in a row that cannot be parsed after which the run fails. Default 3.
     pub max_parse_failures: u32,
-    /// The most money in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). The highest
-    /// cost of the next call is reserved before it is made: the price of its prompt and of the longest answer,
-    /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none; needs a price.
+    /// The maximum cost in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). The highest
+    /// cost of the next call is reserved before the call: the price of its prompt and of the longest answer,
+    /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none. The limit needs a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
-    /// The most levels of child runs below the run: with 1, the default, a child run can start no other. In a
-    /// log it is the [`Context::depth`](crate::Context::depth) of the deepest run.
+    /// The maximum number of levels of child runs below the run. With 1, the default, a child run cannot
+    /// start another one. In a log the value is the maximum [`Context::depth`](crate::Context::depth) of a
+    /// child run.
     #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
     pub max_depth: u32,
-    /// The number of turns in a row in which every call failed after which the model is told that it is
+    /// The number of turns in a row in which every call failed, after which the model is told that it is
     /// stuck; 0 for never. Default 3.
     #[serde(skip_serializing_if = "is_default_stuck")]
     pub stuck_after: u32,
-    /// The behaviour at a limit.
+    /// The behaviour at a limit. Default [`OnLimit::Stop`].
     pub on_limit: OnLimit,
 }
 
@@ -44,7 +45,7 @@ const MAX_DEPTH: u32 = 1;
 
 const STUCK_AFTER: u32 = 3;
 
-/// Logs from before agents could call agents have no depth, or this one.
+/// Returns the depth for a log that has none, because agents could not call agents when it was written.
 fn depth_where_none_is_written() -> u32 {
     5
 }
@@ -74,7 +75,7 @@ impl Default for ExecutionLimits {
 }
 
 impl ExecutionLimits {
-    /// Raises each limit to the given one, if that is larger.
+    /// Raises each limit to the value in `more`, if that is larger. A run without a cost limit gets none.
     pub fn raise(&mut self, more: &MoreLimits) {
         self.max_turns = self.max_turns.max(more.max_turns.unwrap_or_default());
         self.max_total_tokens = self.max_total_tokens.max(more.max_total_tokens.unwrap_or_default());
@@ -83,50 +84,50 @@ impl ExecutionLimits {
             self.max_cost_micros.map(|cost| cost.max(more.max_cost_micros.unwrap_or_default()));
     }
 
-    /// Sets the limit of turns.
+    /// Sets the maximum number of turns.
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self
     }
 
-    /// Sets the limit of tokens.
+    /// Sets the maximum number of tokens.
     pub fn with_max_total_tokens(mut self, tokens: u64) -> Self {
         self.max_total_tokens = tokens;
         self
     }
 
-    /// Sets the limit of active time.
+    /// Sets the maximum active time.
     pub fn with_max_duration(mut self, duration: Duration) -> Self {
         self.max_duration_ms = millis(duration);
         self
     }
 
-    /// Sets the limit of money, in millionths of a currency unit: `50_000` is five cents. It needs a price,
-    /// which known models have.
+    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs a
+    /// price, which known models have.
     pub fn with_max_cost_micros(mut self, micros: u64) -> Self {
         self.max_cost_micros = Some(micros);
         self
     }
 
-    /// Sets the most levels of child runs.
+    /// Sets the maximum number of levels of child runs.
     pub fn with_max_depth(mut self, levels: u32) -> Self {
         self.max_depth = levels;
         self
     }
 
-    /// Sets the most calls that repeat each other.
+    /// Sets the maximum number of calls of the same tool with the same arguments.
     pub fn with_max_repeats(mut self, repeats: u32) -> Self {
         self.max_repeats = repeats;
         self
     }
 
-    /// Sets the number of answers in a row that may not be parsed.
+    /// Sets the number of answers in a row that cannot be parsed after which the run fails.
     pub fn with_max_parse_failures(mut self, failures: u32) -> Self {
         self.max_parse_failures = failures;
         self
     }
 
-    /// Sets [`stuck_after`](Self::stuck_after).
+    /// Sets the number of failed turns in a row after which the model is told that it is stuck; 0 for never.
     pub fn with_stuck_after(mut self, turns: u32) -> Self {
         self.stuck_after = turns;
         self
@@ -138,40 +139,40 @@ impl ExecutionLimits {
         self
     }
 
-    /// Returns the preset for one subtask of a plan: 10 turns, and a limit is a failure.
+    /// Returns the limits for one subtask of a plan: at most 10 turns, and the subtask fails at a limit.
     pub fn subtask() -> Self {
         Self { max_turns: 10, on_limit: OnLimit::Error, ..Self::default() }
     }
 
-    /// Returns the limit of active time.
+    /// Returns the maximum active time.
     pub fn max_duration(&self) -> Duration {
         Duration::from_millis(self.max_duration_ms)
     }
 }
 
-/// Larger limits for a run that is resumed. Each is for the whole run, including what it used before; a limit
-/// that is not set, or is smaller than the run's own, changes nothing.
+/// Larger limits for a run that is resumed. Each limit is for the whole run, including what the run used
+/// before. A limit that is not set, or is smaller than the run's own, changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct MoreLimits {
-    /// [`ExecutionLimits::max_turns`].
+    /// The new [`ExecutionLimits::max_turns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// [`ExecutionLimits::max_total_tokens`].
+    /// The new [`ExecutionLimits::max_total_tokens`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
-    /// [`ExecutionLimits::max_duration_ms`].
+    /// The new [`ExecutionLimits::max_duration_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
-    /// [`ExecutionLimits::max_cost_micros`].
+    /// The new [`ExecutionLimits::max_cost_micros`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
 }
 
 impl MoreLimits {
-    /// Sets a larger limit of turns.
+    /// Sets a larger maximum number of turns.
     ///
     /// ```
     /// use std::time::Duration;
@@ -190,20 +191,20 @@ impl MoreLimits {
         self
     }
 
-    /// Sets a larger limit of tokens.
+    /// Sets a larger maximum number of tokens.
     pub fn with_max_total_tokens(mut self, tokens: u64) -> Self {
         self.max_total_tokens = Some(tokens);
         self
     }
 
-    /// Sets a larger limit of active time.
+    /// Sets a larger maximum active time.
     pub fn with_max_duration(mut self, duration: Duration) -> Self {
         self.max_duration_ms = Some(millis(duration));
         self
     }
 
-    /// Sets a larger limit of money, in millionths of a currency unit: `50_000` is five cents. A run that was
-    /// started without one gets none.
+    /// Sets a larger maximum cost, in millionths of a currency unit: `50_000` is five cents. A run that was
+    /// started without a cost limit gets none.
     pub fn with_max_cost_micros(mut self, micros: u64) -> Self {
         self.max_cost_micros = Some(micros);
         self
@@ -225,8 +226,8 @@ fn millis(duration: Duration) -> u64 {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnLimit {
-    /// One more model call without tools asks for the best answer so far. A tenth of the time, 30 seconds at
-    /// most, and the highest cost of a call are reserved for it.
+    /// The model is asked for its best answer so far, in one more call without tools. A tenth of the maximum
+    /// time, at most 30 s, and the highest cost of a call are reserved for this call.
     ForceSummary,
     /// The run fails with an error that names the limit.
     Error,
@@ -241,27 +242,27 @@ pub enum OnLimit {
 #[serde(tag = "limit", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LimitReached {
-    /// Model calls.
+    /// The maximum number of model calls.
     Turns {
         /// The limit.
         max: u32,
     },
-    /// Tokens.
+    /// The maximum number of tokens.
     Tokens {
         /// The limit.
         max: u64,
     },
-    /// Active time.
+    /// The maximum active time.
     Duration {
         /// The limit in milliseconds.
         max_ms: u64,
     },
-    /// Repetitions of the same call.
+    /// The maximum number of calls of the same tool with the same arguments.
     Repeats {
         /// The limit.
         max: u32,
     },
-    /// Money: the next call might cost more than is left.
+    /// The maximum cost: the next call might cost more than is left.
     Cost {
         /// The limit in millionths of a currency unit.
         max_cost_micros: u64,

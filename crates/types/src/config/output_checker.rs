@@ -1,4 +1,5 @@
-//! The format of an answer, the answers that did not match it, and the consequence of each check.
+//! The check of a run's answer against its format, the number of answers that did not match, and the
+//! consequence of each check.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,37 +10,37 @@ use super::{
     structured_output::{OutputCheck, SchemaProblem, schema_failure},
 };
 
-/// The format of a run's answer and the result of its checks, as a part of the machine of a plan or a team.
+/// The format of a run's answer and the state of its checks. The machine of a plan or a team holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputChecker {
-    /// The format.
+    /// The format that the answer must have.
     pub format: ResponseFormat,
     check: OutputCheck,
-    /// The number of answers in a row that did not match.
+    /// The number of answers in a row that did not match the format.
     misses: u32,
     problems: Vec<SchemaProblem>,
 }
 
-/// The consequence of a check.
+/// The consequence of a check of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputVerdict {
     /// The answer is accepted.
     Fits,
-    /// The answer is requested again.
+    /// The answer is requested from the model again.
     Again,
     /// The run fails with this error.
     Failed(String),
 }
 
 impl OutputChecker {
-    /// Creates it for a run with this configuration, if its answer is checked.
+    /// Creates the checker for a run with this configuration; `None` if the run's answer is not checked.
     pub fn of(config: &RunConfig) -> Option<Self> {
         let (check, format) = (config.output_check?, config.output_format()?.clone());
         Some(Self { format, check, misses: 0, problems: Vec::new() })
     }
 
-    /// Records the check of an answer, with its problems.
+    /// Records the check of an answer. Without `problems` the answer matches the format.
     pub fn checked(&mut self, problems: &[SchemaProblem]) -> OutputVerdict {
         self.problems = problems.to_vec();
         if problems.is_empty() {
@@ -53,12 +54,12 @@ impl OutputChecker {
         }
     }
 
-    /// Returns the problems of the last answer.
+    /// Returns the problems of the last checked answer.
     pub fn problems(&self) -> &[SchemaProblem] {
         &self.problems
     }
 
-    /// Allows all retries again, because the failed run is resumed.
+    /// Resets the count of answers that did not match, because the failed run is resumed.
     pub fn begin_again(&mut self) {
         self.misses = 0;
     }

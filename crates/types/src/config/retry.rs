@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct RetryConfig {
-    /// The retries after the first attempt; 0 switches retries off. Default 3.
+    /// The maximum number of retries after the first attempt; 0 disables retries. Default 3.
     pub max_retries: u32,
-    /// Delay before the first retry, milliseconds. Default 1000.
+    /// The delay before the first retry, in milliseconds. Default 1000.
     pub initial_delay_ms: u64,
-    /// Growth per retry. Default 2.0.
+    /// The factor by which the delay grows with each retry. Default 2.0.
     pub backoff_multiplier: f64,
-    /// The longest delay before jitter, milliseconds. Default 30,000.
+    /// The maximum delay before jitter, in milliseconds. Default 30,000.
     pub max_delay_ms: u64,
 }
 
@@ -26,16 +26,16 @@ impl Default for RetryConfig {
     }
 }
 
-/// The most by which jitter changes a delay, as a share of it, up or down.
+/// The maximum share of a delay by which jitter lengthens or shortens it.
 const JITTER: f64 = 0.2;
 
 impl RetryConfig {
-    /// Disables retries.
+    /// Returns a configuration without retries.
     pub fn none() -> Self {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// Returns the delay before retry `attempt` (from 0). The caller draws `jitter` from -1.0 to 1.0.
+    /// Returns the delay before retry `attempt` (from 0). `jitter` is a random number from -1.0 to 1.0.
     pub fn delay_for_attempt(&self, attempt: u32, jitter: f64) -> Duration {
         let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
         // The growth is bounded, because zero times infinity is not a number.

@@ -17,60 +17,60 @@ use super::{
     structured_output::OutputCheck,
 };
 
-/// The configuration of a run. It is logged, so that replay needs nothing else.
+/// The configuration of a run. The log stores it, so that replay needs no other settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RunConfig {
-    /// The provider's id, for people.
+    /// The id of the provider, to show to people.
     pub provider: String,
     /// The model, as the provider names it.
     pub model: String,
-    /// Standing instructions.
+    /// The standing instructions for the model (the system prompt).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub system: Option<Arc<Encoded<String>>>,
     /// The tools that are offered to the model.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
-    /// Sampling, output length and so on.
+    /// The options of model requests, such as sampling and the maximum output length.
     pub options: Arc<RequestOptions>,
     /// The limits of the run.
     pub limits: ExecutionLimits,
     /// The retries of failed model calls.
     pub retry: RetryConfig,
-    /// The policy for failures that retries do not fix; without it the run fails, and a failing tool is
-    /// never left alone.
+    /// The policy for failures that retries do not fix. Without a policy such a failure ends the run, and
+    /// tools have no circuit breaker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
     /// The format of tool calls.
     pub tool_mode: ToolMode,
-    /// In text mode, the name of the tags around tool results. It is different in each run, so that text that
-    /// a tool reads cannot end its result and pose as another one.
+    /// In text mode, the name of the tags around tool results. The name is different in each run, so that
+    /// text that a tool reads cannot end its result and pose as another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tag: Option<String>,
-    /// The folder that the run's tools work in; none if they need none, or none was given. Permission rules
-    /// for a session hold only in the folder for which they were given.
+    /// The folder that the run's tools work in; `None` if they need no folder, or none was given. Permission
+    /// rules for a session apply only in the folder for which they were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// A description of the expected output, for text mode and for checks.
+    /// A description of the expected output, for text mode and for the check of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,
-    /// The check of the answer against the expected output; none by default.
+    /// The check of the answer against the expected output. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_check: Option<GoalCheck>,
-    /// The check of answers against [`RequestOptions::response_format`]; none by default. In text mode the
+    /// The check of answers against [`RequestOptions::response_format`]. Default none. In text mode the
     /// schema is then a part of the instructions, and not of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_check: Option<OutputCheck>,
-    /// Settings of questions to people; none if nobody can be asked.
+    /// The settings of questions to people; `None` if nobody can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalSettings>,
-    /// Settings of the context window; without them nothing is compacted.
+    /// The settings of the context window; without them the conversation is not compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextConfig>,
-    /// The price of the model's tokens; needed for a limit of money.
+    /// The price of the model's tokens; a cost limit needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
     /// The number of a turn's calls that run in parallel.
@@ -86,26 +86,26 @@ pub struct RunConfig {
     /// read again before each request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub project_files: Vec<String>,
-    /// The memory of the run; none for a run without one.
+    /// The memory of the run; `None` for a run without a memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryConfig>,
 }
 
 impl RunConfig {
-    /// Returns the format that the run's answer is checked against, if it is checked. For a plan or a team it
-    /// is the format of the final answer.
+    /// Returns the format that the run's answer is checked against; `None` if the answer is not checked. For
+    /// a plan or a team it is the format of the final answer.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
         self.output_check.and(self.options.response_format.as_ref())
     }
 }
 
-/// The memory of a run.
+/// The settings of a run's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryConfig {
-    /// The collection of its memories.
+    /// The collection of the run's memories.
     pub collection: Collection,
-    /// The id of the embedder; none if memories are found by words alone.
+    /// The id of the embedder; `None` if memories are found by words alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
 }
@@ -116,7 +116,7 @@ pub struct MemoryConfig {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QueueMode {
-    /// The oldest one; the next follows after the model has answered it.
+    /// The oldest message; the next one follows after the model has answered.
     #[default]
     OneAtATime,
     /// All waiting messages.
@@ -138,6 +138,6 @@ pub enum ToolMode {
     /// The provider's protocol for tool calls.
     #[default]
     Native,
-    /// Text: Thought, Action, Observation, Final Answer.
+    /// Text in the ReAct format: Thought, Action, Observation, Final Answer.
     Text,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a run. The names in logs, JSON and messages are stable.
+/// The kind of a run. The names of the kinds in logs, JSON and messages are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -11,11 +11,11 @@ pub enum RunKind {
     /// A ReAct loop: a model thinks and calls tools in turns.
     #[default]
     Loop,
-    /// Several parallel loops, and a choice among their answers.
+    /// A parallel loop: several branches on one task, and a choice among their answers.
     Parallel,
-    /// A goal, broken down into a plan that is followed.
+    /// A plan: a goal is broken down into subtasks, which are then executed.
     Plan,
-    /// A team whose members do the work.
+    /// A team, whose members do the work.
     Team,
     /// A call of an agent with typed fields, which may wait for people.
     AgentCall,
@@ -25,7 +25,7 @@ impl RunKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Loop, Self::Parallel, Self::Plan, Self::Team, Self::AgentCall];
 
-    /// Returns the name, as in logs and JSON.
+    /// Returns the name of the kind, as in logs and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Loop => "loop",

@@ -5,13 +5,14 @@ use crate::{Json, models::ResponseFormat};
 use super::structured_output::SchemaProblem;
 
 impl ResponseFormat {
-    /// Returns the first problems of an answer; empty if it is valid. Without the feature `structured-output` every
-    /// answer has a problem that says so.
+    /// Returns the first problems of an answer, at most 10; empty if the answer is valid. Without the feature
+    /// `structured-output` no answer is valid.
     pub fn problems(&self, answer: &str) -> Vec<SchemaProblem> {
         problems(self, answer)
     }
 
-    /// Returns the problem of the schema itself, if it cannot be used.
+    /// Returns the reason why the schema cannot be used: an error in the schema, or the missing feature
+    /// `structured-output`.
     pub fn schema_problem(&self) -> Option<String> {
         schema::schema_problems(&self.schema, &Json::Null).err()
     }
@@ -34,7 +35,7 @@ mod schema {
     use super::{MOST, clip};
     use crate::{Json, config::SchemaProblem};
 
-    /// Returns the first problems of a value, or the error of the schema.
+    /// Returns the first problems of a value, or the error in the schema.
     pub(super) fn schema_problems(schema: &Json, value: &Json) -> Result<Vec<SchemaProblem>, String> {
         let options = jsonschema::options().should_validate_formats(false);
         let validator = options.build(schema).map_err(|e| clip(&e.to_string()))?;
@@ -53,9 +54,9 @@ mod schema {
 mod schema {
     use crate::{Json, config::SchemaProblem};
 
-    /// Fails, because this build has no schema validation.
+    /// Returns an error, because this build has no schema validation.
     pub(super) fn schema_problems(_: &Json, _: &Json) -> Result<Vec<SchemaProblem>, String> {
-        Err("this build knows no schemas: turn on the feature `structured-output` of archon-agents-types"
+        Err("this build cannot validate JSON schemas: turn on the feature `structured-output` of archon-agents-types"
             .to_owned())
     }
 }
@@ -71,11 +72,11 @@ fn clip(text: &str) -> String {
     }
 }
 
-/// The most problems that are reported.
+/// The maximum number of problems that are reported.
 #[cfg(feature = "structured-output")]
 const MOST: usize = 10;
 
-/// The most characters of a problem.
+/// The maximum number of characters of a problem.
 const LONGEST: usize = 300;
 
 #[cfg(all(test, feature = "structured-output"))]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct OutputCheck {
-    /// The number of answers that are sent back. Default 2.
+    /// The maximum number of answers that are sent back. Default 2.
     pub retries: u32,
 }
 
@@ -29,19 +29,19 @@ impl Default for OutputCheck {
     }
 }
 
-/// A problem of an answer.
+/// A problem that the check found in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SchemaProblem {
-    /// The place, as a JSON pointer (`/days/0`); empty for the whole answer.
+    /// The location of the problem as a JSON pointer (`/days/0`); empty for the whole answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// The problem there.
+    /// The description of the problem.
     pub problem: String,
 }
 
 impl SchemaProblem {
-    /// Creates a problem.
+    /// Creates a problem at the location `path`.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
@@ -56,12 +56,13 @@ impl fmt::Display for SchemaProblem {
     }
 }
 
-/// Returns the problems of an answer, in a line.
+/// Returns the problems of an answer as one line.
 pub fn problems_line(problems: &[SchemaProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the message for a model whose answer does not match; `how` says how it should answer again.
+/// Returns the message for a model whose answer does not match its schema; `how` is the instruction for the
+/// next answer.
 pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
     format!(
@@ -70,7 +71,7 @@ pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
     )
 }
 
-/// Returns the error of a run whose last answer does not match, after `tries` tries.
+/// Returns the error text of a run whose last answer does not match its schema, after `tries` attempts.
 pub fn schema_failure(problems: &[SchemaProblem], tries: u32) -> String {
     let line = problems_line(problems);
     format!("the answer does not fit its schema (try {tries} of {tries}): {line}")

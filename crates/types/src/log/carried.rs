@@ -1,5 +1,5 @@
-//! The conversation at the beginning of a run, repeated in its log, so that the logs of earlier runs need not
-//! be read.
+//! The snapshot of a session's conversation at the beginning of a run, kept in the run's log, so that the
+//! logs of earlier runs need not be read.
 
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use crate::{
     values::RunId,
 };
 
-/// The state at the end of the runs before a run, as a fold of their logs: the conversation, or its last part
-/// if `base` has the rest. Few runs of a session have one, and each message of a session is in few of them.
+/// The state of a session before a run, as a fold of the earlier runs' logs: the conversation, or its last
+/// part if `base` has the rest. Few runs of a session have a snapshot, and each message of a session is in
+/// few snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -19,33 +20,35 @@ use crate::{
 pub struct SessionSnapshot {
     /// The number of earlier runs in the conversation.
     pub runs: u32,
-    /// The run that carries the part before `messages` and `seen`; none if there is no such part.
+    /// The earlier run whose snapshot has the part before `messages` and `seen`; `None` if there is no such
+    /// part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
     pub messages: Vec<SnapshotMessage>,
-    /// Reports of calls about the files that they read or wrote, oldest first; for each file only the latest.
+    /// The reports of tool calls about the files that they read or wrote, oldest first; only the latest
+    /// report for each file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SnapshotResult>,
-    /// The tokenizer that counted the messages; none if they are not counted.
+    /// The tokenizer that counted the tokens of the messages; `None` if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
-    /// The level of the window of which the model was told last.
+    /// The last level of the context window that the model was told.
     #[serde(skip_serializing_if = "ContextLevel::is_normal")]
     pub context_level: ContextLevel,
-    /// The used part of a budget that branches share.
+    /// The used part of a budget that several runs share.
     pub spent: SnapshotSpending,
-    /// Rules under which nobody is asked for the rest of the session, in `workspace`.
+    /// The permission rules that allow calls without a question for the rest of the session, in `workspace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trusted_rules: Vec<String>,
     /// The folder that the previous run worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// The bytes of `messages` and `seen`.
+    /// The size of `messages` and `seen` in bytes.
     pub bytes: u64,
-    /// The bytes of all messages that the earlier runs added.
+    /// The size in bytes of all messages that the earlier runs added.
     pub message_bytes: u64,
-    /// The bytes that the earlier runs and this one carry in total.
+    /// The total size in bytes of the snapshots of the earlier runs and of this one.
     pub snapshot_bytes: u64,
 }
 
@@ -55,21 +58,21 @@ pub struct SessionSnapshot {
 pub struct SnapshotMessage {
     /// The message as the model reads it.
     pub message: Arc<Message>,
-    /// Estimated tokens.
+    /// The estimated number of tokens.
     #[serde(default)]
     pub tokens: u64,
-    /// The speaker.
+    /// The speaker of the message.
     #[serde(default)]
     pub speaker: Speaker,
-    /// The trust level.
+    /// The trust level of the message.
     #[serde(default)]
     pub trust: Trust,
-    /// The original message, if the model reads a changed or shortened one.
+    /// The original message, if the model reads a changed or shortened version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Arc<Message>>,
 }
 
-/// A call's report about a file.
+/// The report of a tool call about a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotResult {
@@ -83,11 +86,11 @@ pub struct SnapshotResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotSpending {
-    /// Turns.
+    /// The number of turns.
     pub turns: u32,
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
-    /// Money in millionths of a currency unit.
+    /// The cost in millionths of a currency unit.
     #[serde(default)]
     pub cost_micros: u64,
 }

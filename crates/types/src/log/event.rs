@@ -19,7 +19,7 @@ use super::record::Record;
 pub enum Event {
     /// A record was appended.
     Record {
-        /// The run of the log; `run_id` in JSON, because records have a `run` of their own.
+        /// The run whose log the record is in; `run_id` in JSON, because records have a `run` of their own.
         #[serde(rename = "run_id")]
         run: RunId,
         /// The record.
@@ -39,8 +39,8 @@ impl Event {
         }
     }
 
-    /// Returns the next piece of the model's text, if the event is one. Append each piece to the ones before;
-    /// if an answer breaks off, the text begins again.
+    /// Returns the next piece of the answer's text; `None` for any other event. Append each piece to the
+    /// pieces before; if an answer breaks off, the text begins again.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Delta(Delta { kind: DeltaKind::Text { text }, .. }) => Some(text),
@@ -49,20 +49,21 @@ impl Event {
     }
 }
 
-/// A piece of an answer or of a tool's output while it streams. Never stored; folds ignore it.
+/// A piece of an answer or of a tool's output while it streams. Deltas are never stored, and folds ignore
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
     /// The run; `run_id` in JSON.
     #[serde(rename = "run_id")]
     pub run: RunId,
-    /// The model command that it belongs to.
+    /// The command of the model call that the delta belongs to.
     pub command: CommandId,
-    /// The number of the attempt; a later attempt voids the deltas of an earlier one.
+    /// The number of the attempt. The deltas of a later attempt replace those of an earlier one.
     pub attempt: u32,
-    /// The number of bytes of the same kind and index that came before in this attempt.
+    /// The number of bytes of the same kind and index that were sent before in this attempt.
     pub offset: u64,
-    /// The content.
+    /// The content of the delta.
     #[serde(flatten)]
     pub kind: DeltaKind,
 }
@@ -73,26 +74,26 @@ pub struct Delta {
 #[serde(tag = "delta", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeltaKind {
-    /// Text of the answer.
+    /// A piece of the answer's text.
     Text {
         /// The piece.
         text: String,
     },
-    /// Reasoning.
+    /// A piece of the model's thinking.
     Thinking {
         /// The piece.
         text: String,
     },
-    /// A tool call begins.
+    /// The start of a tool call.
     ToolCallStarted {
         /// The index of the call in the answer.
         index: u32,
-        /// The model's id for it.
+        /// The model's id for the call.
         id: ToolCallId,
-        /// The tool's name.
+        /// The name of the tool.
         name: String,
     },
-    /// Argument text of a tool call.
+    /// A piece of the arguments of a tool call.
     ToolCallArguments {
         /// The index of the call in the answer.
         index: u32,
@@ -112,17 +113,17 @@ pub enum DeltaKind {
     ToolPartialResult {
         /// The call.
         call: CallId,
-        /// The result so far; replaces the one before.
+        /// The result so far, which replaces the previous partial result.
         result: Box<ToolResult>,
     },
-    /// All calls of the turn have their results, and the run's hooks were called for each. Sent only in runs
-    /// with hooks.
+    /// Every call of the turn has its result, and the run's hooks were called for each result. Sent only in
+    /// runs with hooks.
     TurnEnd,
 }
 
-/// Receives events, in order, on the run's own task, so `emit` must return at once.
+/// Receives events in order. The run's own task calls `emit`, so `emit` must return at once.
 ///
-/// A sink for a slow reader may join or drop deltas; it must keep every record.
+/// A sink for a slow reader may join or drop deltas, but must keep every record.
 pub trait Sink: Send + Sync {
     /// Receives one event.
     fn emit(&self, event: Event);

@@ -1,9 +1,9 @@
-//! The inbox of a run: messages for a run that another process or task writes to.
+//! The inbox of a run: messages to the run from other processes and tasks.
 //!
-//! A run has one writer. Others leave messages here to steer, answer or cancel it. The writer, or the next
-//! process that resumes the run, moves each message into the log and then removes it from the inbox. In the
-//! log it follows a `InboxMessageReceived` record with the message's id, so a message that could not be removed is not
-//! moved twice.
+//! A run has one writer. Other processes and tasks leave messages in the inbox to steer, answer or cancel the
+//! run. The writer, or the next process that resumes the run, moves each message into the log and then
+//! removes it from the inbox. In the log, an `InboxMessageReceived` record with the message's id precedes the
+//! message, so a message that could not be removed is not moved twice.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,29 +21,30 @@ use super::{
     record::{Record, RecordBody},
 };
 
-/// Keeps messages for runs until they are moved into the log.
+/// Stores messages to runs until they are moved into the log.
 pub trait Inbox: Send + Sync {
-    /// Leaves a message. It is on the storage medium once this returns.
+    /// Stores a message to a run. The message is on the storage medium once this returns.
     ///
-    /// Of two messages with one id, also from two processes, one is stored: the other gets
+    /// If two messages have the same id, also from two processes, one is stored and the other fails with
     /// [`JournalError::Posted`].
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// Returns the waiting messages, oldest first.
+    /// Returns the waiting messages of a run, oldest first.
     fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>>;
 
     /// Removes messages by their ids; ids that do not exist are ignored.
     fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// Completes when a message may have been posted since this was called; default: never.
+    /// Returns a future that completes when a message may have been posted since this call. Default: the
+    /// future never completes.
     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
         let _ = run;
         Box::pin(std::future::pending())
     }
 }
 
-/// Returns the ids of the messages that a log has received. A `InboxMessageReceived` record at the very end does not
-/// count, because the message that should follow it is missing.
+/// Returns the ids of the inbox messages that a log has received. An `InboxMessageReceived` record at the
+/// very end does not count, because the message that should follow is missing.
 pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
     let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
         RecordBody::InboxMessageReceived { message_id: id } => Some(id.clone()),
@@ -52,20 +53,20 @@ pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
     ids.collect()
 }
 
-/// One message to a run.
+/// A message to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InboxEntry {
-    /// Unique within the run: letters, digits, `-` and `_`.
+    /// The id, unique within the run: letters, digits, `-` and `_`.
     pub id: String,
-    /// The time at which it was posted.
+    /// The time at which the message was posted.
     pub at: Timestamp,
     /// The request.
     pub request: InboxRequest,
 }
 
 impl InboxEntry {
-    /// Creates a message.
+    /// Creates a message to a run.
     pub fn new(id: impl Into<String>, at: Timestamp, request: InboxRequest) -> Self {
         Self { id: id.into(), at, request }
     }
@@ -86,17 +87,17 @@ pub enum InboxRequest {
         /// The message.
         message: AgentMessage,
     },
-    /// The run ends as cancelled.
+    /// Cancels the run.
     Cancel {
-        /// The person or the reason behind it, for people.
+        /// The person who cancels the run or the reason, to show to people.
         reason: String,
     },
-    /// Answers a question of the run. Ignored if the question is not open any more.
+    /// Answers a question of the run. The answer is ignored if the question is not open any more.
     Answer {
-        /// [`ApprovalRequest::request_id`](crate::ApprovalRequest::request_id).
+        /// The [`request_id`](crate::ApprovalRequest::request_id) of the question.
         request_id: String,
-        /// [`ApprovalRequest::binding`](crate::ApprovalRequest::binding) of the question that was answered.
-        /// The answer is ignored if the question has another binding by now.
+        /// The [`binding`](crate::ApprovalRequest::binding) of the question that was answered. The answer is
+        /// ignored if the question has another binding by now.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         binding: String,
         /// The answer.
@@ -105,16 +106,17 @@ pub enum InboxRequest {
 }
 
 impl ApprovalRequest {
-    /// Returns the inbox message with an answer to this question.
+    /// Returns the inbox message with this answer to the question.
     pub fn answered(&self, answer: Answer) -> InboxRequest {
         let (request_id, binding) = (self.request_id.clone(), self.binding.clone());
         InboxRequest::Answer { request_id, binding, answer }
     }
 
-    /// As [`answered`](Self::answered), with an id that is made from the question's, so that an inbox stores
-    /// only the first of two answers ([`JournalError::Posted`](crate::JournalError::Posted)). `log` is that of
-    /// the run that asks: a run that could not take an answer asks again under the same id and reads no
-    /// message twice, so the answers that it has received are counted in the id.
+    /// Returns the inbox message with this answer, under an id that is derived from the question's id, so
+    /// that an inbox stores only the first of two answers
+    /// ([`JournalError::Posted`](crate::JournalError::Posted)). `log` is the log of the run that asks. The
+    /// number of answers that the log has received is a part of the id, because a run that could not use an
+    /// answer asks again under the same id and reads no message twice.
     pub fn first_answer(&self, answer: Answer, at: Timestamp, log: &[Arc<Record>]) -> InboxEntry {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let start = format!("answer-{}-", self.request_id).replace(|c| !is_plain(c), "_");

@@ -1,4 +1,4 @@
-//! Journals keep the logs of runs. A run has one writer at a time and any number of readers.
+//! Journals, which store the logs of runs. A run has one writer at a time and any number of readers.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ use super::{
     run_status::RunStatus,
 };
 
-/// Keeps the logs of runs.
+/// Stores the logs of runs.
 pub trait Journal: Send + Sync {
     /// Opens a run for writing: takes its writer lock and reads its log.
     ///
-    /// A record at the end of the log that a crash cut off is dropped.
+    /// An incomplete record at the end of the log, which a crash left, is dropped.
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>>;
 
-    /// Reads a log without the lock, so newer records may exist when this returns.
+    /// Reads a log without its lock, so newer records may exist when this returns.
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>>;
 
-    /// Reads the intact part of a log: every record before the damage, if there is any.
+    /// Reads the intact part of a log: all records before the damage, or the whole log.
     ///
-    /// Default: reads the whole log or fails, for journals that cannot tell where a log is damaged.
+    /// Default: reads the whole log or fails, for journals that cannot tell at which record a log is damaged.
     fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
         Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
     }
 
-    /// Returns the runs that match a filter, the last written first. Logs that cannot be read are listed with
-    /// a `problem`.
+    /// Returns the runs that match a filter, the last written run first. A log that cannot be read is listed
+    /// with a `problem`.
     ///
     /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost must grow
     /// with the result, not with the number of runs.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>>;
 
-    /// Returns the head of one run, as in a list.
+    /// Returns the head of one run, as in the list of runs.
     ///
-    /// Default: reads the whole log, and lists the runs of the session to learn if a process works on the
-    /// run. A journal may read the first and last records only; damage between them is not noticed then. A
-    /// log that cannot be read at all is an error, as in [`salvage`](Self::salvage).
+    /// Default: reads the whole log, and lists the runs of the session if only the list shows that a process
+    /// works on the run. A journal may read only the first and last records; damage between them is then not
+    /// noticed. A log that cannot be read at all is an error, as in [`salvage`](Self::salvage).
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
         Box::pin(async move {
             let salvaged = self.salvage(run).await?;
@@ -60,11 +60,12 @@ pub trait Journal: Send + Sync {
         })
     }
 
-    /// Deletes a run and everything kept for it. A damaged run can be deleted too.
+    /// Deletes a run and everything that is stored for it. A damaged run can be deleted too.
     ///
     /// A run cannot be deleted while a process writes to it ([`JournalError::Locked`]) or while other runs
-    /// need it ([`JournalError::Needed`]): runs that continue it read its records, and a run whose unfinished
-    /// call started it needs its outcome. A run that is created during this check may be missed.
+    /// need it ([`JournalError::Needed`]): a run that continues it reads its records, and a run with the
+    /// unfinished call that started it needs its outcome. A run that is created during the deletion may be
+    /// missed.
     ///
     /// Default: [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -72,7 +73,7 @@ pub trait Journal: Send + Sync {
         Box::pin(std::future::ready(Err(JournalError::Unsupported { action: "delete runs" })))
     }
 
-    /// Returns the inbox for messages to this journal's runs; default: none.
+    /// Returns the inbox for messages to this journal's runs. Default: `None`.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
     }
@@ -82,12 +83,12 @@ pub trait Journal: Send + Sync {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// The records before the damage; all of them if there is none.
+    /// The records before the damage; all records if there is no damage.
     pub records: Vec<Arc<Record>>,
-    /// The damage, if any.
+    /// The damage; `None` if the log is intact.
     pub damage: Option<JournalError>,
-    /// The bytes of an incomplete last line, which do not count as damage; 0 if there is none, and for
-    /// journals that cut it off themselves.
+    /// The size in bytes of an incomplete last line, which does not count as damage. 0 if there is none, and
+    /// for journals that drop the line themselves.
     pub torn_bytes: u64,
 }
 
@@ -95,15 +96,15 @@ impl Salvaged {
     /// Returns all records of a log without damage.
     ///
     /// # Errors
-    /// The damage.
+    /// The damage of the log.
     pub fn whole(self) -> Result<Vec<Arc<Record>>, JournalError> {
         self.damage.map_or(Ok(self.records), Err)
     }
 
-    /// Returns the first `count` records, or all if there are fewer.
+    /// Returns the first `count` records, or all records if the log has fewer.
     ///
     /// # Errors
-    /// The damage, if it is among them.
+    /// The damage of the log, if fewer than `count` records are intact.
     pub fn first(mut self, count: u64) -> Result<Vec<Arc<Record>>, JournalError> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         if self.records.len() < count {
@@ -114,9 +115,10 @@ impl Salvaged {
     }
 }
 
-/// Appends to one run's log. Dropping it releases the lock.
+/// Appends records to the log of one run. Dropping the writer releases the lock.
 pub trait RunWriter: Send {
-    /// Appends records in order. With [`Durability::Synced`] they survive a power failure once this returns.
+    /// Appends records in order. With [`Durability::Synced`] the records survive a power failure once this
+    /// returns.
     fn append<'a>(
         &'a mut self,
         records: &'a [Arc<Record>],
@@ -124,7 +126,7 @@ pub trait RunWriter: Send {
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 }
 
-/// The way in which a run is opened.
+/// The mode in which a run is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// Creates the run, which must not exist.
@@ -142,7 +144,7 @@ pub struct OpenRun {
 }
 
 impl OpenRun {
-    /// Returns true if the log has a prompt.
+    /// Returns true if the log has a message to the agent.
     pub fn is_asked(&self) -> bool {
         self.records.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }))
     }
@@ -154,11 +156,11 @@ impl std::fmt::Debug for OpenRun {
     }
 }
 
-/// The safety that appended records need.
+/// The durability of appended records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Handed to the operating system: survives the end of the process.
+    /// The records were handed to the operating system and survive the end of the process.
     Buffered,
-    /// On the storage medium: survives a power failure.
+    /// The records are on the storage medium and survive a power failure.
     Synced,
 }

@@ -7,7 +7,7 @@ use crate::values::RunId;
 #[non_exhaustive]
 pub enum JournalError {
     /// No run has this id.
-    #[error("no run {run}")]
+    #[error("run {run} does not exist")]
     UnknownRun {
         /// The run that was asked for.
         run: RunId,
@@ -24,13 +24,13 @@ pub enum JournalError {
         /// The run that is locked.
         run: RunId,
     },
-    /// The log or its lock was taken from the run's writer, for instance because somebody deleted a file. The
-    /// writer appends nothing more, so the run has no further effects.
-    #[error("run {run} cannot go on: {problem} while it worked")]
+    /// The log or its lock was taken from the run's writer, for instance because a file was deleted. The
+    /// writer appends no more records, so the run has no further effects.
+    #[error("run {run} was stopped: {problem}")]
     Taken {
         /// The id of the run.
         run: RunId,
-        /// The file that was changed, and the change.
+        /// The changed file and the change.
         problem: String,
     },
     /// Other runs need the run, so it cannot be deleted.
@@ -41,8 +41,8 @@ pub enum JournalError {
         /// The runs that continue it, and the run that waits for its outcome.
         by: Vec<RunId>,
     },
-    /// A message with this id waits for the run already, for instance the answer of somebody else.
-    #[error("run {run} has a message {id} already")]
+    /// The inbox of the run already has a message with this id, for instance the answer of another person.
+    #[error("the inbox of run {run} already has a message with the id {id}")]
     Posted {
         /// The run that the message was for.
         run: RunId,
@@ -55,29 +55,29 @@ pub enum JournalError {
         /// The action.
         action: &'static str,
     },
-    /// The whole store was written by another version.
+    /// A version with another store format wrote the store.
     #[error("{place} has store format {found}, and this version reads format {supported}")]
     UnsupportedStore {
         /// The location of the store.
         place: String,
-        /// Its format.
+        /// The store's format.
         found: u32,
-        /// The newest format that can be read.
+        /// The newest format that this version reads.
         supported: u32,
     },
-    /// The log was written by another version.
+    /// A version with another log format wrote the log.
     #[error("run {run} has log format {found}, and this version reads format {supported}")]
     UnsupportedFormat {
         /// The id of the run.
         run: RunId,
-        /// Its format.
+        /// The log's format.
         found: u32,
-        /// The format that can be read.
+        /// The format that this version reads.
         supported: u32,
     },
     /// The log has a record of a type that this version does not know.
     #[error(
-        "run {run} has a record `{name}` at {record}, which this version does not know (log format {format})"
+        "record {record} of run {run} has the type `{name}`, which this version does not know (log format {format})"
     )]
     UnknownRecord {
         /// The id of the run.
@@ -89,12 +89,12 @@ pub enum JournalError {
         /// The log format that this version reads, [`LOG_FORMAT`](crate::LOG_FORMAT).
         format: u32,
     },
-    /// The log has a kind of run that this version does not know, or none.
+    /// The log names a kind of run that this version does not know, or no kind.
     #[error("run {run} {}", unknown_kind(kind.as_deref()))]
     UnknownKind {
         /// The id of the run.
         run: RunId,
-        /// The kind in the log; none if the log names none.
+        /// The kind in the log; `None` if the log names no kind.
         kind: Option<String>,
     },
     /// A record in the middle of the log is damaged.
@@ -107,13 +107,13 @@ pub enum JournalError {
         /// The damage.
         problem: String,
     },
-    /// The id cannot be used, for instance because it holds a path separator.
+    /// The text cannot be used as a run id, for instance because it has a path separator.
     #[error("{id:?} cannot be a run id: use letters, digits, '-', '_' and inner '.'")]
     BadId {
-        /// The id.
+        /// The text.
         id: String,
     },
-    /// The storage failed: full, read-only or missing.
+    /// The storage failed, for instance because it is full, read-only or missing.
     #[error("cannot {action} {place}: {source}")]
     Storage {
         /// The action, for instance `write`.
@@ -146,7 +146,8 @@ impl JournalError {
         }
     }
 
-    /// Returns true if another version wrote the log, so that its content may mean something else.
+    /// Returns true if another version wrote the log or the store, so that the content may have another
+    /// meaning.
     pub fn is_of_another_version(&self) -> bool {
         matches!(
             self,
@@ -157,39 +158,39 @@ impl JournalError {
         )
     }
 
-    /// Returns advice for a person, in a line.
+    /// Returns advice for a person, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
+            Self::UnknownRun { .. } => "`archon runs list` lists the existing runs",
             Self::Exists { .. } => "choose another id, or resume the run",
             Self::Locked { .. } => "wait for the other process, or stop it",
             Self::Taken { .. } => {
-                "nothing more was done; put the file back if it is gone, look with `archon runs show`, then take the run up with `archon resume`; leave the files of a run alone while it works"
+                "the run has had no further effects; restore the file if it is missing, check the run with `archon runs show`, then resume it with `archon resume`; do not change the files of a run while it works"
             }
             Self::Needed { .. } => "delete the runs that need it first",
-            Self::Posted { .. } => "the first message counts; post another one under another id",
-            Self::Unsupported { .. } => "use a journal that can",
+            Self::Posted { .. } => "the first message counts; post another message under another id",
+            Self::Unsupported { .. } => "use a journal that supports this action",
             Self::UnsupportedFormat { found, supported, .. } if found < supported => {
-                "it was written before the first release: start the task again; `archon runs delete` removes it"
+                "the log was written before the first release: start the task again; `archon runs delete` removes the log"
             }
             Self::UnsupportedStore { found, supported, .. } if found < supported => {
-                "it was written before the first release: move the file away, and start the tasks again"
+                "the store was written before the first release: move its file away, and start the tasks again"
             }
             Self::UnsupportedFormat { .. } | Self::UnsupportedStore { .. } => {
                 "use the version of archon that wrote it, or a newer one"
             }
             Self::UnknownKind { kind: None, .. } => {
-                "it was written before the first release: delete it with `archon runs delete`, and start it again"
+                "the log was written before the first release: delete it with `archon runs delete`, and start the task again"
             }
             Self::UnknownKind { .. } | Self::UnknownRecord { .. } => {
-                "use a newer version of archon: the one that wrote it, for instance"
+                "use the version of archon that wrote the log, or a newer one"
             }
             Self::Corrupt { .. } => {
                 "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
             }
-            Self::BadId { .. } => "ids are made by `archon run`",
+            Self::BadId { .. } => "use an id that `archon runs list` shows",
             Self::Storage { .. } => {
-                "check that the directory exists, is writable and has free space; what a run has in its log is not lost, and the run can be resumed"
+                "check that the directory exists, is writable and has free space; the records in a run's log are not lost, and the run can be resumed"
             }
         }
     }

@@ -10,22 +10,22 @@ use crate::values::{CallId, RunId};
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Origin {
-    /// The first run of a session.
+    /// A prompt started the run, which is the first run of its session.
     Prompt,
-    /// The run continues another run of the session, whose messages are not repeated here.
+    /// The run continues another run of the session, whose messages are not repeated in this log.
     Continues {
         /// The run that is continued.
         run: RunId,
-        /// The number of its records that count.
+        /// The number of records of that run that the continuation reads.
         records: u64,
         /// The kind of the continuation.
         continuation: ContinuationKind,
     },
-    /// A tool call of another run started it.
+    /// A tool call of another run started this run.
     CalledBy {
-        /// The caller.
+        /// The calling run.
         run: RunId,
-        /// Its call.
+        /// The call in the calling run.
         call: CallId,
     },
 }
@@ -39,14 +39,14 @@ pub enum ContinuationKind {
     /// The next prompt of a conversation.
     #[default]
     Default,
-    /// The same request again in an equal context.
+    /// The same prompt again, with the same conversation before it.
     Rerun {
-        /// RFC 3339 time in UTC, or any other mark.
+        /// The time of the continuation (RFC 3339, UTC), or any other label.
         tag: String,
     },
-    /// An alternative from a branching point.
+    /// An alternative to the runs that already continue from the same point.
     Branch {
-        /// RFC 3339 time in UTC, or any other mark.
+        /// The time of the continuation (RFC 3339, UTC), or any other label.
         tag: String,
     },
 }
@@ -57,10 +57,10 @@ pub enum ContinuationKind {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnTrigger {
-    /// A person's prompt.
+    /// The prompt of a person.
     #[default]
     User,
-    /// A parent agent's call.
+    /// The call of a parent agent.
     SubAgent,
     /// Tool results, a steering message, or a run that continues another.
     Continuation,
@@ -69,8 +69,9 @@ pub enum TurnTrigger {
 }
 
 impl TurnTrigger {
-    /// Returns the trigger of a run's first turn: a branch wins over any other continuation, which wins over
-    /// `configured`. Later turns are always [`TurnTrigger::Continuation`].
+    /// Returns the trigger of a run's first turn: `Branch` for a branch, `Continuation` for any other
+    /// continuation, otherwise `configured`. The trigger of later turns is always
+    /// [`TurnTrigger::Continuation`].
     pub fn first(origin: &Origin, configured: Self) -> Self {
         match origin {
             Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. } => Self::Branch,

@@ -1,4 +1,4 @@
-//! The end of a run, as its log keeps it.
+//! The outcome of a run, as its log stores it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,8 @@ use crate::{
     values::RunId,
 };
 
-/// The end of a run, as its log keeps it. A caller that starts runs gets a [`Reply`](crate::Reply), or a
-/// [`RunError`](crate::RunError) if the run failed.
+/// The outcome of a run, as its log stores it. A program that starts a run gets a [`Reply`](crate::Reply), or
+/// a [`RunError`](crate::RunError) if the run failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -20,13 +20,13 @@ pub struct Outcome {
     /// The status: finished, failed, at a limit, cancelled or suspended.
     #[serde(flatten)]
     pub status: OutcomeStatus,
-    /// The last text of the agent; read it with [`Outcome::answer`] or [`Outcome::said`].
+    /// The last text of the agent; read it with [`Outcome::answer`] or [`Outcome::last_text`].
     pub(crate) answer: String,
-    /// The model's stop reason for the final answer. [`StopReason::Length`]: the token limit cut the answer
-    /// off. [`StopReason::Refusal`]: the model declined, so it is no answer.
+    /// The model's stop reason for the final answer. [`StopReason::Length`]: a token limit cut the answer
+    /// off. [`StopReason::Refusal`]: the model declined, so the text is not an answer.
     #[serde(default, skip_serializing_if = "StopReason::is_stop")]
     pub stop_reason: StopReason,
-    /// The error of a failed run.
+    /// The error text of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The kind of the error; see [`Outcome::failure_kind`].
@@ -34,16 +34,17 @@ pub struct Outcome {
     pub failure: Option<FailureKind>,
     /// The number of turns.
     pub turns: u32,
-    /// Tokens of all model calls.
+    /// The tokens of all model calls.
     pub usage: Usage,
-    /// Estimated tokens of calls for which the service reported no usage, and of calls that were lost.
+    /// The estimated number of tokens of calls for which the service reported no usage, and of calls that
+    /// were lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub estimated_tokens: u64,
-    /// The cost of the run's model calls in millionths of a currency unit; none if the run has no price. A
+    /// The cost of the run's model calls in millionths of a currency unit; `None` if the run has no price. A
     /// call without reported tokens counts as the amount that was reserved for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// Tokens and money that child runs used.
+    /// The tokens and the money that child runs used.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
     pub child_spending: Spending,
 }
@@ -87,8 +88,8 @@ impl Outcome {
         self.answer = answer.into();
     }
 
-    /// Returns the final answer, or the last text of a run that waits, was cancelled or met a limit. None if
-    /// the run failed or has no text.
+    /// Returns the final answer, or the last text of a run that waits, was cancelled or reached a limit.
+    /// `None` if the run failed or has no text.
     pub fn answer(&self) -> Option<&str> {
         self.last_text().filter(|_| self.status != OutcomeStatus::Failed)
     }
@@ -103,12 +104,12 @@ impl Outcome {
         self.answer
     }
 
-    /// Returns the kind of the failure; none if the run did not fail.
+    /// Returns the kind of the failure; `None` if the run did not fail.
     pub fn failure_kind(&self) -> Option<FailureKind> {
         (self.status == OutcomeStatus::Failed).then(|| self.failure.unwrap_or(FailureKind::Other))
     }
 
-    /// Returns all that the run used: its own model calls and its child runs.
+    /// Returns the tokens and the money that the run's own model calls and its child runs used.
     pub fn spending(&self) -> Spending {
         let mut all = Spending::new(
             self.usage.total().saturating_add(self.estimated_tokens),
@@ -124,12 +125,12 @@ impl Outcome {
         self.stop_reason == StopReason::Refusal || crate::values::is_refusal(&self.answer)
     }
 
-    /// Returns true if the answer was cut off by its token limit.
+    /// Returns true if a token limit cut the answer off.
     pub fn is_cut(&self) -> bool {
         self.stop_reason == StopReason::Length
     }
 
-    /// Returns true if the run has its answer. To tell the other cases apart, match a
+    /// Returns true if the run has its final answer. To tell the other cases apart, match a
     /// [`Reply`](crate::Reply).
     pub fn is_finished(&self) -> bool {
         self.status == OutcomeStatus::Finished
@@ -142,14 +143,14 @@ impl Outcome {
 #[serde(tag = "status", content = "detail", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutcomeStatus {
-    /// There is an answer.
+    /// The run has a final answer.
     Finished,
-    /// The run could not go on; `error` has the reason.
+    /// The run failed; [`Outcome::error`] has the reason.
     Failed,
-    /// A limit was reached.
+    /// The run reached a limit.
     Limit(LimitReached),
-    /// It was cancelled, and can be resumed.
+    /// The run was cancelled; it can be resumed.
     Cancelled,
-    /// It waits for a person or a timer.
+    /// The run waits for a person or a timer.
     Suspended,
 }

@@ -13,37 +13,37 @@ use super::outcome::Outcome;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ParallelBranch {
-    /// The branch's run.
+    /// The run of the branch.
     pub run: RunId,
-    /// The run's display name.
+    /// The display name of the run.
     pub loop_id: LoopId,
 }
 
-/// The end of a parallel loop.
+/// The result of a parallel loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ParallelChoice {
-    /// The strategy: [`EvaluationStrategy::name`](crate::EvaluationStrategy::name).
+    /// The name of the strategy: [`EvaluationStrategy::name`](crate::EvaluationStrategy::name).
     pub strategy: String,
-    /// The configuration of the selected branch, from 0; none if no branch was selected.
+    /// The index of the selected branch, from 0; `None` if no branch was selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<u32>,
-    /// Tokens that the selection used.
+    /// The tokens that the selection used.
     pub usage: Usage,
-    /// The reason, if the strategy gave one.
+    /// The reason for the choice; `None` if the strategy gave no reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Warnings about the selection, for people.
+    /// Warnings about the selection, to show to people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The outcome of the parallel loop's own run, with the answer of the selected branch. Its usage and its
-    /// cost are those of all branches and of the selection.
+    /// cost include all branches and the selection.
     pub outcome: Outcome,
 }
 
 impl ParallelChoice {
-    /// Creates the end of a loop without a selected branch.
+    /// Creates the result of a parallel loop without a selected branch.
     pub fn none(strategy: impl Into<String>, outcome: Outcome) -> Self {
         Self {
             strategy: strategy.into(),

@@ -17,24 +17,24 @@ use super::{
     record::{Record, RecordBody},
 };
 
-/// A question that nobody has answered yet.
+/// An open question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PendingApproval {
-    /// The run that logs the question, and is resumed once it is answered.
+    /// The run that logs the question, and is resumed once the question is answered.
     pub run: RunId,
-    /// The call that waits.
+    /// The call that waits for the answer.
     pub call: CallId,
     /// The run's session.
     pub session: SessionId,
-    /// The tenant for which the run works.
+    /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
     /// The agent of the run.
     pub agent: AgentId,
-    /// The party that started the run: `user`, `agent` or `trigger`.
+    /// The source of the run: `agent` if the call of another agent started it, otherwise `user`.
     pub source: String,
-    /// The time at which it was first asked.
+    /// The time at which the question was first asked.
     pub created_at: Timestamp,
     /// The question.
     #[serde(flatten)]
@@ -42,12 +42,13 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// Returns the run that asks, to which the answer is sent.
+    /// Returns the run that asks, which receives the answer.
     pub fn asker(&self) -> &RunId {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }
 
-    /// Returns true if an answer is in the inbox of the run that asks, or has arrived in its log.
+    /// Returns true if the run that asks has an answer in its inbox, or its log shows that the question is no
+    /// longer open.
     ///
     /// # Errors
     /// The journal failed.
@@ -68,8 +69,8 @@ impl PendingApproval {
         Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
     }
 
-    /// Puts an answer into the inbox of the run that asks. Returns false and changes nothing if the inbox has
-    /// an answer of somebody else.
+    /// Puts an answer into the inbox of the run that asks. Returns false and changes nothing if the inbox
+    /// already has an answer to the question.
     ///
     /// # Errors
     /// The journal failed or has no inbox.
@@ -91,7 +92,8 @@ impl PendingApproval {
     }
 }
 
-/// Returns the open questions of a run, oldest first, with those of child runs that were passed up to it.
+/// Returns the open questions of a run, oldest first, including questions that child runs passed up to the
+/// run.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
     let source = match (&started.origin, started.first_trigger) {
@@ -141,8 +143,8 @@ fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
     open
 }
 
-/// Returns all open questions of a call's child run, as the calling run logs them. If the child's log has
-/// none, returns the question `said`.
+/// Returns all open questions of a call's child run, as the calling run logs them. If the child's log has no
+/// open question or cannot be read, returns the question `said`.
 pub async fn questions_below(
     journal: Option<&dyn Journal>,
     child: &RunId,
@@ -162,5 +164,5 @@ pub async fn questions_below(
 }
 
 pub(crate) fn inbox_of(journal: &dyn Journal) -> Result<Arc<dyn Inbox>, JournalError> {
-    journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })
+    journal.inbox().ok_or(JournalError::Unsupported { action: "receive messages for runs" })
 }

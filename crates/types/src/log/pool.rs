@@ -1,5 +1,5 @@
-//! The pool: an index of suspended runs by tenant, which saves reading all logs. It can be rebuilt from the
-//! logs at any time.
+//! The pool: an index of suspended runs by tenant, which saves reading all logs. The index can be rebuilt
+//! from the logs at any time.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ use super::{
 
 /// An index of suspended runs.
 ///
-/// An entry is the open question of a run, as [`pending_approvals`] reads it from the log.
+/// An entry is an open question of a run, as [`pending_approvals`] reads it from the log.
 pub trait PoolIndex: Send + Sync {
-    /// Replaces the entries of a run; without entries, the run is removed from the index.
+    /// Replaces the entries of a run. Without entries, the run is removed from the index.
     fn put<'a>(
         &'a self,
         run: &'a RunId,
         waiting: Vec<PendingApproval>,
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// Returns the entries that match, oldest first.
+    /// Returns the entries that match a filter, oldest first.
     fn find<'a>(
         &'a self,
         filter: &'a PoolFilter,
     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, JournalError>>;
 }
 
-/// A filter of a pool's entries; all conditions have to hold.
+/// A filter of a pool's entries; all conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolFilter {
@@ -44,7 +44,7 @@ pub struct PoolFilter {
     pub tenant: Option<TenantId>,
     /// Only entries of this run.
     pub run: Option<RunId>,
-    /// Only entries that expire at this time or before. Paused ones do not expire.
+    /// Only entries that expire at this time or before. Paused entries do not expire.
     pub due: Option<Timestamp>,
 }
 
@@ -78,24 +78,24 @@ impl PoolFilter {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum AgentStatus {
-    /// It works, or was cut off while it worked.
+    /// The agent works, or was cut off while it worked.
     Running,
-    /// It has an answer.
+    /// The agent has a final answer.
     Completed,
-    /// It waits for a person's input.
+    /// The agent waits for a person's input.
     WaitingForInput,
-    /// It waits for a person's consent.
+    /// The agent waits for a person's approval.
     WaitingForApproval,
-    /// It is paused: nobody is asked until it is resumed.
+    /// The agent is paused: nobody is asked until it is resumed.
     Paused,
-    /// It was cancelled.
+    /// The agent was cancelled.
     Cancelled,
-    /// It failed, or reached a limit.
+    /// The agent failed, or reached a limit.
     Error,
 }
 
 impl AgentStatus {
-    /// Returns the status of a run's agent from its log.
+    /// Returns the status of a run's agent from the records of the run.
     pub fn of(records: &[Arc<Record>]) -> Self {
         if let Some(RecordBody::RunFinished(outcome)) = records.last().map(|last| &last.body) {
             return match outcome.status {
@@ -113,7 +113,7 @@ impl AgentStatus {
 }
 
 impl PendingApproval {
-    /// Returns the status of the agent that waits for this.
+    /// Returns the status of the agent that waits for an answer to this question.
     pub fn status(&self) -> AgentStatus {
         match (self.request.paused_at, self.request.kind) {
             (Some(_), _) => AgentStatus::Paused,

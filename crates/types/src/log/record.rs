@@ -1,9 +1,9 @@
 //! Records: the entries of a run's log. The log is the only state of a run; everything else is a fold over
-//! it.
+//! the log.
 //!
-//! A record is an **input** (it carries something from outside: a prompt, an answer, a result, the clock) or
+//! A record is an **input** (it carries data from outside: a prompt, an answer, a result, the clock) or
 //! **derived** (it follows from the inputs before it and is written so that readers need not compute it).
-//! [`RecordBody::is_input`] tells them apart. A model sees only what input records carry.
+//! [`RecordBody::is_input`] tells them apart.
 
 use std::sync::Arc;
 
@@ -30,11 +30,11 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Sequence number in the log, from 0, without gaps.
+    /// The sequence number in the log, from 0, without gaps.
     pub seq: u64,
-    /// The time, Unix milliseconds.
+    /// The time in milliseconds since the Unix epoch.
     pub at: Timestamp,
-    /// The content.
+    /// The content of the record.
     #[serde(flatten)]
     pub body: RecordBody,
 }
@@ -52,23 +52,23 @@ pub enum RecordBody {
     MessageAdded {
         /// The message.
         message: AgentMessage,
-        /// The way in which it came.
+        /// The source of the message.
         source: PromptSource,
     },
-    /// The next record came through the run's inbox. At the end of a log this does not count: the message did
-    /// not arrive.
+    /// The next record came through the run's inbox. A record of this type at the end of a log does not
+    /// count, because its message is missing.
     InboxMessageReceived {
-        /// [`InboxEntry::id`](crate::InboxEntry::id).
+        /// The [`id`](crate::InboxEntry::id) of the inbox message.
         message_id: String,
     },
-    /// The run begins with this conversation, which was kept elsewhere. Tool calls without a result, and
-    /// results without a call, are ignored.
+    /// The run begins with this conversation, which was stored outside of the log. Tool calls without a
+    /// result, and results without a call, are ignored.
     ConversationRestored {
         /// The messages, oldest first.
         messages: Vec<Message>,
     },
-    /// The state at the end of the runs before this one, so that their logs need not be read. Derived: it is
-    /// the fold of those logs. It changes nothing in this run.
+    /// The state of the session before this run, so that the logs of the earlier runs need not be read.
+    /// Derived: the state is the fold of those logs. The record changes nothing in this run.
     SessionSnapshot(Box<SessionSnapshot>),
     /// An [`InputFilter`](crate::InputFilter) refused the prompt; the model never sees it.
     InputRejected {
@@ -81,9 +81,9 @@ pub enum RecordBody {
         hook: HookPoint,
     },
     /// The storage failed when the run began, and the run goes on without a log. Only watchers see this
-    /// record: it is in no log.
+    /// record; no log contains it.
     LogUnavailable {
-        /// The error of the storage.
+        /// The error text of the storage.
         reason: String,
     },
     /// A request is about to be sent to the model. Derived.
@@ -94,23 +94,23 @@ pub enum RecordBody {
         attempt: u32,
         /// The number of the turn, from 0.
         turn: u32,
-        /// [`Request::content_hash`](crate::Request::content_hash) of the request.
+        /// The [`content_hash`](crate::Request::content_hash) of the request.
         request_hash: String,
     },
-    /// The model answered. The tool calls in the answer are requested by this record.
+    /// The model answered. This record requests the tool calls in the answer.
     ModelCallFinished {
         /// The command of the request.
         command: CommandId,
-        /// The attempt.
+        /// The number of the attempt, from 0.
         attempt: u32,
         /// The whole answer.
         message: Box<AssistantMessage>,
     },
-    /// The model gave no answer. Deltas of this attempt do not count.
+    /// The model call failed. The deltas of this attempt do not count.
     ModelCallFailed {
         /// The command of the request.
         command: CommandId,
-        /// The attempt.
+        /// The number of the attempt, from 0.
         attempt: u32,
         /// The failure.
         failure: ModelFailure,
@@ -123,27 +123,27 @@ pub enum RecordBody {
         attempt: u32,
         /// The fallback.
         fallback: FallbackStep,
-        /// [`ModelFailure::code`] of the failure that led to it.
+        /// The [`code`](ModelFailure::code) of the failure that led to the fallback.
         code: ModelErrorCode,
         /// The text of the failure.
         reason: String,
     },
-    /// A model call was under way when the process died; its answer is lost.
+    /// A model call was under way when the process died, and its answer is lost.
     ModelCallLost {
         /// The command whose request is sent again.
         command: CommandId,
         /// The attempt that was lost.
         attempt: u32,
     },
-    /// A guard refused a call, or it was skipped; `result` is its result.
+    /// A guard refused a call, or the call was skipped.
     ToolCallRefused {
         /// The call.
         call: CallId,
         /// The result that the model reads.
         result: Arc<ToolResult>,
     },
-    /// A call is about to start a child run, and this part of the remaining budget is reserved for it.
-    /// Derived.
+    /// A lease was granted: a call is about to start a child run, and this part of the remaining budget is
+    /// reserved for the child run. Derived.
     LeaseGranted {
         /// The call.
         call: CallId,
@@ -152,22 +152,23 @@ pub enum RecordBody {
         /// The part of the budget that the child run may use.
         lease: Lease,
     },
-    /// A child run used this much; the rest of its lease is returned. A second such record for the same call
-    /// replaces the first: the child run went on after a crash.
+    /// A child run used this part of its lease, and the rest is returned to the budget. A second such record
+    /// for the same call replaces the first: the child run went on after a crash.
     LeaseSettled {
         /// The call.
         call: CallId,
         /// The child run.
         child_run: RunId,
-        /// The tokens and the money that it used.
+        /// The tokens and the money that the child run used.
         spent: Spending,
     },
-    /// A side question is about to be sent to a model. Derived, except for [`AuxiliaryCall::BranchChoice`].
+    /// An auxiliary request is about to be sent to a model. Derived, except for
+    /// [`AuxiliaryCall::BranchChoice`].
     AuxiliaryCallStarted {
-        /// The question.
+        /// The purpose of the request.
         purpose: AuxiliaryCall,
-        /// The money that it may cost, in millionths of a currency unit. It is reserved until the answer
-        /// comes, and counts as spent if the process dies before. 0 if tokens have no price.
+        /// The maximum cost of the request, in millionths of a currency unit. This amount is reserved until
+        /// the answer comes, and counts as spent if the process dies before. 0 if tokens have no price.
         reserved_cost_micros: u64,
     },
     /// A person is asked about a call.
@@ -184,11 +185,12 @@ pub enum RecordBody {
         /// The answer.
         answer: Answer,
     },
-    /// A tool is about to run; the record is on disk before the tool starts.
+    /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
+    /// tool starts.
     ToolCallStarted {
         /// The call.
         call: CallId,
-        /// The number of the attempt, from 0; each retry writes its own start.
+        /// The number of the attempt, from 0. Each retry writes a record of its own.
         attempt: u32,
         /// The effect of a second execution.
         effect: Effect,
@@ -196,14 +198,14 @@ pub enum RecordBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_run: Option<RunId>,
     },
-    /// A running tool started processes; the record is in the log before they do anything.
+    /// A running tool started processes. The record is in the log before the processes do anything.
     ProcessStarted {
         /// The call.
         call: CallId,
         /// The processes.
         process_group: ProcessGroup,
     },
-    /// A child run has a log and has done nothing yet. If that log is missing later, it is lost, and the
+    /// A child run has a log and has done nothing yet. If its log is missing later, the log was lost, and the
     /// effects of the child run are unknown.
     ChildRunCreated {
         /// The call.
@@ -211,8 +213,8 @@ pub enum RecordBody {
         /// The child run.
         child_run: RunId,
     },
-    /// A tool failed in a way that may pass, and the call is retried after a delay. Only calls that may be
-    /// repeated are retried.
+    /// A tool call failed temporarily, and is retried after a delay. Only calls that may be repeated are
+    /// retried.
     ToolCallFailed {
         /// The call.
         call: CallId,
@@ -233,26 +235,26 @@ pub enum RecordBody {
     },
     /// The run was asked to stop.
     CancelRequested {
-        /// The person or the reason behind it, for people.
+        /// The person who cancels the run or the reason, to show to people.
         reason: String,
     },
     /// The run is resumed with larger limits. A `resumed` record follows.
     LimitsRaised(MoreLimits),
     /// A process resumed the run.
     Resumed,
-    /// The current time, when the machine needs it: a deadline passed or a wait is over.
+    /// The current time, for a machine that needs it: a deadline has passed or a wait is over.
     ClockRead,
     /// A text of the loop for the model, such as a hint or a reminder. Derived.
     HintAdded {
         /// The text that the model reads, as a user message.
         text: String,
     },
-    /// A model summarised old turns, for a compaction that follows.
+    /// A model summarised old turns, for the compaction that follows.
     Summarized(Summary),
     /// The project's instructions for its agents are new or have changed. The model reads them after its
     /// standing instructions from here on.
     InstructionsRead {
-        /// The whole text; empty if there are no instructions any more.
+        /// The whole text of the instructions; empty if there are none any more.
         text: String,
     },
     /// A model checked the answer against the expected output; see
@@ -261,35 +263,35 @@ pub enum RecordBody {
     /// The answer was checked against its schema; see
     /// [`RunConfig::output_check`](crate::RunConfig::output_check).
     OutputChecked {
-        /// The problems; empty if the answer is valid.
+        /// The problems of the answer; empty if the answer is valid.
         problems: Vec<SchemaProblem>,
     },
     /// The model sees less of the conversation from here on. Derived.
     Compacted(Compaction),
-    /// A text tells the model how full its context window is, as a user message. Derived.
+    /// The model is told in a user message how full its context window is. Derived.
     ContextStatus {
         /// The level that was reached.
         level: ContextLevel,
         /// The text that the model reads.
         text: String,
     },
-    /// Several configurations begin in parallel, each as a run of its own. The run with this record calls no
-    /// model itself.
+    /// A parallel loop starts its branches, each as a run of its own. The turns are in the logs of these
+    /// runs.
     ParallelStarted {
         /// The messages that every branch gets.
         prompts: Vec<AgentMessage>,
         /// The branches, in the order of their configurations.
         branches: Vec<ParallelBranch>,
     },
-    /// The branches have ended, with the chosen one if there was a choice.
+    /// The branches have ended, and the strategy has made its choice.
     ParallelFinished(Box<ParallelChoice>),
-    /// An event of the plan that this run follows. A run with such records calls no model itself.
+    /// An event of the plan that this run follows. The turns are in the logs of its child runs.
     Plan(Box<PlanRecord>),
-    /// An event of the team of this run. A run with such records calls no model itself.
+    /// An event of the team of this run. The turns are in the logs of its child runs.
     Team(Box<TeamRecord>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
-    /// The run waits for answers and nothing else is under way. Derived.
+    /// The run waits for answers, and no other work is under way. Derived.
     Suspended {
         /// The calls that wait.
         waiting: Vec<CallId>,
@@ -299,7 +301,7 @@ pub enum RecordBody {
 }
 
 impl RecordBody {
-    /// Returns true if the record carries something from outside; the other records follow from these.
+    /// Returns true if the record carries data from outside; all other records follow from such records.
     pub fn is_input(&self) -> bool {
         match self {
             Self::Plan(plan) => return plan.is_input(),
@@ -325,13 +327,14 @@ impl RecordBody {
         )
     }
 
-    /// Returns true if a process resumes the run with this record: no process worked on the run before it.
+    /// Returns true if a process resumes the run with this record. No process worked on the run just before
+    /// it.
     pub fn is_resumption(&self) -> bool {
         matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }
 
-    /// Returns true if the record must be on the storage medium before anything else happens. The start of a
-    /// read-only tool need not be: without it the tool simply runs again.
+    /// Returns true if the record must be on the storage medium before the run goes on. The start of a
+    /// read-only tool need not be: without the record the tool simply runs again.
     pub fn needs_sync(&self) -> bool {
         if let Self::Plan(plan) = self {
             return plan.needs_sync();
@@ -352,7 +355,7 @@ impl RecordBody {
     }
 }
 
-/// A question to a model that is not one of the run's turns.
+/// A request to a model that is not one of the run's turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -366,42 +369,42 @@ pub enum AuxiliaryCall {
     BranchChoice,
 }
 
-/// The way in which a message came to a run.
+/// The source of a message to a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PromptSource {
-    /// The run was started with it.
+    /// The run was started with the message.
     #[default]
     Prompt,
-    /// Somebody steered the running turn.
+    /// The message steers the run while it works.
     Steer,
-    /// Somebody queued it as a follow-up, for when the run would otherwise end.
+    /// The message is a follow-up, for the time when the run would otherwise end.
     FollowUp,
 }
 
-/// The failure of a model call, as records have it.
+/// The failure of a model call, as records store it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelFailure {
-    /// [`ProviderError::code`](crate::ProviderError::code).
+    /// The [`code`](crate::ProviderError::code) of the error.
     pub code: ModelErrorCode,
-    /// The error's text.
+    /// The text of the error.
     pub message: String,
     /// True if the same request may succeed later.
     pub retryable: bool,
-    /// The kind of the refusal, if the service refused the request.
+    /// The kind of the refusal; `None` if the service did not refuse the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_error: Option<ApiErrorKind>,
-    /// True if a part of the answer had been streamed. It does not count.
+    /// True if a part of the answer was streamed before the failure. That part does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub had_output: bool,
-    /// The HTTP status; none if no answer came.
+    /// The HTTP status; `None` if no response came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The wait that the service asked for, milliseconds.
+    /// The delay that the service asked for, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// The jitter that was drawn for the next delay, -1.0 to 1.0.
@@ -410,7 +413,7 @@ pub struct ModelFailure {
 }
 
 impl ModelFailure {
-    /// Creates the failure from an error, with the jitter that was drawn for it.
+    /// Creates the failure from a provider's error; `jitter` was drawn for the next delay.
     pub fn new(error: &crate::ProviderError, jitter: f64) -> Self {
         Self {
             code: error.code(),
@@ -426,7 +429,7 @@ impl ModelFailure {
 }
 
 impl RunStarted {
-    /// Returns the first record of a log, if it is the start of a run.
+    /// Returns the first record of a log; `None` if that is not the start of a run.
     pub fn of(records: &[Arc<Record>]) -> Option<&Self> {
         match &records.first()?.body {
             RecordBody::RunStarted(started) => Some(started),

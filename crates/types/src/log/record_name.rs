@@ -1,4 +1,4 @@
-//! The name of a record in JSON.
+//! The names of records in JSON.
 
 use super::record::RecordBody;
 

@@ -1,4 +1,4 @@
-//! Redacts records, in every field that may hold foreign text.
+//! Redacts records, in every field that may have text from outside.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::{
 use super::{parallel::ParallelChoice, record::RecordBody};
 
 impl Redactor {
-    /// Replaces every secret in the input records; derived records follow from these. Records that are
-    /// appended through the `RunLog` of `archon-run` are cleaned there.
+    /// Redacts every secret in the input records; derived records follow from these. The `RunLog` of
+    /// `archon-run` redacts the records that are appended through it.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {
         let forms = self.forms();
         if !forms.is_empty() {
@@ -25,7 +25,7 @@ impl Redactor {
 }
 
 impl Forms {
-    /// Redacts an input record. Derived records follow from the others, and must not differ from them.
+    /// Redacts an input record. Derived records stay as they are, because they follow from input records.
     fn clean_record(&self, body: &mut RecordBody) {
         use RecordBody as B;
         if !body.is_input() {
@@ -131,8 +131,8 @@ impl Forms {
         self.clean_optional(&mut choice.outcome.error);
     }
 
-    /// Redacts a record through its JSON form, since any of its texts may be foreign. If that breaks the
-    /// format, because a word of the format is a secret, the record stays unchanged.
+    /// Redacts a record through its JSON form, since any of its texts may come from outside. If the redacted
+    /// JSON cannot be parsed, because a word of the format is a secret, the record stays unchanged.
     fn clean_as_json<T: Serialize + DeserializeOwned>(&self, value: &mut T) {
         let Ok(mut json) = serde_json::to_value(&*value) else { return };
         let before = json.clone();

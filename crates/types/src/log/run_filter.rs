@@ -1,4 +1,4 @@
-//! Filters and pages for lists of runs, and the status of a run.
+//! Filters and pages for lists of runs.
 
 use crate::values::{SessionId, TenantId};
 
@@ -7,20 +7,20 @@ use super::{
     run_status::RunStatus,
 };
 
-/// A filter for lists of runs; the default matches all.
+/// A filter for lists of runs. The default matches all runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only runs of this session.
     pub session: Option<SessionId>,
     /// Only runs on behalf of this tenant.
     pub tenant: Option<TenantId>,
-    /// Only runs with one of these statuses; if empty, any.
+    /// Only runs with one of these statuses; runs of every status if empty.
     pub status: Vec<RunStatus>,
-    /// Only runs that are no child runs.
+    /// Only runs that are not child runs.
     pub top_level: bool,
-    /// The most runs to return.
+    /// The maximum number of runs to return.
     pub limit: Option<usize>,
-    /// Only runs after this place: that of the last run on the page before.
+    /// Only runs after this position: the position of the last run on the page before.
     pub after: Option<RunPlace>,
 }
 
@@ -35,37 +35,37 @@ impl RunFilter {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// Restricts it to runs of this tenant.
+    /// Restricts the list to runs of this tenant.
     pub fn tenant(mut self, tenant: TenantId) -> Self {
         self.tenant = Some(tenant);
         self
     }
 
-    /// Restricts it to runs with one of these statuses.
+    /// Restricts the list to runs with one of these statuses.
     pub fn status(mut self, status: impl IntoIterator<Item = RunStatus>) -> Self {
         self.status = status.into_iter().collect();
         self
     }
 
-    /// Restricts it to runs that are no child runs.
+    /// Restricts the list to runs that are not child runs.
     pub fn top_level(mut self) -> Self {
         self.top_level = true;
         self
     }
 
-    /// Restricts it to the first `limit` runs.
+    /// Restricts the list to the `limit` last written runs.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Restricts it to runs after this place.
+    /// Restricts the list to runs after this position.
     pub fn after(mut self, place: RunPlace) -> Self {
         self.after = Some(place);
         self
     }
 
-    /// Returns true if a run matches; ignores the limit.
+    /// Returns true if a run matches the filter. The limit is ignored.
     pub fn admits(&self, head: &RunHead) -> bool {
         self.session.as_ref().is_none_or(|session| head.session.as_ref() == Some(session))
             && self.tenant.as_ref().is_none_or(|tenant| head.tenant.as_ref() == Some(tenant))
@@ -74,7 +74,8 @@ impl RunFilter {
             && self.after.as_ref().is_none_or(|after| head.place() < *after)
     }
 
-    /// Returns the page, from the heads of all runs that may be on it.
+    /// Returns the page of runs that match, the last written run first. `heads` are all runs that may be on
+    /// the page.
     pub fn page(&self, mut heads: Vec<RunHead>) -> Vec<RunHead> {
         heads.retain(|head| self.admits(head));
         heads.sort_by_cached_key(|head| std::cmp::Reverse(head.place()));

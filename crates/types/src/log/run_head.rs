@@ -20,21 +20,21 @@ use super::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RunHead {
-    /// Returns the id of the run.
+    /// The id of the run.
     pub run_id: RunId,
-    /// The kind of the run; none if the log cannot be read.
+    /// The kind of the run; `None` if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<RunKind>,
-    /// The session; none if the log cannot be read.
+    /// The session; `None` if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The tenant; none if the log cannot be read.
+    /// The tenant; `None` if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
-    /// The run that started it, if it is a child run.
+    /// The run that started this run; `None` if this is not a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called_by: Option<RunId>,
-    /// The parallel loop of which it is a branch.
+    /// The parallel loop of which this run is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_of: Option<RunId>,
     /// The time of the first record.
@@ -94,7 +94,7 @@ impl RunHead {
         head
     }
 
-    /// Returns the status of a run whose last record is this one, as far as its log tells.
+    /// Returns the status of a run whose last record is `last`, as far as the log shows it.
     pub fn status_after(last: &RecordBody) -> RunStatus {
         match last {
             RecordBody::RunStarted(_) => RunStatus::Created,
@@ -104,12 +104,12 @@ impl RunHead {
         }
     }
 
-    /// Returns the position in a list.
+    /// Returns the position of the run in a list.
     pub fn place(&self) -> RunPlace {
         RunPlace { updated_at: self.updated_at, run: self.run_id.clone() }
     }
 
-    /// Returns the head for a run whose lock is free: a running run counts as interrupted.
+    /// Returns the head of a run that no process works on: a running run counts as interrupted.
     pub fn not_worked_on(mut self) -> Self {
         if self.status == RunStatus::Running {
             self.status = RunStatus::Interrupted;
@@ -117,7 +117,7 @@ impl RunHead {
         self
     }
 
-    /// Returns the head for a log that is damaged after the records that were read.
+    /// Returns the head of a log that is damaged after the records that were read.
     pub fn damaged(mut self, problem: impl Into<String>) -> Self {
         (self.status, self.problem) = (RunStatus::Unreadable, Some(problem.into()));
         self
@@ -151,8 +151,8 @@ const TASK_CHARS: usize = 80;
 /// The position of a run in a list, in which the last written run comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunPlace {
-    /// The time of its last record.
+    /// The time of the run's last record.
     pub updated_at: Timestamp,
-    /// The run; of runs written at the same time, the greater id comes first.
+    /// The id of the run. Of runs written at the same time, the greater id comes first.
     pub run: RunId,
 }

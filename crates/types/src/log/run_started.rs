@@ -9,7 +9,7 @@ use crate::{
 
 use super::origin::{Origin, TurnTrigger};
 
-/// Version of the log's format, in the first record of every run. Readers refuse any other.
+/// The version of the log format, in the first record of every run. Readers refuse any other version.
 pub const LOG_FORMAT: u32 = 2;
 
 /// The beginning of a run: its identity, its origin, and its configuration.
@@ -17,28 +17,28 @@ pub const LOG_FORMAT: u32 = 2;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RunStarted {
-    /// [`LOG_FORMAT`] of the writer.
+    /// The log format of the writer, see [`LOG_FORMAT`].
     pub format: u32,
     /// The kind of the run.
     pub kind: RunKind,
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The session that the run belongs to.
     pub session: SessionId,
-    /// The agent that works.
+    /// The agent of the run.
     pub agent: AgentId,
-    /// Display name of the run.
+    /// The display name of the run.
     pub loop_id: LoopId,
-    /// The tenant for which it works.
+    /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
     /// The origin of the run.
     pub origin: Origin,
-    /// The parallel loop of which it is a branch.
+    /// The parallel loop of which this run is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_run: Option<RunId>,
     /// The trigger of the first turn.
     pub first_trigger: TurnTrigger,
-    /// Model, tools and limits.
+    /// The configuration: model, tools, limits and so on.
     pub config: RunConfig,
 }
 

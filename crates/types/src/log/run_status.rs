@@ -10,23 +10,23 @@ use super::outcome::OutcomeStatus;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// It has started but done nothing yet, for instance a fork that was not resumed.
+    /// The run has started but done nothing yet, for instance a fork that was not resumed.
     Created,
-    /// A process works on it, as far as the journal can tell.
+    /// A process works on the run, as far as the journal can tell.
     Running,
-    /// It has not ended and no process works on it, for instance because its process died.
+    /// The run has not ended and no process works on it, for instance because its process died.
     Interrupted,
-    /// It waits for a person or a timer.
+    /// The run waits for a person or a timer.
     Suspended,
-    /// It has an answer.
+    /// The run has a final answer.
     Finished,
-    /// It ended without an answer.
+    /// The run ended with an error.
     Failed,
-    /// It met one of its limits.
+    /// The run reached one of its limits.
     Limit,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// Its log is damaged, or is of a newer version.
+    /// The log is damaged, or another version wrote it.
     Unreadable,
 }
 
@@ -56,7 +56,7 @@ impl RunStatus {
         Self::Unreadable,
     ];
 
-    /// Returns the name, as in JSON.
+    /// Returns the name of the status, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -81,7 +81,7 @@ impl RunStatus {
         matches!(self, Self::Finished | Self::Failed | Self::Limit | Self::Cancelled)
     }
 
-    /// Returns true if the run may go on: a process works on it, it waits, or it was interrupted.
+    /// Returns true if the run is under way: a process works on it, it waits, or it was interrupted.
     pub fn is_busy(self) -> bool {
         matches!(self, Self::Running | Self::Suspended | Self::Interrupted)
     }
@@ -99,18 +99,18 @@ impl std::fmt::Display for RunStatus {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AgentState {
-    /// It has not started.
+    /// The agent has not started.
     #[default]
     Idle,
-    /// A plan is being made.
+    /// The agent makes a plan.
     Planning,
-    /// Subtasks are being worked on.
+    /// Subtasks are being executed.
     Executing,
     /// The plan is being changed.
     Replanning,
-    /// It has an answer.
+    /// The agent has a final answer.
     Finished,
-    /// It ended without an answer.
+    /// The agent ended without an answer.
     Error,
 }
 
@@ -120,18 +120,18 @@ pub enum AgentState {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReactState {
-    /// It has not started.
+    /// The loop has not started.
     #[default]
     Idle,
     /// The model is being asked.
     Thinking,
     /// Tools are running.
     Acting,
-    /// The model is to be given the results.
+    /// The results are about to be given to the model.
     Observing,
-    /// It has an answer.
+    /// The loop has a final answer.
     Finished,
-    /// It ended without an answer.
+    /// The loop ended without an answer.
     Error,
 }
 

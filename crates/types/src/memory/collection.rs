@@ -1,4 +1,5 @@
-//! Collections: the owners of memories. Access to one collection never reaches another one.
+//! Collections, which are the owners of memories. Access to one collection never reaches a collection outside
+//! of it.
 
 use std::{fmt, sync::Arc};
 
@@ -6,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::TenantId;
 
-/// A node in the tree of owners: names from the general to the particular with `:` between them, as in
-/// `team:eng:alice`. The root has no name and contains all others.
+/// A node in the tree of owners. Its name has parts from the general to the particular with `:` between them,
+/// as in `team:eng:alice`. The root has an empty name and contains all other collections.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Collection(Arc<str>);
 
 impl Collection {
-    /// The longest name, in bytes.
+    /// The maximum length of a name in bytes.
     pub const MAX_BYTES: usize = 512;
 
     /// Creates a collection from its name.
     ///
     /// # Errors
-    /// [`MemoryError::Collection`] for an empty name or part, control characters, and more than
+    /// [`MemoryError::Collection`] for an empty name or part, control characters, or a name longer than
     /// [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn new(name: impl Into<Arc<str>>) -> Result<Self, MemoryError> {
         let name = name.into();
@@ -35,12 +36,13 @@ impl Collection {
         Err(MemoryError::Collection { name: shown, problem })
     }
 
-    /// Returns the collection that contains all others. Only for code that maintains the whole store.
+    /// Returns the root, which contains all other collections. Use it only in code that maintains the whole
+    /// store.
     pub fn root() -> Self {
         Self(Arc::from(""))
     }
 
-    /// Returns a collection within this one.
+    /// Returns the collection `name` within this one.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -51,19 +53,19 @@ impl Collection {
         }
     }
 
-    /// Returns true if this is the root.
+    /// Returns true if this collection is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns true if `other` is this one or lies within it. `team:eng` contains `team:eng:alice` but not
-    /// `team:engine`.
+    /// Returns true if `other` is this collection or lies within it. `team:eng` contains `team:eng:alice` but
+    /// not `team:engine`.
     pub fn contains(&self, other: &Self) -> bool {
         let rest = other.0.strip_prefix(&*self.0);
         self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
 
-    /// Returns the name; empty for the root.
+    /// Returns the name of the collection; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -87,7 +89,7 @@ impl fmt::Debug for Collection {
     }
 }
 
-/// Reads an empty text as the root; elsewhere a name must not be empty.
+/// Parses a collection name. An empty text is the root.
 impl TryFrom<String> for Collection {
     type Error = MemoryError;
 
@@ -122,7 +124,7 @@ impl TryFrom<&TenantId> for Collection {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The storage failed: full, read-only or missing.
+    /// The storage failed, for instance because it is full, read-only or missing.
     #[error("cannot {action} memory at {place}: {source}")]
     Storage {
         /// The action, for instance `write`.
@@ -135,42 +137,42 @@ pub enum MemoryError {
     /// The embedder failed to make a vector.
     #[error("embedding with {embedder} failed: {problem}")]
     Embedding {
-        /// [`Embedder::id`](crate::Embedder::id).
+        /// The [`id`](crate::Embedder::id) of the embedder.
         embedder: String,
         /// The problem.
         problem: String,
     },
-    /// A model call about memories returned no usable answer.
-    #[error("the model {model} did not answer: {problem}")]
+    /// A model call for the memory returned no usable answer.
+    #[error("the model {model} gave no usable answer: {problem}")]
     Model {
-        /// The model.
+        /// The name of the model.
         model: String,
         /// The problem.
         problem: String,
     },
-    /// An entry is damaged.
+    /// A stored entry is damaged.
     #[error("memory entry {id} is damaged: {problem}")]
     Corrupt {
-        /// The entry.
+        /// The id of the entry.
         id: String,
         /// The damage.
         problem: String,
     },
-    /// An entry cannot be stored.
-    #[error("memory entry {id} cannot be kept: {problem}")]
+    /// An entry is invalid, so it cannot be stored.
+    #[error("memory entry {id} cannot be stored: {problem}")]
     Invalid {
-        /// The entry.
+        /// The id of the entry.
         id: String,
         /// The problem.
         problem: String,
     },
-    /// A query that cannot be answered.
-    #[error("the memories cannot be asked: {problem}")]
+    /// A query of the memory is invalid.
+    #[error("the memory query is invalid: {problem}")]
     Question {
         /// The problem.
         problem: String,
     },
-    /// A name that is not valid for a collection.
+    /// A text is not a valid name of a collection.
     #[error("`{name}` is not a valid collection name: {problem}")]
     Collection {
         /// The name.
@@ -178,7 +180,7 @@ pub enum MemoryError {
         /// The problem.
         problem: &'static str,
     },
-    /// A collection outside of the one that the memory is bound to.
+    /// A collection is outside of the collection that the memory is bound to.
     #[error("collection `{collection}` is not within `{scope}`")]
     OutOfScope {
         /// The collection that was requested.
@@ -189,17 +191,17 @@ pub enum MemoryError {
     /// The entries that a change depends on were changed in the meantime.
     #[error("another writer changed the memories at the same time; this change was not made")]
     Changed,
-    /// The store was written by a newer version.
-    #[error("the memories at {place} have format {found}; this version knows up to {supported}")]
+    /// A newer version wrote the store.
+    #[error("the memories at {place} have format {found}; this version reads formats up to {supported}")]
     FutureStore {
         /// The location of the store.
         place: String,
-        /// Its format.
+        /// The format of the store.
         found: u32,
-        /// The newest format that can be read.
+        /// The newest format that this version reads.
         supported: u32,
     },
-    /// The store cannot do this.
+    /// The store does not support an action.
     #[error("this memory does not support {what}")]
     Unsupported {
         /// The action.
@@ -208,20 +210,20 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
-    /// Returns advice for a person, in a line.
+    /// Returns advice for a person, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Storage { .. } => "check that the place exists, is writable and has free space",
+            Self::Storage { .. } => "check that the storage exists, is writable and has free space",
             Self::Embedding { .. } => "check the embedder's model and address; search by keyword still works",
-            Self::Model { .. } => "try again, or use what works without a model",
-            Self::Corrupt { .. } => "delete the entry; the others can be read",
-            Self::Invalid { .. } => "correct the entry; nothing of the batch was kept",
-            Self::Question { .. } => "correct the question",
+            Self::Model { .. } => "try again, or use a function that needs no model",
+            Self::Corrupt { .. } => "delete the entry; all other entries can be read",
+            Self::Invalid { .. } => "correct the entry; no change of the batch was stored",
+            Self::Question { .. } => "correct the query",
             Self::Collection { .. } => "name it like `user:anna` or `team:eng:anna`",
-            Self::OutOfScope { .. } => "open the memory for that collection, if it is yours",
-            Self::Changed => "try again",
-            Self::FutureStore { .. } => "use the version that wrote it, or a newer one",
-            Self::Unsupported { .. } => "use a store that can do it",
+            Self::OutOfScope { .. } => "use a memory that is bound to this collection",
+            Self::Changed => "read the memories and make the change again",
+            Self::FutureStore { .. } => "use the version of archon that wrote the memories, or a newer one",
+            Self::Unsupported { .. } => "use a store that supports it",
         }
     }
 }

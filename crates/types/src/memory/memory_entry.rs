@@ -1,8 +1,8 @@
-//! The three kinds of memory: of a conversation, of a task, and long-term; with their entries and errors.
+//! The traits of the three kinds of memory: of a conversation, of a task, and long-term; and their entries.
 //!
-//! A store returns candidates with raw scores; the caller combines, selects and formats them. Each value of
-//! these traits is bound to its owner (one conversation, one task, one tenant's collection), so it cannot
-//! reach data of another.
+//! A store returns candidates with raw scores; its caller combines, selects and formats them. Each memory is
+//! bound to its owner (one conversation, one task, one tenant's collection), so it cannot reach the data of
+//! another owner.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,13 @@ use crate::{
 
 use super::collection::{Collection, MemoryError};
 
-/// The memory of a conversation, in order.
+/// The memory of a conversation: its entries in order.
 pub trait Episodic: Send + Sync {
     /// Appends an entry.
     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// Returns copies of the entries from index `since` on, oldest first; with `limit`, only the last ones.
+    /// Returns copies of the entries from index `since` on, oldest first; with `limit`, only the last `limit`
+    /// of them.
     fn get_messages(
         &self,
         limit: Option<usize>,
@@ -34,8 +35,8 @@ pub trait Episodic: Send + Sync {
 
     /// Returns the newest entries that together have at most `max_tokens`, oldest first.
     ///
-    /// Stops at the first entry that does not fit, so the result has no gaps. `count` returns the tokens of a
-    /// text.
+    /// The result ends at the first entry that does not fit, so it has no gaps. `count` returns the number of
+    /// tokens of a text.
     fn get_recent<'a>(
         &'a self,
         max_tokens: usize,
@@ -55,9 +56,9 @@ pub trait Episodic: Send + Sync {
     }
 }
 
-/// The memory of the current task: values by name.
+/// The memory of the current task: named values.
 pub trait Working: Send + Sync {
-    /// Sets all of these values, or none of them.
+    /// Sets all of these values, or none.
     fn update(&self, values: serde_json::Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>>;
 
     /// Returns a copy of all values.
@@ -77,8 +78,8 @@ pub trait Working: Send + Sync {
     }
 }
 
-/// Long-term memory that is searched by meaning. Its futures are boxed because memories are passed as
-/// `Arc<dyn LongTerm>` and wrapped in one another.
+/// Long-term memory, which is searched by meaning. Its futures are boxed because memories are passed as
+/// `Arc<dyn LongTerm>` and wrapped in each other.
 pub trait LongTerm: Send + Sync {
     /// Stores a text and returns its id.
     fn store<'a>(
@@ -87,7 +88,7 @@ pub trait LongTerm: Send + Sync {
         metadata: serde_json::Map<String, Json>,
     ) -> BoxFuture<'a, Result<String, MemoryError>>;
 
-    /// Returns the entries that fit the query best, best first.
+    /// Returns the entries that match the query best, the best first.
     fn query<'a>(&'a self, query: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>>;
 
     /// Deletes one entry; returns true if it existed.
@@ -96,7 +97,7 @@ pub trait LongTerm: Send + Sync {
     /// Returns the newest entries, newest first, for instance to summarise them.
     ///
     /// # Errors
-    /// [`MemoryError::Unsupported`] unless the store can list its entries.
+    /// [`MemoryError::Unsupported`] if the store cannot list its entries.
     fn newest(&self, _limit: usize) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>> {
         Box::pin(async { Err(MemoryError::Unsupported { what: "listing entries" }) })
     }
@@ -104,90 +105,91 @@ pub trait LongTerm: Send + Sync {
 
 /// Converts texts into vectors; similar texts have close vectors.
 pub trait Embedder: Send + Sync {
-    /// Returns the id of the model and version; vectors of different ids cannot be compared.
+    /// Returns the id of the model and its version. Vectors of embedders with different ids cannot be
+    /// compared.
     fn id(&self) -> &str;
 
-    /// Returns the length of the vectors.
+    /// Returns the number of dimensions of the vectors.
     fn dimensions(&self) -> usize;
 
     /// Returns one vector for each text, in order.
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>>;
 }
 
-/// One memory.
+/// One entry of a memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct MemoryEntry {
-    /// Unique within its collection.
+    /// The id, unique within the collection.
     pub id: String,
     /// The text.
     pub content: String,
-    /// The time at which it was stored; ISO-8601 in JSON.
+    /// The time at which the entry was stored, in ISO-8601 in JSON.
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// More data: role, source, user.
+    /// Further data: role, source, user.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub metadata: serde_json::Map<String, Json>,
     /// The vector of the text, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
-    /// [`Embedder::id`] of the embedder that made the vector.
+    /// The [`id`](Embedder::id) of the embedder that made the vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
-    /// The collection that it belongs to.
+    /// The collection that the entry belongs to.
     #[serde(skip_serializing_if = "Collection::is_root")]
     pub collection: Collection,
-    /// The kind.
+    /// The kind of the entry.
     #[serde(skip_serializing_if = "is_default")]
     pub kind: MemoryKind,
-    /// The trust level.
+    /// The trust level of the text.
     #[serde(skip_serializing_if = "is_default")]
     pub trust: Trust,
-    /// The run that it comes from.
+    /// The run that the entry comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Its subject: entries of one key are about the same thing, at different times or from different
-    /// sources.
+    /// The key of the subject. Entries with the same key are about the same subject, at different times or
+    /// from different sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The time since which it is valid; always if unset. Milliseconds since the epoch in JSON.
+    /// The time from which on the entry is valid; `None` for always. Milliseconds since the epoch in JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<Timestamp>,
-    /// The time from which on it is no longer valid.
+    /// The time from which on the entry is no longer valid; `None` if it is still valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_to: Option<Timestamp>,
-    /// The importance, from 0 to 1; 0.5 counts if it is unset.
+    /// The importance, from 0 to 1; `None` counts as 0.5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importance: Option<f32>,
-    /// The time at which it was last useful.
+    /// The time at which the entry was last useful.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
-    /// Its position in the order of writing, assigned by the store; 0 before it is stored. Not part of its
-    /// JSON.
+    /// The position in the order of writing, which the store assigns; 0 before the entry is stored. JSON does
+    /// not include it.
     #[serde(skip)]
     pub position: u64,
 }
 
-/// Returns the problem with a name that is too long.
+/// Returns the problem of a name that is too long, or `None`.
 fn too_long(part: &str, name: &str) -> Option<String> {
     let (found, most) = (name.len(), MemoryEntry::MAX_NAME_BYTES);
     (found > most).then(|| format!("its {part} has {found} bytes, at most {most} are kept"))
 }
 
 impl MemoryEntry {
-    /// Checks the name of an embedder for a vector of the entry with this id.
+    /// Checks the name of an embedder for the vector of the entry `id`.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] if it has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
+    /// [`MemoryError::Invalid`] if the name has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
     pub fn check_embedder(id: &str, embedder: &str) -> Result<(), MemoryError> {
         let invalid = |problem| MemoryError::Invalid { id: id.to_owned(), problem };
         too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
     }
 
-    /// Returns true if both entries are equal, apart from the vector and the time of the last use.
+    /// Returns true if both entries are equal, apart from their vectors and the times of last use.
     pub fn is_as_written(&self, other: &Self) -> bool {
         let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
         let held = |e: &Self| (e.valid_from, e.valid_to, e.position);
@@ -196,7 +198,7 @@ impl MemoryEntry {
             && (&self.content, &self.run, &self.metadata) == (&other.content, &other.run, &other.metadata)
     }
 
-    /// Creates an entry without metadata and vector.
+    /// Creates an entry without metadata and without a vector.
     pub fn new(id: impl Into<String>, content: impl Into<String>, timestamp: Timestamp) -> Self {
         Self { id: id.into(), content: content.into(), timestamp, ..Self::default() }
     }
@@ -213,18 +215,18 @@ impl MemoryEntry {
         entry
     }
 
-    /// Returns the role of the author, if the entry has one.
+    /// Returns the role of the author; `None` if the entry has no role.
     pub fn role(&self) -> Option<&str> {
         self.metadata.get(ROLE).and_then(Json::as_str)
     }
 
-    /// Sets the vector.
+    /// Sets the vector and the id of the embedder that made it.
     pub fn with_vector(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
         (self.embedder, self.embedding) = (Some(embedder.into()), Some(vector));
         self
     }
 
-    /// Checks if a store may keep it. Every store checks every entry.
+    /// Checks that a store may keep the entry. Every store checks every entry.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] for an empty id or text, a text or metadata of more than
@@ -251,14 +253,14 @@ impl MemoryEntry {
                 "its importance is not between 0 and 1"
             }
             _ if self.valid_from.zip(self.valid_to).is_some_and(|(from, to)| to < from) => {
-                "it ends to hold before it begins"
+                "its valid_to is earlier than its valid_from"
             }
             _ => return self.too_long(),
         };
         Some(problem.to_owned())
     }
 
-    /// Returns the problem if a part is longer than a store keeps.
+    /// Returns the problem of a part that is longer than the maximum, or `None`.
     fn too_long(&self) -> Option<String> {
         let session = self.metadata.get(SESSION).and_then(Json::as_str);
         let names = [
@@ -285,15 +287,15 @@ impl MemoryEntry {
         })
     }
 
-    /// The longest text, and the longest metadata as JSON, that a store keeps: 1 MiB. Longer texts have to be
-    /// split.
+    /// The maximum size of a text, and of the metadata as JSON, in bytes: 1 MiB. Longer texts must be split.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// The longest id, key, embedder and session that a store keeps. They are in database indexes, and an
-    /// index of PostgreSQL has room for this much beside the name of a collection.
+    /// The maximum size of an id, a key, an embedder and a session, in bytes. They are in database indexes,
+    /// and an index of PostgreSQL has room for this size beside the name of a collection.
     pub const MAX_NAME_BYTES: usize = 2 << 10;
 
-    /// Sets a fresh id and the time `now` if the entry has none, for instance when it was read from JSON.
+    /// Sets a new id if the entry has none, and the time `now` if it has no time, for instance for an entry
+    /// read from JSON.
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
         if self.id.is_empty() {
             self.id = ids.fresh("mem");
@@ -331,8 +333,8 @@ pub enum MemoryKind {
     Fact,
     /// A value of a task.
     Value,
-    /// A mark that an entry was deleted, so that a session does not store it again. It holds nothing of the
-    /// entry's text.
+    /// A mark that an entry was deleted, so that a session does not store the entry again. The mark has no
+    /// part of the entry's text.
     Forgotten,
 }
 
@@ -344,7 +346,7 @@ impl MemoryKind {
     /// The kinds with content: all but [`Forgotten`](Self::Forgotten).
     pub const TOLD: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
 
-    /// Returns the name, as in JSON.
+    /// Returns the name of the kind, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -363,21 +365,21 @@ impl MemoryKind {
 pub struct MemoryQuery {
     /// The text to search for.
     pub text: String,
-    /// The most entries to return. Default 5.
+    /// The maximum number of entries to return. Default 5.
     pub limit: usize,
-    /// Entries with a lower score are left out.
+    /// The minimum score of an entry; `None` for any score.
     pub threshold: Option<f32>,
-    /// Entries must have these metadata values.
+    /// Only entries with these metadata values.
     pub metadata: serde_json::Map<String, Json>,
-    /// Only entries that were valid at this time; default: now.
+    /// Only entries that were valid at this time; `None` for now.
     pub as_of: Option<Timestamp>,
-    /// Only entries of this trust level or a higher one.
+    /// Only entries of this trust level or a higher one. Default: all levels.
     pub trust: Trust,
-    /// Only entries of these kinds; if empty, of any.
+    /// Only entries of these kinds; all kinds if empty.
     pub kinds: Vec<MemoryKind>,
-    /// Only entries of this collection, within the one that the memory is bound to.
+    /// Only entries of this collection, which is within the collection that the memory is bound to.
     pub collection: Option<Collection>,
-    /// No entries with these ids, for instance because the caller has them already.
+    /// Only entries without these ids, for instance because the caller already has them.
     pub without: BTreeSet<String>,
 }
 
@@ -398,26 +400,26 @@ impl MemoryQuery {
     }
 }
 
-/// An entry that was found.
+/// An entry that a query found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Recalled {
     /// The entry.
     pub entry: MemoryEntry,
-    /// The relevance of the entry alone, from 0 to 1. The order may also depend on its neighbours, its age
-    /// and its importance.
+    /// The relevance of the entry alone, from 0 to 1. The order of results may also depend on neighbouring
+    /// entries, age and importance.
     pub score: f32,
-    /// The store's score for matching words.
+    /// The score of the store for matching words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lexical: Option<f32>,
-    /// The cosine similarity of the vectors, if they were compared.
+    /// The cosine similarity of the vectors; `None` if they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector: Option<f32>,
 }
 
 impl Recalled {
-    /// Creates a result from an entry and its score.
+    /// Creates a result from an entry and its relevance, from 0 to 1.
     pub fn new(entry: MemoryEntry, score: f32) -> Self {
         Self { entry, score, lexical: None, vector: None }
     }

@@ -1,7 +1,7 @@
 //! The storage of memories: one trait for every kind of memory and every backend.
 //!
-//! A store has no models and no ranking. It keeps entries, finds candidates by words and by vectors, and
-//! returns both raw scores; the layer above combines them.
+//! A store has no models and no ranking. It stores entries, finds candidates by words and by vectors, and
+//! returns the raw scores of both searches; the code above the store combines them.
 
 use std::collections::BTreeSet;
 
@@ -14,29 +14,28 @@ use super::{
     memory_entry::{MemoryEntry, MemoryKind},
 };
 
-/// Stores the entries of one collection and of all collections within it. It cannot reach other collections:
-/// the collection is part of every query, not a filter over its results.
+/// Stores the entries of one collection and of all collections within it. The store cannot reach other
+/// collections: the collection is part of every query, not a filter of its results.
 pub trait MemoryStore: Send + Sync {
     /// Returns the collection that the store is bound to; the root if it is bound to none.
     fn scope(&self) -> &Collection;
 
-    /// Makes all of these changes, in order, or none of them. Returns the number of entries that they
-    /// affected.
+    /// Applies all of these changes, in order, or none. Returns the number of affected entries.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] and [`MemoryError::OutOfScope`] for an entry that cannot be stored;
     /// [`MemoryError::Changed`] if an [expectation](MemoryChange::Expect) is not met;
-    /// [`MemoryError::Storage`].
+    /// [`MemoryError::Storage`] if the storage fails.
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>>;
 
-    /// Returns candidates in no particular order, with raw scores: at most [`MemorySearch::limit`] entries by
-    /// words and as many by vector. An entry found by both is returned once, with both scores.
+    /// Returns candidates in no particular order, with raw scores: at most [`MemorySearch::limit`] entries
+    /// found by words and as many found by vector. An entry found by both is returned once, with both scores.
     fn candidates<'a>(
         &'a self,
         search: &'a MemorySearch,
     ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>>;
 
-    /// Returns a page of entries, in the order in which they were first written, or in reverse.
+    /// Returns a page of entries, in the order in which they were first written, or in reverse order.
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
 }
 
@@ -44,20 +43,20 @@ pub trait MemoryStore: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MemoryChange {
-    /// Stores an entry and replaces one of the same collection and id. An entry without a collection goes
-    /// into the one that the store is bound to.
+    /// Stores an entry, which replaces the entry with the same collection and id. An entry without a
+    /// collection goes into the collection that the store is bound to.
     Put(Box<MemoryEntry>),
-    /// Deletes every entry that matches.
+    /// Deletes every entry that matches the filter.
     Forget(MemoryFilter),
-    /// Sets the vector of an entry, unless its text has changed.
+    /// Sets the vector of an entry, unless the text of the entry has changed.
     Embed {
         /// The id of the entry.
         id: String,
         /// The collection of the entry.
         collection: Collection,
-        /// The text that the vector was made of.
+        /// The text that the vector was made from.
         content: String,
-        /// [`Embedder::id`](crate::Embedder::id).
+        /// The [`id`](crate::Embedder::id) of the embedder.
         embedder: String,
         /// The vector.
         vector: Vec<f32>,
@@ -66,16 +65,16 @@ pub enum MemoryChange {
     Use {
         /// The id of the entry.
         id: String,
-        /// The time.
+        /// The time at which the entry was useful.
         at: Timestamp,
     },
-    /// Makes the batch fail unless the entries that match are still these, for changes that depend on entries
-    /// read before. It is checked before any change of the batch.
+    /// Makes the batch fail unless the entries that match are still the given ones, for changes that depend
+    /// on entries read before. All expectations are checked before any change of the batch.
     Expect {
-        /// The filter that was read with.
+        /// The filter with which the entries were read.
         filter: MemoryFilter,
-        /// The entries that were read, the first written first, without damaged ones. They are compared [as
-        /// written](MemoryEntry::is_as_written), so vectors may differ.
+        /// The entries that were read, the first written one first, without damaged entries. They are
+        /// compared [as written](MemoryEntry::is_as_written), so vectors may differ.
         entries: Vec<MemoryEntry>,
     },
 }
@@ -96,19 +95,20 @@ impl MemoryChange {
     }
 }
 
-/// A filter of entries. Default: all entries that are still open.
+/// A filter of entries. Default: all entries that have no end of validity.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryFilter {
-    /// Only entries of this collection and of those within it; default: all that the store is bound to.
+    /// Only entries of this collection and of collections within it; `None` for all that the store is bound
+    /// to.
     pub collection: Option<Collection>,
-    /// True for only that collection itself, without those within it.
+    /// True for entries of that collection itself only, without collections within it.
     pub exact: bool,
-    /// Only these ids; if empty, any.
+    /// Only entries with these ids; all ids if empty.
     pub ids: Vec<String>,
-    /// None of these ids.
+    /// Only entries without these ids.
     pub without: BTreeSet<String>,
-    /// Only these kinds; if empty, any.
+    /// Only entries of these kinds; all kinds if empty.
     pub kinds: Vec<MemoryKind>,
     /// Only entries with this key.
     pub key: Option<String>,
@@ -116,7 +116,7 @@ pub struct MemoryFilter {
     pub key_prefix: Option<String>,
     /// Only entries with these metadata values.
     pub metadata: serde_json::Map<String, Json>,
-    /// Only entries of this trust level or a higher one.
+    /// Only entries of this trust level or a higher one. Default: all levels.
     pub trust: Trust,
     /// Only entries stored at this time or later.
     pub from: Option<Timestamp>,
@@ -129,27 +129,27 @@ pub struct MemoryFilter {
 }
 
 impl MemoryFilter {
-    /// Creates a filter that matches all entries, also closed ones.
+    /// Creates a filter that matches all entries, also those that are no longer valid.
     pub fn all() -> Self {
         Self { validity: Validity::Any, ..Self::default() }
     }
 
-    /// Restricts it to these kinds.
+    /// Restricts the filter to these kinds.
     pub fn of(mut self, kinds: &[MemoryKind]) -> Self {
         self.kinds = kinds.to_vec();
         self
     }
 
-    /// Restricts it to exactly this collection, without those within it. The root, which an entry without a
-    /// collection has, stands for the collection that the store is bound to.
+    /// Restricts the filter to exactly this collection, without collections within it. The root, which is the
+    /// collection of an entry without one, means the collection that the store is bound to.
     pub fn exactly(mut self, collection: &Collection) -> Self {
         self.collection = (!collection.is_root()).then(|| collection.clone());
         self.exact = true;
         self
     }
 
-    /// Returns true if an entry matches. The collection is not compared; that is left to the store. The tests
-    /// of stores compare their results with this.
+    /// Returns true if an entry matches the filter. The store compares the collection; this function does
+    /// not. The tests of stores compare their results with this function.
     pub fn fits(&self, entry: &MemoryEntry) -> bool {
         let holds = match self.validity {
             Validity::Any => true,
@@ -177,11 +177,11 @@ fn begins_with(key: Option<&String>, prefix: &str) -> bool {
     key.is_some_and(|key| key.starts_with(prefix))
 }
 
-/// The time at which an entry has to be valid.
+/// The condition on the time for which an entry is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Validity {
-    /// The entry is open: it has no end.
+    /// The entry has no end of validity.
     #[default]
     Open,
     /// The entry was valid at this time.
@@ -194,24 +194,25 @@ pub enum Validity {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemorySearch {
-    /// Words, any of which may occur; if empty, there is no search by words. The most significant words come
-    /// first: a store may use only the first 24.
+    /// The words, any of which may occur; empty for no search by words. The most significant words come
+    /// first, because a store may use only the first 24.
     pub text: String,
-    /// A vector to be close to, and the embedder that made it.
+    /// The vector to compare entries with, and the id of the embedder that made it; `None` for no search by
+    /// vector.
     pub vector: Option<(String, Vec<f32>)>,
-    /// The most entries by words, and the most by vector.
+    /// The maximum number of entries found by words, and of entries found by vector.
     pub limit: usize,
     /// The filter of the entries.
     pub filter: MemoryFilter,
 }
 
 impl MemorySearch {
-    /// Creates a search by words.
+    /// Creates a search by words for at most `limit` entries.
     pub fn words(text: impl Into<String>, limit: usize) -> Self {
         Self { text: text.into(), limit, ..Self::default() }
     }
 
-    /// Adds a search by vector.
+    /// Adds a search by vector. `embedder` is the id of the embedder that made the vector.
     pub fn near(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
         self.vector = Some((embedder.into(), vector));
         self
@@ -222,13 +223,13 @@ impl MemorySearch {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryCandidates {
-    /// Entries with their scores.
+    /// The entries that were found, with their scores.
     pub candidates: Vec<Candidate>,
-    /// Entries that could not be read.
+    /// The entries that could not be read.
     pub damaged: Vec<Damaged>,
 }
 
-/// An entry that may fit.
+/// An entry that a search found.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
@@ -236,7 +237,7 @@ pub struct Candidate {
     pub entry: MemoryEntry,
     /// The BM25 score or a similar one, higher is better; `None` if no word occurs.
     pub lexical: Option<f32>,
-    /// Cosine similarity; `None` if the vectors were not compared.
+    /// The cosine similarity, higher is better; `None` if the vectors were not compared.
     pub vector: Option<f32>,
 }
 
@@ -247,7 +248,7 @@ impl Candidate {
     }
 }
 
-/// An entry that exists but cannot be read. It is left out of the results.
+/// An entry that exists but cannot be read. The results leave it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damaged {
@@ -258,7 +259,7 @@ pub struct Damaged {
 }
 
 impl Damaged {
-    /// Creates the note of a damaged entry.
+    /// Creates the report of a damaged entry.
     pub fn new(id: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { id: id.into(), problem: problem.into() }
     }
@@ -274,7 +275,7 @@ pub struct Listing {
     pub order: MemoryOrder,
     /// Only entries after this [`position`](MemoryEntry::position), in the direction of the order.
     pub after: Option<u64>,
-    /// The most entries of a page.
+    /// The maximum number of entries on the page.
     pub limit: usize,
 }
 
@@ -291,7 +292,7 @@ impl Listing {
     }
 }
 
-/// The order of entries.
+/// The order of entries in a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryOrder {
     /// The last written entry first.
@@ -301,14 +302,14 @@ pub enum MemoryOrder {
     First,
 }
 
-/// Entries of a listing.
+/// A page of entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryPage {
     /// The entries in the requested order, with their vectors.
     pub entries: Vec<MemoryEntry>,
-    /// Entries that could not be read.
+    /// The entries that could not be read.
     pub damaged: Vec<Damaged>,
-    /// The position at which the next page begins; `None` at the end.
+    /// The position for [`Listing::after`] that begins the next page; `None` at the end.
     pub next: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Tool results that the model removes from its context window; they stay in the log.
+//! Tool results that the model removes from its context window. The log still has these results.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,22 +13,22 @@ use super::{
 /// each result shows the id of its call.
 pub const CLEANUP_TOOL: &str = "cleanup_tool_call";
 
-/// A tool result in the window of a run's model.
+/// A tool result in the context window of a run's model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SeenResult {
-    /// The id of the call.
+    /// The id of the tool call.
     pub call: ToolCallId,
-    /// The tool's name.
+    /// The name of the tool.
     pub tool: String,
-    /// Its estimated tokens.
+    /// The estimated number of tokens of the result.
     pub tokens: u64,
-    /// True if the model has removed it.
+    /// True if the model has removed the result.
     pub is_cleaned_up: bool,
 }
 
 impl SeenResult {
-    /// Creates it from a message of the window; `None` if the message is no tool result.
+    /// Creates the entry for a message of the window; `None` if the message is not a tool result.
     pub fn of(message: &Message, tokens: u64) -> Option<Self> {
         let Message::ToolResult(result) = message else { return None };
         Some(Self {
@@ -40,19 +40,19 @@ impl SeenResult {
     }
 }
 
-/// A result that the model removed, with the note that replaces it. It is stored under
+/// A result that the model removed, with the text that replaces it. The entry is stored under
 /// [`metadata::CLEANED_UP`] in the result of the call that removed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleanedUp {
-    /// The call of the removed result.
+    /// The id of the call whose result was removed.
     pub tool_call_id: ToolCallId,
-    /// The reason.
+    /// The reason for the removal.
     pub cleanup_reason: String,
-    /// The part worth keeping, as a summary.
+    /// A summary of the part of the result that is worth keeping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_summary: Option<String>,
-    /// Estimated tokens of the removed result.
+    /// The estimated number of tokens of the removed result.
     pub original_tokens: u64,
 }
 
@@ -73,12 +73,13 @@ impl CleanedUp {
         format!("{OPENING}{}]{end}", self.cleanup_reason)
     }
 
-    /// Returns the removals of a call of the [tool](CLEANUP_TOOL), from its result.
+    /// Returns the removals that a call of the [cleanup tool](CLEANUP_TOOL) made, from the result of that
+    /// call.
     pub fn of(result: &ToolResult) -> Vec<Self> {
         let said = result.metadata.get(metadata::CLEANED_UP).filter(|_| !result.is_error());
         said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default()
     }
 }
 
-/// The beginning of a note.
+/// The beginning of every note.
 const OPENING: &str = "[Cleaned up - ";

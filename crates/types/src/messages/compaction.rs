@@ -1,8 +1,8 @@
-//! Compaction: makes a conversation shorter so that it fits the model's context window.
+//! Compaction: shortens a conversation so that it fits the model's context window.
 //!
-//! The conversation itself is never changed. A [`Compaction`] says which of its messages the model still
-//! sees, and in which form. It is logged, so that every fold of the log has the same view; a fold without the
-//! record undoes it.
+//! The conversation itself is never changed. A [`Compaction`] lists the messages that the model still sees,
+//! and their form. The log stores it, so that every fold of the log has the same view; a fold without the
+//! record has the whole conversation.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use super::{
     tokens::TokenCounter,
 };
 
-/// The result of a compaction. It refers to messages by their index in the run's whole conversation, from 0,
+/// The result of a compaction. Messages are given by their index in the run's whole conversation, from 0,
 /// including messages of earlier runs of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Compaction {
-    /// The level that was needed.
+    /// The highest level that was needed.
     pub level: CompactionLevel,
-    /// True if the model's service had refused the request as too long.
+    /// True if the model's service had refused the request because it was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overflow: bool,
-    /// Estimated tokens of the messages before.
+    /// The estimated number of tokens of the messages before the compaction.
     pub tokens_before: u64,
-    /// Estimated tokens of the messages after.
+    /// The estimated number of tokens of the messages after the compaction.
     pub tokens_after: u64,
-    /// The number of messages in the conversation. Later messages follow the view unchanged.
+    /// The number of messages in the conversation at the compaction. Later messages follow the view
+    /// unchanged.
     pub messages: u64,
-    /// The parts that the model sees, in order. A message that is in no part is left out.
+    /// The parts that the model sees, in order. A message in no part is left out.
     pub view: Vec<ViewPart>,
 }
 
@@ -42,54 +43,54 @@ impl Compaction {
     }
 }
 
-/// The level of a compaction. Higher levels lose more.
+/// The level of a compaction. Higher levels lose more of the conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionLevel {
-    /// Results that the model removed with the cleanup tool become a note.
+    /// A note replaces each result that the model removed with the cleanup tool.
     CleanUp,
-    /// Only the newest reading of a file stays.
+    /// Only the latest content of each file stays.
     #[default]
     Deduplicate,
-    /// Old tool results are cut to some lines.
+    /// Old tool results are shortened to some lines.
     TruncateResults,
     /// A model's summary replaces old turns.
     Summarize,
-    /// Each old turn becomes one line.
+    /// One line replaces each old turn.
     DigestTurns,
     /// Only the latest messages and the goal stay.
     Trim,
-    /// The first and the latest messages stay; the middle becomes a summary.
+    /// The first and the latest messages stay; a summary replaces the middle.
     DropMiddle,
-    /// Every tool result is cut, also the latest.
+    /// Every tool result is shortened, also the latest.
     TruncateAll,
-    /// Only the very latest messages and the goal stay.
+    /// Only a few of the latest messages and the goal stay.
     ForceTrim,
 }
 
-/// One part of a view.
+/// One part of the view: a message or a range of messages in the form that the model sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "part", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ViewPart {
-    /// Messages without a change.
+    /// A range of unchanged messages.
     Keep {
-        /// The index of the first.
+        /// The index of the first message.
         from: u64,
-        /// One past the last.
+        /// The index after the last message.
         to: u64,
     },
-    /// A message whose text is cut to its first and last lines.
+    /// A message whose text is shortened to its first and last lines.
     Truncate {
         /// The index of the message.
         at: u64,
-        /// The number of lines that stay.
+        /// The number of lines that remain.
         lines: u32,
     },
-    /// A message with its content replaced by a text; the id of its call stays.
+    /// A message whose content a text replaces; the id of its tool call stays.
     Rewrite {
         /// The index of the message.
         at: u64,
@@ -98,9 +99,9 @@ pub enum ViewPart {
     },
     /// A user message that replaces a range of the conversation.
     Digest {
-        /// The index of the first message that it replaces.
+        /// The index of the first message that is replaced.
         from: u64,
-        /// One past the last.
+        /// The index after the last message.
         to: u64,
         /// The text that the model reads.
         text: String,
@@ -108,7 +109,7 @@ pub enum ViewPart {
 }
 
 impl ViewPart {
-    /// Returns the range of the conversation that the part covers.
+    /// Returns the range of messages that the part covers.
     pub fn range(&self) -> std::ops::Range<u64> {
         match self {
             Self::Keep { from, to } | Self::Digest { from, to, .. } => *from..*to,
@@ -117,16 +118,16 @@ impl ViewPart {
     }
 }
 
-/// One message as the model sees it now, with the part of the view that it comes from.
+/// One message as the model sees it now, with the part of the view that the message comes from.
 #[derive(Clone, Debug)]
 pub struct WindowItem {
-    /// The part of the current view. A [`ViewPart::Keep`] has exactly one message here.
+    /// The part of the current view. Here a [`ViewPart::Keep`] has exactly one message.
     pub part: ViewPart,
     /// The message that the model reads.
     pub message: Arc<Message>,
-    /// Its estimated tokens.
+    /// The estimated number of tokens of the message.
     pub tokens: u64,
-    /// True if it has to stay: the goal, or a message of a person in this run.
+    /// True if the message must stay: the goal, or a message of a person in this run.
     pub pinned: bool,
 }
 
@@ -136,18 +137,18 @@ pub struct WindowItem {
 pub struct CompactionInput<'a> {
     /// The messages that the model sees now, in order.
     pub items: &'a [WindowItem],
-    /// The most tokens of the result, counted by `counter`.
+    /// The maximum number of tokens of the result, as `counter` counts them.
     pub target: u64,
-    /// Settings of the context window.
+    /// The settings of the context window.
     pub config: &'a ContextConfig,
     /// The token counter.
     pub counter: &'a dyn TokenCounter,
-    /// A model's summary of old turns, if one was made.
+    /// A model's summary of old turns; `None` if none was made.
     pub summary: Option<&'a Summary>,
 }
 
 impl<'a> CompactionInput<'a> {
-    /// Creates the input, without a summary.
+    /// Creates an input without a summary.
     pub fn new(
         items: &'a [WindowItem],
         target: u64,
@@ -158,11 +159,12 @@ impl<'a> CompactionInput<'a> {
     }
 }
 
-/// Decides which messages to cut or replace when a conversation outgrows its window.
+/// Selects the messages to shorten or replace when a conversation outgrows the context window.
 ///
 /// The view must keep every pinned message, have messages in order and at most once, and keep the results of
-/// each call that it keeps. A view that breaks a rule is not used; the built-in tiers decide then. The result
-/// should depend on the input alone. If it does not, a run can still be replayed, since the view is logged.
+/// each tool call that it keeps. A view that breaks a rule is not used, and the built-in strategy decides
+/// instead. The result should depend on the input alone. A run with another strategy can still be replayed,
+/// since the log has the view.
 pub trait CompactionStrategy: Send + Sync {
     /// Returns the new view and its level, or `None` to change nothing.
     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)>;
@@ -172,36 +174,36 @@ pub trait CompactionStrategy: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// The index of the first message that it covers.
+    /// The index of the first message that the summary covers.
     pub from: u64,
-    /// One past the last.
+    /// The index after the last message.
     pub to: u64,
-    /// The text; none if the model gave no summary.
+    /// The text; `None` if the model gave no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Tokens of the call.
+    /// The tokens of the model call.
     #[serde(default)]
     pub usage: Usage,
 }
 
-/// The fill level of the context window, in the words that the model reads.
+/// The fill level of the context window. The model reads the name of the level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContextLevel {
-    /// Below 70 %.
+    /// Below 70 % of the window.
     #[default]
     Normal,
-    /// From 70 %.
+    /// From 70 % of the window on.
     Moderate,
-    /// From 85 %.
+    /// From 85 % of the window on.
     Aggressive,
-    /// From 95 %.
+    /// From 95 % of the window on.
     Critical,
 }
 
 impl ContextLevel {
-    /// Returns the level for a fill level in percent.
+    /// Returns the level for a filled share of the window in percent.
     pub fn at(percent: u8) -> Self {
         match percent {
             0..70 => Self::Normal,

@@ -17,22 +17,22 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// The bytes in base64.
+        /// The bytes of the image in base64.
         data: String,
         /// The media type, for instance `image/png`.
         mime_type: String,
     },
-    /// The model's reasoning.
+    /// The model's thinking.
     Thinking {
-        /// The reasoning text; empty when the provider redacted it.
+        /// The text of the thinking; empty if the provider redacted it.
         thinking: String,
-        /// A token that the provider wants back with the text, unchanged.
+        /// A token that the provider requires back unchanged with the thinking.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A request to run a tool; shared to avoid copies.
+    /// A tool call, shared to avoid copies.
     ToolCall(Arc<ToolCall>),
 }
 
@@ -42,7 +42,7 @@ impl Content {
         Self::Text { text: text.into() }
     }
 
-    /// Returns the text of a text block.
+    /// Returns the text of a text block; `None` for another block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -50,7 +50,7 @@ impl Content {
         }
     }
 
-    /// Returns the call of a tool-call block.
+    /// Returns the call of a tool call block; `None` for another block.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -91,19 +91,19 @@ impl From<Arc<ToolCall>> for Content {
     }
 }
 
-/// A model's request to run a tool.
+/// A tool call: a model's request to run a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
-    /// The model's id for the call; unique within one response at best.
+    /// The model's id for the call, which is unique at most within one answer.
     pub id: ToolCallId,
-    /// The tool's name as the model wrote it; the tool may not exist.
+    /// The name of the tool as the model wrote it; there may be no such tool.
     pub name: String,
-    /// The arguments as the model sent them, with the order of keys; an empty object if `malformed` is set.
+    /// The arguments as the model sent them, with their order of keys; an empty object if `malformed` is set.
     #[serde(default = "empty_object")]
     pub arguments: Json,
-    /// Set if the arguments were not JSON, or if the call must not run for another reason. Such a call is
-    /// never executed.
+    /// The invalid arguments, if they were not JSON or the call must not run for another reason. Such a call
+    /// is never executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<MalformedArguments>,
 }
@@ -114,10 +114,10 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), arguments, malformed: None }
     }
 
-    /// Creates a call from argument text that was streamed.
+    /// Creates a call from streamed argument text.
     ///
     /// Empty text and `null` mean no arguments, `{}`. Text that is not JSON is stored in
-    /// [`malformed`](Self::malformed); nothing is repaired.
+    /// [`malformed`](Self::malformed) without any repair.
     pub fn from_json_text(id: impl Into<ToolCallId>, name: impl Into<String>, text: &str) -> Self {
         let mut call = Self::new(id, name, empty_object());
         if !text.trim().is_empty() {
@@ -132,8 +132,8 @@ impl ToolCall {
         call
     }
 
-    /// Marks the call as malformed, so that it is never run, with the reason that the model reads. Its
-    /// arguments are kept as text; an earlier error is appended to the reason.
+    /// Marks the call as malformed, so that it is never executed. The model reads `reason`, with an earlier
+    /// error appended. The arguments are kept as text.
     pub fn refuse(&mut self, reason: impl Into<String>) {
         let mut error = reason.into();
         let text = match self.malformed.take() {
@@ -151,11 +151,11 @@ impl ToolCall {
     }
 }
 
-/// Arguments of a call that must not run, for instance because they are not JSON.
+/// The arguments of a call that must not run, for instance because they are not JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MalformedArguments {
-    /// The text that the model sent.
+    /// The arguments as text.
     pub text: String,
     /// The parse error with line and column, or the reason why the call does not run.
     pub error: String,

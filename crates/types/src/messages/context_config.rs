@@ -1,50 +1,52 @@
-//! All settings by which a run keeps its conversation within the model's context window.
+//! All settings that keep the conversation of a run within the model's context window.
 
 use serde::{Deserialize, Serialize};
 
 use super::tokens::Tokenizer;
 
-/// The size of the context window and the behaviour as it fills up.
+/// The size of the context window and the behaviour as the window fills up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ContextConfig {
-    /// Tokens of the window, with the system prompt. Default 100,000.
+    /// The size of the context window in tokens, including the system prompt. Default 100,000.
     pub max_context_tokens: u64,
-    /// Tokens reserved for the system prompt and the tools; more if they need more. Default 4,000.
+    /// The number of tokens reserved for the system prompt and the tools; more if they need more. Default
+    /// 4,000.
     pub system_prompt_tokens: u64,
-    /// The number of messages at the end that stay whole as long as possible. Default 10.
+    /// The number of messages at the end that stay unchanged as long as possible. Default 10.
     pub keep_recent: u32,
-    /// The number of messages at the beginning that stay whole. Default 2.
+    /// The number of messages at the beginning that stay unchanged. Default 2.
     pub keep_first: u32,
-    /// The number of lines that a shortened tool result keeps. Default 50.
+    /// The number of lines that a shortened tool result has. Default 50.
     pub tool_output_max_lines: u32,
-    /// The share of the budget above which the conversation is compacted. Default 0.8.
+    /// The share of the token budget above which the conversation is compacted. Default 0.8.
     pub trigger: f64,
-    /// The least milliseconds between two compactions, unless the window is nearly full. Default 180,000.
+    /// The minimum time between two compactions in milliseconds, unless the window is nearly full. Default
+    /// 180,000.
     pub min_interval_ms: u64,
-    /// The built-in compaction.
+    /// The built-in compaction strategy. Default [`CompactionPolicy::Tiered`].
     pub policy: CompactionPolicy,
-    /// The most tokens of a model's summary of old turns. The summary is made when cutting tool results is no
-    /// longer enough, and always where the policy cuts no results. Default none: old turns are then shortened
-    /// without a model.
+    /// The maximum number of tokens of a model's summary of old turns. The summary is made when shortening
+    /// tool results is no longer enough, and always for a policy that shortens no results. Default none: old
+    /// turns are then shortened without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_tokens: Option<u32>,
-    /// The number of messages that trimming keeps. Default 40.
+    /// The number of messages that [`CompactionPolicy::Trim`] keeps. Default 40.
     pub max_history_messages: u32,
-    /// The number of messages that are kept if nothing else helped after an overflow. Default 5.
+    /// The number of messages that stay if no other compaction helped after an overflow. Default 5.
     pub force_trim_messages: u32,
-    /// The most times that one request is made smaller and sent again after an overflow. Default 3.
+    /// The maximum number of times that one request is shortened and sent again after an overflow. Default 3.
     pub max_overflow_recoveries: u32,
-    /// The share of the window that one tool result may take, in windows of 64,000 tokens and more. Default
-    /// 0.3.
+    /// The maximum share of the window that one tool result takes, in windows of at least 64,000 tokens.
+    /// Default 0.3.
     pub max_tool_result_share: f64,
-    /// The most characters of a tool result. Default 400,000.
+    /// The maximum number of characters of a tool result. Default 400,000.
     pub max_tool_result_chars: u64,
-    /// The most tokens of a tool result in a smaller window.
+    /// The maximum number of tokens of a tool result in a smaller window.
     pub tool_result_max_tokens: ResultTokens,
-    /// The token counter.
+    /// The token counter. Default [`Tokenizer::Estimate`].
     pub tokenizer: Tokenizer,
 }
 
@@ -72,12 +74,12 @@ impl Default for ContextConfig {
 }
 
 impl ContextConfig {
-    /// Creates defaults for a window of `max_context_tokens`.
+    /// Creates the default configuration for a window of `max_context_tokens` tokens.
     pub fn new(max_context_tokens: u64) -> Self {
         Self { max_context_tokens, ..Self::default() }
     }
 
-    /// Returns the tokens that the messages may take.
+    /// Returns the maximum number of tokens of the messages.
     pub fn budget(&self) -> u64 {
         self.max_context_tokens.saturating_sub(self.system_prompt_tokens)
     }
@@ -89,28 +91,29 @@ impl ContextConfig {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionPolicy {
-    /// Shorten tool results, then digest old turns, then drop the middle; stop as soon as it fits.
+    /// Shortens tool results, then old turns, then drops the middle, and stops as soon as the conversation
+    /// fits.
     #[default]
     Tiered,
-    /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages), and a summary of what was
-    /// before, before every request above the trigger.
+    /// Keeps the last [`max_history_messages`](ContextConfig::max_history_messages) messages and a summary of
+    /// the earlier ones. Runs before every request above the trigger.
     Trim,
-    /// From 20 messages on, keep the last 5 and a summary of the work before.
+    /// From 20 messages on, keeps the last 5 messages and a summary of the work before them.
     Summarize,
 }
 
-/// The most tokens of one tool result, by the fill level of the window.
+/// The maximum number of tokens of one tool result, by the fill level of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ResultTokens {
-    /// Below 70 %. Default 1,000.
+    /// The maximum below a fill level of 70 %. Default 1,000.
     pub normal: u64,
-    /// From 70 %. Default 750.
+    /// The maximum from 70 % on. Default 750.
     pub moderate: u64,
-    /// From 85 %. Default 500.
+    /// The maximum from 85 % on. Default 500.
     pub aggressive: u64,
-    /// From 95 %. Default 200.
+    /// The maximum from 95 % on. Default 200.
     pub critical: u64,
 }
 

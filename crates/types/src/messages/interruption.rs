@@ -1,31 +1,31 @@
-//! Markers in a conversation at the point where a person stopped the agent, so that the model knows of it
+//! Markers in a conversation at the point at which the user stopped a run, so that the model can read it
 //! later.
 
 use serde::{Deserialize, Serialize};
 
 use super::message::Message;
 
-/// The point at which a run was stopped. A run that continues the conversation finds [`marker`](Self::marker)
-/// as a message of the person.
+/// The point at which the user stopped a run. A run that continues the conversation gets
+/// [`marker`](Self::marker) as a user message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Interruption {
-    /// During a model call, or before the next one.
+    /// The user stopped the run during a model call, or before the next one.
     Request,
-    /// During tool calls, or right after.
+    /// The user stopped the run during tool calls, or directly after them.
     ToolUse,
-    /// After a call of the turn was not permitted.
+    /// The user stopped the run after a call of the turn was not permitted.
     PermissionDenial,
-    /// Before the first model call.
+    /// The user stopped the run before the first model call.
     Cancelled,
 }
 
 impl Interruption {
-    /// All of them.
+    /// All interruptions.
     pub const ALL: [Self; 4] = [Self::Request, Self::ToolUse, Self::PermissionDenial, Self::Cancelled];
 
-    /// Returns the text of the marker.
+    /// Returns the text of the marker, which the model reads.
     pub fn marker(self) -> &'static str {
         match self {
             Self::Request => "[Request interrupted by user]",
@@ -35,8 +35,8 @@ impl Interruption {
         }
     }
 
-    /// Returns the interruption if a message is a marker: a user message with exactly this text. Text that
-    /// only contains a marker, or that a model or a tool wrote, does not count.
+    /// Returns the interruption of a marker: a user message with exactly the text of the marker. `None` for a
+    /// message that only contains a marker, and for messages of models and tools.
     pub fn of(message: &Message) -> Option<Self> {
         let Message::User(user) = message else { return None };
         let [block] = &user.content[..] else { return None };

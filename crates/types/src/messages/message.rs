@@ -17,16 +17,16 @@ use super::{
 
 /// A message that a model can read.
 ///
-/// Each provider converts tool results to its wire format (a user block, a `tool` role, a function response).
+/// Each provider converts tool results to its own format (a user block, a `tool` role, a function response).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
     /// A message of a person, or of the framework.
     User(UserMessage),
-    /// From the model.
+    /// A message of the model.
     Assistant(AssistantMessage),
-    /// From a tool.
+    /// The result of a tool call.
     ToolResult(ToolResultMessage),
 }
 
@@ -36,30 +36,30 @@ pub enum Message {
 pub struct UserMessage {
     /// Text and images.
     pub content: Vec<Content>,
-    /// The time of the message, Unix milliseconds.
+    /// The time of the message in Unix milliseconds.
     pub timestamp: Timestamp,
-    /// The number of blocks at the end that were recalled from memory and that nobody said.
+    /// The number of blocks at the end that were recalled from memory; no speaker wrote them in this message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub recalled: u32,
-    /// The lowest trust level of these blocks.
+    /// The lowest trust level of the recalled blocks.
     #[serde(default, skip_serializing_if = "is_untrusted")]
     pub recalled_trust: Trust,
 }
 
 impl UserMessage {
-    /// Creates a message.
+    /// Creates a message without recalled blocks.
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
         Self { content, timestamp, recalled: 0, recalled_trust: Trust::default() }
     }
 
-    /// Appends text recalled from memory.
+    /// Appends a text that was recalled from memory.
     pub fn add_recalled(&mut self, told: RecalledText) {
         self.recalled_trust = self.recalled_trust().min(told.trust);
         self.content.push(Content::text(told.text));
         self.recalled += 1;
     }
 
-    /// Returns the lowest trust level of the recalled blocks; [`Trust::Trusted`] if there are none.
+    /// Returns the lowest trust level of the recalled blocks; [`Trust::Trusted`] without recalled blocks.
     pub fn recalled_trust(&self) -> Trust {
         match self.recalled {
             0 => Trust::Trusted,
@@ -67,7 +67,7 @@ impl UserMessage {
         }
     }
 
-    /// Returns the blocks without those recalled from memory.
+    /// Returns the blocks that were not recalled from memory.
     pub fn own_content(&self) -> &[Content] {
         let told = usize::try_from(self.recalled).unwrap_or(usize::MAX);
         &self.content[..self.content.len().saturating_sub(told)]
@@ -88,33 +88,33 @@ fn is_untrusted(trust: &Trust) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssistantMessage {
-    /// Text, thinking and tool calls in the model's order.
+    /// The blocks of text, thinking and tool calls, in the model's order.
     pub content: Vec<Content>,
-    /// The stop reason.
+    /// The reason why the model stopped.
     pub stop_reason: StopReason,
     /// The model that answered, as the provider names it.
     pub model: String,
-    /// The provider's id, for instance `openai`.
+    /// The id of the provider, for instance `openai`.
     pub provider: String,
-    /// Tokens of this answer and of its request.
+    /// The tokens of this answer and of its request.
     pub usage: Usage,
-    /// The time at which the answer was complete, Unix milliseconds.
+    /// The time at which the answer was complete, in Unix milliseconds.
     pub timestamp: Timestamp,
-    /// The reason why the service stopped the answer: set for [`StopReason::Error`], and for a
-    /// [`StopReason::Refusal`] without words of the model.
+    /// The reason why the service stopped the answer. Set for [`StopReason::Error`], and for a
+    /// [`StopReason::Refusal`] without a text of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// The text that ended the answer, if the service reports it: set for [`StopReason::StopSequence`] only.
+    /// The text that ended the answer, if the service reports it. Set only for [`StopReason::StopSequence`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequence: Option<String>,
-    /// For a model in this process: the engine's version, its kernel and its number of threads. Another
+    /// For a model in this process: the version of the engine, its kernel and its number of threads. Another
     /// engine may answer the same request differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
 }
 
 impl AssistantMessage {
-    /// Returns all text blocks joined.
+    /// Returns all text blocks, joined by newlines.
     pub fn text(&self) -> String {
         Content::join_text(&self.content).into_owned()
     }
@@ -124,9 +124,9 @@ impl AssistantMessage {
         self.content.iter().filter_map(Content::as_tool_call)
     }
 
-    /// If the token limit cut the answer off, marks a tool call at its end as malformed, so that it is never
-    /// run: its arguments may be incomplete even if they parse.
-    /// A call that another block follows is complete.
+    /// Marks a tool call at the end of the answer as malformed if the token limit cut the answer off, so that
+    /// the call is never executed: its arguments may be incomplete even if they are valid JSON. A call before
+    /// another block is complete.
     pub fn refuse_cut_call(&mut self) {
         let is_cut = self.stop_reason == StopReason::Length;
         let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());
@@ -141,25 +141,25 @@ impl AssistantMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolResultMessage {
-    /// The id of the [`ToolCall`] that this answers.
+    /// The id of the [`ToolCall`].
     pub tool_call_id: ToolCallId,
-    /// The tool's name.
+    /// The name of the tool.
     pub tool_name: String,
     /// The content that the model reads.
     pub content: Vec<Content>,
     /// True unless the call succeeded.
     pub is_error: bool,
-    /// The time of the result, Unix milliseconds.
+    /// The time of the result in Unix milliseconds.
     pub timestamp: Timestamp,
 }
 
 impl Message {
-    /// Creates a user message of one text block.
+    /// Creates a user message with one text block.
     pub fn user(text: impl Into<String>, timestamp: Timestamp) -> Self {
         Self::User(UserMessage::new(vec![Content::text(text)], timestamp))
     }
 
-    /// Creates the message that carries `result` to the model.
+    /// Creates the message that gives the result of a call to the model.
     pub fn tool_result(call: &ToolCall, result: &ToolResult, timestamp: Timestamp) -> Self {
         Self::ToolResult(ToolResultMessage {
             tool_call_id: call.id.clone(),
@@ -179,12 +179,12 @@ impl Message {
         }
     }
 
-    /// Returns all text blocks joined.
+    /// Returns all text blocks, joined by newlines.
     pub fn text(&self) -> String {
         Content::join_text(self.content()).into_owned()
     }
 
-    /// Returns the blocks without those recalled from memory.
+    /// Returns the blocks that were not recalled from memory.
     pub fn own_content(&self) -> &[Content] {
         match self {
             Self::User(m) => m.own_content(),
@@ -208,21 +208,21 @@ impl Message {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model had finished; also for unknown reasons.
+    /// The model finished its answer. Also used for reasons that this version does not know.
     #[default]
     Stop,
     /// The model wrote a stop sequence; [`AssistantMessage::stop_sequence`] has the text.
     StopSequence,
-    /// The token limit of the answer was reached: the text may be cut off.
+    /// The answer reached its token limit, so it may be cut off.
     Length,
     /// The model waits for the results of tool calls.
     ToolUse,
     /// The service paused a long turn; the request is sent again with the answer so far.
     Pause,
-    /// The model declined, in the words of the answer, or a filter of the service stopped it, as
-    /// `error_message` says.
+    /// The model declined in the text of the answer, or a filter of the service stopped the answer, with the
+    /// reason in `error_message`.
     Refusal,
-    /// The provider failed or refused the request; the text has the reason.
+    /// The provider failed or refused the request; `error_message` has the reason.
     Error,
     /// The caller cancelled the request.
     Aborted,
@@ -239,25 +239,25 @@ impl StopReason {
     }
 }
 
-/// Tokens of one model call, or the sum of several.
+/// The number of tokens of one model call, or of several calls together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Usage {
-    /// Prompt tokens that were processed, without cached ones.
+    /// The number of prompt tokens that were processed, without cached ones.
     pub input: u64,
-    /// Tokens that the model produced.
+    /// The number of tokens that the model produced.
     pub output: u64,
-    /// Prompt tokens that were read from a cache.
+    /// The number of prompt tokens that were read from a cache.
     pub cache_read: u64,
-    /// Prompt tokens that were written to a cache.
+    /// The number of prompt tokens that were written to a cache.
     pub cache_write: u64,
-    /// The total as the provider reports it; 0 if it reports none.
+    /// The total as the provider reports it; 0 if the provider reports none.
     pub total_tokens: u64,
 }
 
 impl Usage {
-    /// Returns the share of the prompt that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
+    /// Returns the share of the prompt tokens that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
     pub fn cache_hit_rate(&self) -> f64 {
         match self.input.saturating_add(self.cache_read).saturating_add(self.cache_write) {
             0 => 0.0,
@@ -265,7 +265,7 @@ impl Usage {
         }
     }
 
-    /// Returns the reported total, or the sum of the parts if none was reported.
+    /// Returns the reported total of tokens, or the sum of the parts if no total was reported.
     pub fn total(&self) -> u64 {
         match self.total_tokens {
             0 => [self.output, self.cache_read, self.cache_write]
@@ -289,14 +289,14 @@ impl std::ops::AddAssign for Usage {
 
 /// An entry of a transcript: a message for the model, or data for the application only.
 ///
-/// In JSON the two differ by role: only an extension has the role `extension`.
+/// In JSON the two differ by their role: only an extension has the role `extension`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentMessage {
     /// A message that is sent to the model.
     Llm(LlmMessage),
-    /// Data that is kept in the transcript and never sent to the model.
+    /// Data that stays in the transcript and is never sent to the model.
     Extension(ExtensionMessage),
 }
 
@@ -309,7 +309,7 @@ impl AgentMessage {
         }
     }
 
-    /// Sets the date of a user message to `now` if it has none ([`Timestamp::default`]).
+    /// Sets the time of a user message to `now` if the message has none ([`Timestamp::default`]).
     pub fn dated(mut self, now: Timestamp) -> Self {
         if let Self::Llm(LlmMessage { message: Message::User(user), .. }) = &mut self
             && user.timestamp == Timestamp::default()
@@ -319,7 +319,7 @@ impl AgentMessage {
         self
     }
 
-    /// Sets the speaker of the message.
+    /// Sets the speaker of a message for the model. An extension has no speaker and stays unchanged.
     pub fn with_speaker(mut self, speaker: Speaker) -> Self {
         if let Self::Llm(m) = &mut self {
             m.speaker = Some(speaker);
@@ -327,7 +327,7 @@ impl AgentMessage {
         self
     }
 
-    /// Returns the speaker, if the message names one.
+    /// Returns the speaker; `None` if the message names none.
     pub fn speaker(&self) -> Option<Speaker> {
         match self {
             Self::Llm(m) => m.speaker,
@@ -342,14 +342,14 @@ impl From<Message> for AgentMessage {
     }
 }
 
-/// A person's message without a date; the receiver dates it.
+/// A person's message without a time, which the receiver sets.
 impl From<&str> for AgentMessage {
     fn from(text: &str) -> Self {
         Message::user(text, Timestamp::default()).into()
     }
 }
 
-/// A person's message without a date; the receiver dates it.
+/// A person's message without a time, which the receiver sets.
 impl From<String> for AgentMessage {
     fn from(text: String) -> Self {
         Message::user(text, Timestamp::default()).into()
@@ -369,14 +369,14 @@ pub struct LlmMessage {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
-    /// The turn of the message.
+    /// The turn that the message belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// The author and the conversation.
+    /// The id, the author and the conversation of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MessageMetadata>,
-    /// The speaker, if it is not the usual one of a run's prompts: a person or, in a child run, the calling
-    /// agent's model. Set it for messages that an event or a web hook brings.
+    /// The speaker, if it differs from the default for a run's prompt: a person or, in a child run, the model
+    /// of the calling agent. Set it for messages from an event or a web hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
 }
@@ -385,22 +385,22 @@ pub struct LlmMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageMetadata {
-    /// The id, globally unique; a version 4 UUID outside of tests.
+    /// The id, globally unique: a version 4 UUID outside of tests.
     pub message_id: MessageId,
-    /// The time, in ISO-8601.
+    /// The time of the message, in ISO-8601 in JSON.
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// The conversation; empty if there is none.
+    /// The id of the conversation; empty if there is none.
     #[serde(default)]
     pub conversation_id: String,
-    /// The person; empty if unknown.
+    /// The id of the person; empty if unknown.
     #[serde(default)]
     pub user_id: String,
 }
 
 impl MessageMetadata {
-    /// Creates metadata without a conversation and a person.
+    /// Creates metadata without a conversation and without a person.
     pub fn new(message_id: impl Into<MessageId>, timestamp: Timestamp) -> Self {
         Self {
             message_id: message_id.into(),
@@ -411,19 +411,19 @@ impl MessageMetadata {
     }
 }
 
-/// Data of an application in the transcript that is never sent to a model.
+/// Data of an application in the transcript, which is never sent to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExtensionMessage {
     role: ExtensionRole,
     /// The application's name for this kind of data, for instance `ui_update`.
     pub kind: String,
-    /// The data.
+    /// The data of the application.
     pub data: Json,
 }
 
 impl ExtensionMessage {
-    /// Creates an extension message.
+    /// Creates an extension message with data of this kind.
     pub fn new(kind: impl Into<String>, data: Json) -> Self {
         Self { role: ExtensionRole::Extension, kind: kind.into(), data }
     }

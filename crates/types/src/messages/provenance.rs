@@ -1,4 +1,4 @@
-//! The provenance of messages. A model reads more under the role of its user than a person's words: in text
+//! The provenance of messages. Under the role of its user, a model reads more than a person's words: in text
 //! mode also tool results, and texts of the program. So the real speaker is recorded.
 
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use super::{
 };
 
 impl Speaker {
-    /// Returns the speaker of a message about which nothing else is known. A user message may be anybody's.
+    /// Returns the speaker of a message without recorded provenance. A user message may come from any
+    /// speaker.
     pub fn of(message: &Message) -> Self {
         match message {
             Message::User(_) => Self::Unknown,
@@ -23,17 +24,17 @@ impl Speaker {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Attributed {
-    /// The original message, even if the model reads a changed or shortened one.
+    /// The original message, even if the model reads a changed or shortened version.
     pub message: Arc<Message>,
-    /// The speaker.
+    /// The speaker of the message.
     pub by: Speaker,
-    /// The trust level: for a model's message no higher than the lowest in its context window.
+    /// The trust level. For a model's message it is at most the lowest level in the model's context window.
     pub trust: Trust,
 }
 
 impl Attributed {
-    /// Creates a message of a speaker. A model's message starts untrusted, because its context is unknown
-    /// here.
+    /// Creates a message of a speaker. A model's message is untrusted at first, because its context window is
+    /// unknown here.
     pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
         let trust = match by {
             Speaker::Model => Trust::Untrusted,

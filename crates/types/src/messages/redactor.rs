@@ -1,8 +1,7 @@
 //! Removes the secrets of a run from everything that is kept or shown.
 //!
-//! A [`Redactor`] is passed down with the [`Context`](crate::Context) of a run. It learns the keys of the
-//! providers that the run uses, and the credentials that its tools get. It looks for each secret in these
-//! forms:
+//! A [`Redactor`] is passed down with the [`Context`](crate::Context) of a run. It receives the keys of the
+//! providers that the run uses, and the credentials that its tools get. Each secret is found in these forms:
 //!
 //! - as it is, and escaped as in JSON,
 //! - in base64, at any offset in the encoded bytes, in the standard and in the URL alphabet, with and without
@@ -10,7 +9,7 @@
 //! - percent-encoded as URLs and forms are, with hex digits in upper and in lower case,
 //! - in hex, in upper and in lower case.
 //!
-//! Other forms are not found: a part of a secret, or one that was encoded twice, reversed or spelt out.
+//! Other forms are not found: a part of a secret, or a secret that was encoded twice, reversed or spelt out.
 //! Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, because ordinary words would be
 //! redacted too.
 
@@ -37,10 +36,10 @@ use super::{message::AssistantMessage, tool_result::ToolResult};
 /// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "****";
 
-/// The number of expiring secrets that are remembered; older ones have expired.
+/// The maximum number of expiring secrets that are remembered; older ones have expired.
 const MOST_EXPIRING: usize = 8;
 
-/// Replaces known secrets by `****` wherever they are in a text. Clones share their secrets.
+/// Replaces known secrets in texts by `****`. Clones share their secrets.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<Mutex<Known>>);
 
@@ -49,18 +48,18 @@ struct Known {
     secrets: Vec<Secret>,
     /// Expiring secrets, the newest first.
     expiring: VecDeque<Secret>,
-    /// Other redactors whose secrets are replaced too.
+    /// The included redactors, whose secrets are replaced too.
     others: Arc<Vec<Redactor>>,
-    /// Grows when a secret is added or removed.
+    /// The number of changes: secrets and redactors that were added.
     changes: u64,
     built: Option<Built>,
 }
 
-/// The forms of all secrets, as computed last.
+/// The forms of all secrets, as last computed.
 struct Built {
     /// The value of [`CHANGES`] when the forms were last found to be current.
     checked_at: u64,
-    /// The sum of the changes, here and in the other redactors, that the forms include.
+    /// The number of changes, of this redactor and of the included ones, that the forms take into account.
     changes: u64,
     forms: Arc<Forms>,
 }
@@ -74,10 +73,10 @@ fn changes_of_all() -> u64 {
 }
 
 impl Redactor {
-    /// The least number of bytes of a secret; shorter ones are ignored.
+    /// The minimum length of a secret in bytes; shorter secrets are ignored.
     pub const SHORTEST: usize = 8;
 
-    /// Adds a secret.
+    /// Adds a secret of at least [`SHORTEST`](Self::SHORTEST) bytes.
     pub fn add(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.secrets.contains(secret) {
@@ -86,7 +85,8 @@ impl Redactor {
         }
     }
 
-    /// Adds a secret that expires, such as a token. It is forgotten after eight more were added this way.
+    /// Adds a secret that expires, such as a token. The redactor forgets it after eight newer expiring
+    /// secrets were added.
     pub fn add_expiring(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.expiring.contains(secret) {
@@ -96,8 +96,8 @@ impl Redactor {
         }
     }
 
-    /// Adds every text in these credentials as a secret, except for values whose name says that they are
-    /// public, such as `user` or `scope`.
+    /// Adds every text in these credentials as a secret, except for values under the name of public data,
+    /// such as `user` or `scope`.
     pub fn add_credentials(&self, credentials: &Json) {
         match credentials {
             Json::String(text) => self.add(&Secret::from(text.as_str())),
@@ -110,7 +110,7 @@ impl Redactor {
         }
     }
 
-    /// Includes the secrets of another redactor, also those that it learns later.
+    /// Includes the secrets of another redactor, also those that are added to it later.
     pub fn include(&self, other: &Self) {
         let mut more = other.known().others.to_vec();
         // Fast path: this is called before each model call, and the redactor is mostly included already.
@@ -128,13 +128,13 @@ impl Redactor {
         }
     }
 
-    /// Returns the text with every secret replaced.
+    /// Returns the text with every secret replaced by `****`.
     pub fn clean(&self, text: String) -> String {
         self.forms().cleaned(&text).unwrap_or(text)
     }
 
-    /// As [`clean`](Self::clean), for a text that was cut at each character `cut`: the beginning of a secret
-    /// before a cut is replaced too, if it has four bytes or more.
+    /// Does the same as [`clean`](Self::clean), for a text that was cut off before each character `cut`. The
+    /// beginning of a secret before `cut` is replaced too, if it has at least four bytes.
     pub fn clean_cut(&self, text: String, cut: char) -> String {
         let forms = self.forms();
         let clean = forms.cleaned(&text).unwrap_or(text);
@@ -157,24 +157,24 @@ impl Redactor {
         whole
     }
 
-    /// Replaces every secret in the texts of a JSON value and in the keys of its objects.
+    /// Replaces every secret in the texts and numbers of a JSON value and in the keys of its objects.
     pub fn clean_json(&self, value: &mut Json) {
         self.forms().clean_json(value);
     }
 
-    /// Replaces every secret in a model's answer: in text, thinking and calls.
+    /// Replaces every secret in a model's answer: in its text, thinking, tool calls and error text.
     pub fn clean_answer(&self, answer: &mut AssistantMessage) {
         self.forms().clean_answer(answer);
     }
 
     /// Replaces every secret in a tool result: in the parts for the model, for people and for programs.
-    /// Images are unchanged.
+    /// Images stay unchanged.
     pub fn clean_result(&self, result: &mut ToolResult) {
         self.forms().clean_result(result);
     }
 
-    /// Returns a redactor for one text that comes in pieces, so that a secret that is split over two of them
-    /// is found.
+    /// Returns a redactor for one text that arrives in pieces, which also finds a secret that is split over
+    /// several pieces.
     pub fn stream(&self) -> RedactedStream {
         RedactedStream::new(self.clone())
     }
@@ -218,11 +218,11 @@ impl Known {
 
 crate::debug_fields!(Redactor);
 
-/// The least number of bytes of a secret's beginning that is replaced before a cut.
+/// The minimum number of bytes of the beginning of a secret that is replaced before a cut.
 const SHORTEST_CUT: usize = 4;
 
-/// The names of public values in credentials. A run needs these words: it could not find a person's mail if
-/// their address were a secret.
+/// The names of public values in credentials. A run needs these values: it could not find a person's mail if
+/// the person's address were a secret.
 const OPEN: &[&str] = &[
     "account",
     "email",

@@ -1,7 +1,7 @@
-//! Counts tokens, to estimate how much of a model's context window a text takes.
+//! Token counters, which estimate the share of a model's context window that a text takes.
 //!
-//! Every count is an estimate. A loop corrects it by the numbers that the service reports, so a counter must
-//! be consistent rather than exact.
+//! Every count is an estimate. A loop corrects the estimate with the numbers that the service reports, so a
+//! counter must be consistent rather than exact.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use super::{content::Content, message::Message};
 
 /// Counts tokens. The same text must always give the same count, because a run depends on it.
 pub trait TokenCounter: Send + Sync {
-    /// Returns the tokens of a text, at least 1.
+    /// Returns the number of tokens of a text, at least 1.
     fn count(&self, text: &str) -> u64;
 
-    /// Returns the tokens of a message: 4 for the message, 1 for the role, and those of every block. The
-    /// arguments of a call count as JSON text, an image as [`IMAGE_TOKENS`].
+    /// Returns the number of tokens of a message: 4 for the message, 1 for the role, and the tokens of every
+    /// block. The arguments of a tool call count as JSON text, an image as [`IMAGE_TOKENS`].
     fn count_message(&self, message: &Message) -> u64 {
         message.content().iter().fold(TOKENS_PER_MESSAGE + TOKENS_PER_NAME, |sum, block| {
             sum.saturating_add(match block {
@@ -28,21 +28,22 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// The tokens of a message besides its content.
+/// The number of tokens of a message besides its role and its content.
 pub const TOKENS_PER_MESSAGE: u64 = 4;
 
-/// The tokens of a message's role.
+/// The number of tokens of a message's role.
 pub const TOKENS_PER_NAME: u64 = 1;
 
-/// The tokens of an image: between the numbers of the services for a small and for a large one.
+/// The number of tokens of an image, which is between the numbers of the services for a small and for a large
+/// image.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
-/// An estimate for any model: 3.8 characters per token.
+/// A token counter for any model, which assumes 3.8 characters per token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenEstimate;
 
 impl TokenEstimate {
-    /// The average characters per token.
+    /// The average number of characters per token.
     pub const CHARS_PER_TOKEN: f64 = 3.8;
 }
 
@@ -54,18 +55,18 @@ impl TokenCounter for TokenEstimate {
     }
 }
 
-/// The token counter of a run, as its log has it.
+/// The token counter of a run, as the log stores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Tokenizer {
-    /// [`TokenEstimate`].
+    /// The estimate of [`TokenEstimate`].
     #[default]
     Estimate,
-    /// OpenAI's `cl100k_base`. A program without it uses the estimate.
+    /// OpenAI's `cl100k_base`. A program without this tokenizer uses the estimate.
     Cl100k,
-    /// OpenAI's `o200k_base`. A program without it uses the estimate.
+    /// OpenAI's `o200k_base`. A program without this tokenizer uses the estimate.
     O200k,
 }
 

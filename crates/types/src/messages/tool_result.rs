@@ -8,7 +8,7 @@ use crate::{Json, values::RunId};
 
 use super::content::Content;
 
-/// The result of one tool call. `content` is for the model, the rest is for people and programs.
+/// The result of one tool call. `content` is for the model, the other fields are for people and programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -18,31 +18,31 @@ pub struct ToolResult {
     /// The status of the call.
     #[serde(default)]
     pub status: ToolResultStatus,
-    /// The full detail of a failure, for logs and people; the model reads `content` instead.
+    /// The full text of a failure, for logs and people. The model reads `content` instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// Structured data that is not sent to the model. [`metadata`] has the usual keys.
+    /// Structured data that is not sent to the model. [`metadata`] lists the usual keys.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub metadata: serde_json::Map<String, Json>,
-    /// The run that a sub-agent's call started.
+    /// The run that the call of a sub-agent started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_run: Option<RunId>,
-    /// The level of detail of `content`, if the result was formatted.
+    /// The level of detail of `content`; `None` if the result was not formatted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
-    /// The file with the whole data, if `content` only describes it.
+    /// The file with all data of the result, if `content` only describes the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_file: Option<DataFile>,
 }
 
 impl ToolResult {
-    /// Creates a success with this content.
+    /// Creates the result of a successful call.
     pub fn success(content: impl Into<Content>) -> Self {
         Self { content: vec![content.into()], ..Self::default() }
     }
 
-    /// Creates a failure; the model reads `Error: {message}`.
+    /// Creates the result of a failed call; the model reads `Error: {message}`.
     pub fn error(message: impl Into<String>) -> Self {
         let message = message.into();
         Self::failed(ToolResultStatus::Error, format!("Error: {message}"), message)
@@ -60,7 +60,7 @@ impl ToolResult {
         Self::failed(ToolResultStatus::Cancelled, reason.clone(), reason)
     }
 
-    /// Creates a failure with different texts for the model and for the detail.
+    /// Creates the result of a failed call with different texts for the model and for logs and people.
     pub fn failed(status: ToolResultStatus, for_model: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             content: vec![Content::text(for_model)],
@@ -76,8 +76,8 @@ impl ToolResult {
         self
     }
 
-    /// Adds the duration and the version of the tool, which every result of an engine has, unless the tool
-    /// set them itself.
+    /// Adds the duration and the version of the tool, which every result of an engine has. Values that the
+    /// tool itself set stay unchanged.
     pub fn measured(mut self, took: Duration, tool_version: &str) -> Self {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.metadata.entry(metadata::EXECUTION_TIME_MS).or_insert(ms.into());
@@ -85,12 +85,12 @@ impl ToolResult {
         self
     }
 
-    /// True unless the call succeeded.
+    /// Returns true unless the call succeeded.
     pub fn is_error(&self) -> bool {
         self.status != ToolResultStatus::Success
     }
 
-    /// Returns all text blocks joined.
+    /// Returns all text blocks, joined by newlines.
     pub fn text(&self) -> String {
         Content::join_text(&self.content).into_owned()
     }
@@ -108,49 +108,51 @@ impl From<&str> for ToolResult {
     }
 }
 
-/// The usual keys of [`ToolResult::metadata`]. An engine sets the first two on every result.
+/// The usual keys of [`ToolResult::metadata`]. An engine sets
+/// [`EXECUTION_TIME_MS`](metadata::EXECUTION_TIME_MS) and [`TOOL_VERSION`](metadata::TOOL_VERSION) on every
+/// result.
 pub mod metadata {
-    /// The duration of the execution, milliseconds.
+    /// The duration of the execution in milliseconds.
     pub const EXECUTION_TIME_MS: &str = "execution_time_ms";
-    /// How often the tool was called; 0 for a call that was refused.
+    /// The number of executions of the tool for this call; 0 for a call that was refused.
     pub const ATTEMPTS: &str = "attempts";
-    /// For a call that was retried: the number of retries.
+    /// The number of retries of a call that was retried.
     pub const RETRY_COUNT: &str = "retry_count";
-    /// For a call that was retried: the error of the attempt before the last one.
+    /// The error of the last but one attempt of a call that was retried.
     pub const LAST_ERROR: &str = "last_error";
-    /// [`ToolSpec::version`](crate::ToolSpec::version).
+    /// The [`version`](crate::ToolSpec::version) of the tool.
     pub const TOOL_VERSION: &str = "tool_version";
-    /// [`ToolError::code`](crate::ToolError::code) of a failure.
+    /// The [`code`](crate::ToolError::code) of the tool's error.
     pub const ERROR_TYPE: &str = "error_type";
-    /// Tokens that the tool itself used.
+    /// The number of tokens that the tool itself used.
     pub const TOKEN_USAGE: &str = "token_usage";
-    /// For a call of an agent: its name.
+    /// The name of the agent that was called.
     pub const AGENT: &str = "agent";
-    /// For a call of an agent: the run whose log is its conversation.
+    /// The id of the child run of an agent's call, whose log is the agent's conversation.
     pub const CONVERSATION_HISTORY: &str = "conversation_history";
-    /// For a call of an agent: the number of its turns.
+    /// The number of turns of the agent that was called.
     pub const ITERATIONS: &str = "iterations";
-    /// For a call of an agent: the name of its [`OutcomeStatus`](crate::OutcomeStatus), such as `finished`.
+    /// The name of the [`OutcomeStatus`](crate::OutcomeStatus) of the agent's run, such as `finished`.
     pub const FINAL_STATE: &str = "final_state";
-    /// The confidence of the tool, 0.0 to 1.0.
+    /// The confidence of the tool in its result, 0.0 to 1.0.
     pub const CONFIDENCE_SCORE: &str = "confidence_score";
-    /// The source of the content.
+    /// The address of the source of the content.
     pub const SOURCE_URL: &str = "source_url";
-    /// The response time of a service that the tool used, milliseconds.
+    /// The response time of a service that the tool used, in milliseconds.
     pub const LATENCY_MS: &str = "latency_ms";
-    /// The versions of files that the call has read or written, restored when the session is resumed: an
-    /// object whose `file` names the file. For each file the latest counts.
+    /// The versions of files that the call has read or written, which a resumed session restores: an object
+    /// whose `file` names the file. The latest object for each file counts.
     pub const SEEN: &str = "seen";
     /// The results that the model removed with this call: a list of [`CleanedUp`](crate::CleanedUp).
     pub const CLEANED_UP: &str = "cleaned_up";
-    /// The engine's change of invalid arguments; the model reads it too.
+    /// The description of the engine's correction of invalid arguments, which the model reads too.
     pub const CORRECTION: &str = "correction";
-    /// Advice for the model, as the model reads it.
+    /// Advice for the model, in the words that the model reads.
     pub const SUGGESTION: &str = "suggestion";
-    /// For a call that a person answered or refused, so that it did not run: `person`.
+    /// The value `person` for a call that a person answered or refused, so that it did not run.
     pub const ANSWERED_BY: &str = "answered_by";
-    /// For a call that was refused because nobody could be asked: the narrowest rule that allows it, or an
-    /// empty text if no rule does.
+    /// For a call that was refused because nobody could be asked: the narrowest permission rule that allows
+    /// the call, or an empty text if no rule allows it.
     pub const NOBODY_ASKED: &str = "nobody_asked";
 }
 
@@ -163,29 +165,29 @@ pub enum ToolResultStatus {
     /// The call succeeded.
     #[default]
     Success,
-    /// The call failed, was refused, or its effect is unknown.
+    /// The call failed or was refused, or its effect is unknown.
     Error,
-    /// The call was stopped at its time limit.
+    /// The call was stopped because it exceeded its time limit.
     Timeout,
     /// The call was cancelled or never started.
     Cancelled,
 }
 
-/// Data of a result that was too large for the conversation.
+/// A file with the data of a result that was too large for the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataFile {
-    /// The path.
+    /// The path of the file.
     pub path: String,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size_bytes: u64,
-    /// First 16 hexadecimal digits of its SHA-256.
+    /// The first 16 hexadecimal digits of the SHA-256 of the file.
     pub hash: String,
-    /// A description of the data, in a line.
+    /// A description of the data, as one line.
     pub summary: String,
 }
 
-/// The amount of detail in a formatted result.
+/// The level of detail of a formatted result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

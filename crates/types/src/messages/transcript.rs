@@ -1,4 +1,4 @@
-//! The messages of a conversation, with a cache of their wire format.
+//! The messages of a conversation, with a cache of their encoding in a provider's format.
 
 use std::{
     fmt,
@@ -12,11 +12,12 @@ use crate::values::ContentHash;
 
 use super::message::Message;
 
-/// Messages in order, each encoded at most once however many requests carry it.
+/// The messages of a conversation in order. Each message is encoded only once, however many requests carry
+/// it.
 ///
-/// All messages are sent again with every request, and encoding all of them each time would make a turn cost
-/// more the longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes
-/// the new ones and copies the rest in one piece.
+/// Every request sends all messages again, and without a cache the encoding would make a turn cost more the
+/// longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes the new
+/// messages and copies the earlier text in one piece.
 #[derive(Default)]
 pub struct Transcript {
     messages: Vec<Arc<Message>>,
@@ -24,16 +25,16 @@ pub struct Transcript {
     hashed: Mutex<Hashed>,
 }
 
-/// A head and the text of the first `count` messages after it, in one format.
+/// The head of a body and the text of the first `count` messages after the head, in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
     format: String,
-    /// Bytes of the head.
+    /// The size of the head in bytes.
     head: usize,
     count: usize,
-    /// The end of the messages' text; after it is the tail of the last body.
+    /// The position at which the text of the messages ends; the tail of the last body follows.
     end: usize,
-    /// Shared with bodies that are being sent.
+    /// The text, which bodies that are being sent share.
     text: Arc<String>,
 }
 
@@ -57,9 +58,9 @@ impl Transcript {
 
     /// Appends the text of all messages in `format` to `out`.
     ///
-    /// `encode` appends the text of one message; it is called for messages that are not encoded yet. `format`
-    /// names the encoding, including every option that changes its output; after a change of format
-    /// everything is encoded again.
+    /// `encode` appends the text of one message; it is called for messages that are not yet encoded. `format`
+    /// names the encoding, including every option that changes its output. A change of the format encodes all
+    /// messages again.
     pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
         let mut encoded = self.encoded();
         self.encode(&mut encoded, format, "", encode);
@@ -67,7 +68,7 @@ impl Transcript {
     }
 
     /// Returns the whole body of a request: `head`, the messages in `format` separated by commas, and `tail`.
-    /// After a head that ends with a bracket there is no comma.
+    /// There is no comma after a head that ends with a bracket.
     ///
     /// The body grows in place, so a turn costs only its own messages, however long the conversation is. The
     /// body is copied if the last one is still in use, and encoded again if the head differs.
@@ -94,7 +95,7 @@ impl Transcript {
         encoded.text.clone()
     }
 
-    /// Encodes the messages that have no text yet.
+    /// Encodes the messages that have no cached text.
     fn encode(
         &self,
         encoded: &mut EncodedText,
@@ -114,14 +115,14 @@ impl Transcript {
         (encoded.end, encoded.count) = (text.len(), self.messages.len());
     }
 
-    /// Returns the bytes of cached text, an estimate for the size of the next body.
+    /// Returns the size of the cached text in bytes, an estimate for the size of the next body.
     pub fn encoded_len(&self) -> usize {
         let encoded = self.encoded();
         encoded.end - encoded.head
     }
 
-    /// Returns the hash of the messages as a model reads them: roles and content, without times, tokens and
-    /// models. Each message is hashed once.
+    /// Returns the hash of the messages as a model reads them: roles and content, without times, token counts
+    /// and model names. Each message is hashed once.
     pub(crate) fn content_hash(&self) -> u64 {
         let mut kept = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
         let Hashed { count, mut hash } = *kept;
@@ -163,7 +164,7 @@ impl<M: Into<Arc<Message>>> FromIterator<M> for Transcript {
     }
 }
 
-/// The clone shares the messages and copies the text.
+/// The clone shares the messages and the cached text.
 impl Clone for Transcript {
     fn clone(&self) -> Self {
         let hashed = *self.hashed.lock().unwrap_or_else(PoisonError::into_inner);

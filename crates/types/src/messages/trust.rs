@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The trust level of a text. A text of lower trust never replaces one of higher trust.
+/// The trust level of a text. A text with a lower level never replaces a text with a higher one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// From a web page, a tool, an event or another tenant.
+    /// The text comes from a web page, a tool, an event or another tenant.
     #[default]
     Untrusted,
-    /// Concluded by a model.
+    /// A model concluded the text.
     Model,
-    /// From the person whose memory it is, or from the program.
+    /// The text comes from the person who owns the memory, or from the program.
     Trusted,
 }
 
 impl Trust {
-    /// Returns the name, as in JSON.
+    /// Returns the name of the level, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted",
@@ -26,8 +26,8 @@ impl Trust {
         }
     }
 
-    /// Returns the prefix for such a text in a prompt, so that the model does not take it for the person's;
-    /// empty for [`Trusted`](Self::Trusted).
+    /// Returns the prefix for a text of this level in a prompt, so that the model does not take the text for
+    /// the person's words; empty for [`Trusted`](Self::Trusted).
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Untrusted => "[from an untrusted source] ",
@@ -43,22 +43,22 @@ impl Trust {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Speaker {
-    /// Not recorded, for instance because the message was kept elsewhere.
+    /// The speaker was not recorded, for instance because the message was stored elsewhere.
     #[default]
     Unknown,
     /// A person.
     Person,
-    /// A model: the run's own, or that of an agent that called the run.
+    /// A model: the run's own model, or the model of an agent that called the run.
     Model,
     /// A tool, a web page or an event.
     Tool,
-    /// The program: the fill level of the window, problems of an answer, summaries of earlier turns. It may
-    /// repeat words of others.
+    /// The program: the fill level of the window, problems of an answer, summaries of earlier turns. Such a
+    /// message may repeat the words of other speakers.
     Program,
 }
 
 impl Speaker {
-    /// Returns the highest trust level of the speaker's words. A model may repeat what it has read.
+    /// Returns the maximum trust level of a text by this speaker. A model may repeat a text that it has read.
     pub const fn trust(self) -> Trust {
         match self {
             Self::Person => Trust::Trusted,
@@ -74,12 +74,12 @@ impl Speaker {
 pub struct RecalledText {
     /// The text for the model.
     pub text: String,
-    /// The lowest trust level in the text. The model's output has no higher level from here on.
+    /// The lowest trust level in the text. The model's later output has at most this level.
     pub trust: Trust,
 }
 
 impl RecalledText {
-    /// Creates a recalled text.
+    /// Creates a recalled text with this trust level.
     pub fn new(text: impl Into<String>, trust: Trust) -> Self {
         Self { text: text.into(), trust }
     }

@@ -16,7 +16,7 @@ pub enum FailureKind {
     Overloaded,
     /// The key is missing, or the service refuses it.
     Auth,
-    /// The service refused the request: it does not know the model, for instance.
+    /// The service refused the request, for instance because it does not know the model.
     Rejected,
     /// The conversation does not fit into the model's context window.
     ContextOverflow,
@@ -28,15 +28,15 @@ pub enum FailureKind {
     StructuredOutput,
     /// The model declined to answer where an answer was required.
     Declined,
-    /// A limit was reached that ends runs with an error ([`OnLimit::Error`](crate::OnLimit::Error)).
+    /// The run reached a limit, and [`OnLimit::Error`](crate::OnLimit::Error) makes that a failure.
     Limit,
-    /// A filter of the application did not let the prompt in.
+    /// An [`InputFilter`](crate::InputFilter) rejected the prompt.
     Filtered,
-    /// There is no plan, or it cannot be followed.
+    /// There is no plan, or the plan is invalid.
     Plan,
     /// Subtasks failed that the goal needs.
     Subtasks,
-    /// No branch of a parallel loop has an answer, or none was chosen.
+    /// No branch of a parallel loop has an answer, or no branch was selected.
     NoBranch,
     /// The run was refused before it began.
     Refused,
@@ -68,7 +68,7 @@ impl FailureKind {
         Self::Other,
     ];
 
-    /// Returns the name, as in JSON.
+    /// Returns the name of the kind, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -91,13 +91,13 @@ impl FailureKind {
         }
     }
 
-    /// Returns true if the run may succeed when it is resumed without a change. Plans and teams without an
-    /// answer can be resumed only after such a failure; a loop after every failure.
+    /// Returns true if the run may succeed when it is resumed without a change. A plan or a team without an
+    /// answer can be resumed only after such a failure; a loop can be resumed after every failure.
     pub const fn may_pass(self) -> bool {
         !matches!(self, Self::ContextOverflow | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
     }
 
-    /// Returns advice, in a line. A failed run keeps the work it has done.
+    /// Returns advice, as one line. A failed run keeps its work so far.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "start the model's service, or correct its address; then resume the run",
@@ -111,11 +111,11 @@ impl FailureKind {
             Self::StructuredOutput => "resume the run to try again, or ask for a simpler schema",
             Self::Limit => "resume the run with larger limits: `MoreLimits`",
             Self::Filtered => "change the prompt as the error says",
-            Self::Plan => "put the goal another way, or give a plan",
-            Self::Subtasks => "remove what made them fail, then start the goal again",
-            Self::NoBranch => "remove what made them fail, then resume the run",
+            Self::Plan => "describe the goal in other words, or give a plan",
+            Self::Subtasks => "correct the cause of the failures, then start the goal again",
+            Self::NoBranch => "correct the cause of the failures, then resume the run",
             Self::Refused => "change what the error names, then start the run again",
-            Self::Panicked => "correct what panicked, then resume the run",
+            Self::Panicked => "correct the code that panicked, then resume the run",
             Self::Other => "look at the run's log, then resume the run",
         }
     }
@@ -133,32 +133,32 @@ impl fmt::Display for FailureKind {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelErrorCode {
-    /// Too many requests.
+    /// The service received too many requests.
     RateLimited,
-    /// The service is too busy, or failed in a way that passes.
+    /// The service is too busy, or failed temporarily.
     Overloaded,
     /// The connection broke, or the service was not reached.
     Network,
     /// No server listens at an address of this machine.
     Unreachable,
-    /// No data came before the time-out.
+    /// No data came before the timeout.
     Timeout,
     /// The key is missing or refused.
     Auth,
     /// The service refused the request.
     Api,
-    /// The conversation does not fit into the model's window.
+    /// The conversation does not fit into the model's context window.
     ContextOverflow,
     /// The answer violates the protocol.
     Protocol,
     /// The request was cancelled.
     Cancelled,
-    /// Anything else.
+    /// Any other failure.
     Other,
 }
 
 impl ModelErrorCode {
-    /// Returns the name, as in JSON.
+    /// Returns the name of the code, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limited",

@@ -1,4 +1,5 @@
-//! Prices of models and costs of calls. They are whole numbers, so that sums are exact and equal everywhere.
+//! Prices of models and costs of calls. Both are whole numbers, so that sums are exact and the same on every
+//! machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,40 +12,41 @@ use crate::messages::Usage;
 #[serde(default)]
 #[non_exhaustive]
 pub struct ModelPrice {
-    /// Prompt tokens that were processed.
+    /// The price of prompt tokens that the model processed.
     pub input: u64,
-    /// Tokens that the model produced.
+    /// The price of tokens that the model produced.
     pub output: u64,
-    /// Prompt tokens that came from a cache.
+    /// The price of prompt tokens that came from a cache.
     pub cache_read: u64,
-    /// Prompt tokens that were written to a cache.
+    /// The price of prompt tokens that were written to a cache.
     pub cache_write: u64,
-    /// Other prices for all tokens of calls with a long prompt, if the service has such prices.
+    /// The prices for all tokens of a call with a long prompt; `None` if they do not differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPromptPrice>,
 }
 
-/// Prices of calls whose prompts are long, in the unit of [`ModelPrice`].
+/// The prices of calls with long prompts, in the unit of [`ModelPrice`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct LongPromptPrice {
-    /// The most tokens of a prompt at normal prices, with tokens read from and written to a cache.
+    /// The maximum number of tokens of a prompt at normal prices, including tokens read from and written to a
+    /// cache.
     pub above: u64,
-    /// Prompt tokens that were processed.
+    /// The price of prompt tokens that the model processed.
     pub input: u64,
-    /// Tokens that the model produced.
+    /// The price of tokens that the model produced.
     pub output: u64,
-    /// Prompt tokens that came from a cache.
+    /// The price of prompt tokens that came from a cache.
     pub cache_read: u64,
-    /// Prompt tokens that were written to a cache.
+    /// The price of prompt tokens that were written to a cache.
     pub cache_write: u64,
 }
 
 impl LongPromptPrice {
-    /// Creates prices for input and output of prompts longer than `above`; cached tokens cost as much as
-    /// input.
+    /// Creates prices for input and output of prompts with more than `above` tokens; cached tokens cost as
+    /// much as input.
     pub fn new(above: u64, input: u64, output: u64) -> Self {
         Self { above, input, output, cache_read: input, cache_write: input }
     }
@@ -62,7 +64,7 @@ impl ModelPrice {
         self
     }
 
-    /// Returns the prices for a prompt of this many tokens.
+    /// Returns the prices for a prompt of `tokens` tokens.
     fn of_prompt(&self, tokens: u64) -> Self {
         match self.long.filter(|long| tokens > long.above) {
             Some(LongPromptPrice { input, output, cache_read, cache_write, .. }) => {
@@ -72,8 +74,8 @@ impl ModelPrice {
         }
     }
 
-    /// Returns the cost of one call, in millionths of a currency unit, rounded up. Do not pass the sum of
-    /// several calls, because the price depends on the length of each prompt: add up their costs.
+    /// Returns the cost of one call, in millionths of a currency unit, rounded up. The price depends on the
+    /// length of each prompt, so do not pass the summed usage of several calls: add up their costs.
     pub fn cost(&self, usage: &Usage) -> u64 {
         let prompt = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         let price = self.of_prompt(prompt);
@@ -89,7 +91,8 @@ impl ModelPrice {
         u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
-    /// Returns the highest cost of a call with these tokens in and out.
+    /// Returns the highest cost of a call with `input` prompt tokens and `output` answer tokens, in
+    /// millionths of a currency unit.
     pub fn at_most(&self, input: u64, output: u64) -> u64 {
         let price = self.of_prompt(input);
         let dearest = price.input.max(price.cache_read).max(price.cache_write);
@@ -97,8 +100,8 @@ impl ModelPrice {
     }
 }
 
-/// Formats an amount of money in whole units of the currency, without trailing zeros; `micros` counts
-/// millionths of a unit.
+/// Formats an amount of money in whole currency units, without trailing zeros; `micros` is the amount in
+/// millionths of a currency unit.
 ///
 /// ```
 /// use archon_types::format_money;

@@ -1,4 +1,4 @@
-//! Defines the [`Provider`] trait: takes a request to a model and returns a stream of events.
+//! The [`Provider`] trait, which takes a request to a model and returns a stream of events.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,30 +18,30 @@ use super::{failure_kind::ModelErrorCode, price::ModelPrice};
 /// A service or an engine that runs models.
 ///
 /// A wrapper (recorder, cache, limit) is itself a provider;
-/// [`provider_methods_of`](crate::provider_methods_of) writes the methods that it does not change. The stream
-/// is boxed because providers are passed as `Arc<dyn Provider>` everywhere.
+/// [`provider_methods_of`](crate::provider_methods_of) writes the methods that the wrapper does not change.
+/// The stream is boxed because providers are passed as `Arc<dyn Provider>` everywhere.
 pub trait Provider: Send + Sync {
-    /// Returns a stable lower-case name, for instance `openai`.
+    /// Returns the stable lower-case name of the provider, for instance `openai`.
     fn id(&self) -> &str;
 
     /// Sends a request to the model. The stream ends after [`ModelEvent::Done`] or an error.
     ///
-    /// A cancel ends the call at once: the last event is then a [`ModelEvent::Done`] whose message has stop
-    /// reason `Aborted` and the text so far. Dropping the stream ends the call too.
+    /// A cancel ends the call at once: the last event is then a [`ModelEvent::Done`] whose message has the
+    /// stop reason `Aborted` and the text so far. Dropping the stream ends the call too.
     fn stream(
         &self,
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>>;
 
-    /// Returns the abilities of the model; default: native tools, and nothing known of window and price.
+    /// Returns the abilities of the model. Default: native tools; context window and price unknown.
     fn capabilities(&self, _model: &str) -> Capabilities {
         Capabilities::default()
     }
 
-    /// Returns the redactors that know the keys and tokens sent to the service, also future ones. A run
-    /// removes them from everything that it keeps or shows, so a wrapper must return those of the provider
-    /// that it wraps.
+    /// Returns the redactors with the keys and tokens that are sent to the service, also future ones. A run
+    /// removes these secrets from everything that it keeps or shows, so a wrapper must return the redactors
+    /// of the wrapped provider.
     fn secrets(&self) -> Vec<Redactor> {
         Vec::new()
     }
@@ -57,16 +57,16 @@ impl fmt::Debug for dyn Provider + '_ {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// True if it takes tool specs and answers with tool calls. Otherwise the loop uses text mode.
+    /// True if the model takes tool specs and answers with tool calls. Otherwise the loop uses text mode.
     pub native_tools: bool,
-    /// True if the provider retries by itself; the loop then refuses to add its own retries.
+    /// True if the provider retries failed calls itself; the loop then refuses to add its own retries.
     pub retries: bool,
-    /// Tokens of the model's context window, if known.
+    /// The model's context window in tokens; `None` if unknown.
     pub context_window: Option<u64>,
-    /// True if the model has so few parameters that it needs short instructions and cannot make a plan:
-    /// planners then ask for one step at a time.
+    /// True if the model has so few parameters that it needs short instructions and cannot make a plan.
+    /// Planners then ask for one step at a time.
     pub is_small: bool,
-    /// The price of its tokens, if known: millionths of a US dollar per million tokens.
+    /// The price of the model's tokens, in millionths of a US dollar per million tokens; `None` if unknown.
     pub price: Option<ModelPrice>,
 }
 
@@ -82,25 +82,25 @@ impl Default for Capabilities {
 pub struct Request {
     /// The model, as the provider names it.
     pub model: String,
-    /// Standing instructions.
+    /// The standing instructions (the system prompt).
     pub system: Option<Arc<Encoded<String>>>,
     /// The conversation. Each tool call in it is followed by its result.
     pub messages: Arc<Transcript>,
-    /// The tools that may be called.
+    /// The tools that the model may call.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
-    /// Options with defaults.
+    /// The options, which have defaults.
     pub options: Arc<RequestOptions>,
 }
 
 impl Request {
-    /// Creates a request without tools.
+    /// Creates a request without instructions and without tools.
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self { model: model.into(), messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
     }
 
-    /// Returns a hash of all that the model is given, as 16 hexadecimal digits. Times and token counts are
-    /// left out, since they are not sent. Only the part that is new since an earlier request of the
-    /// conversation is hashed anew.
+    /// Returns a hash of everything that the model receives, as 16 hexadecimal digits. Times and token counts
+    /// are not sent, so they are left out. Only the part of the conversation that is new since an earlier
+    /// request is hashed again.
     pub fn content_hash(&self) -> String {
         let system = self.system.as_ref().map(|system| system.content_hash());
         let whole =
@@ -109,23 +109,23 @@ impl Request {
     }
 }
 
-/// The parts of a [`Request`] that have defaults. Options that a service does not support are ignored, except
-/// for `response_format`.
+/// The options of a [`Request`], which have defaults. A service ignores options that it does not support,
+/// except for `response_format`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RequestOptions {
-    /// The most tokens of the answer; default: the provider's.
+    /// The maximum number of tokens of the answer; `None` for the provider's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// Sampling seed.
+    /// The sampling seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Stop sequences.
+    /// The stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// The rule for tool calls.
@@ -141,19 +141,19 @@ pub struct RequestOptions {
 }
 
 impl RequestOptions {
-    /// Sets the most tokens of an answer.
+    /// Sets the maximum number of tokens of an answer.
     pub fn with_max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets the temperature.
+    /// Sets the sampling temperature.
     pub fn with_temperature(mut self, temperature: f32) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets the seed.
+    /// Sets the sampling seed.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
@@ -165,7 +165,7 @@ impl RequestOptions {
         self
     }
 
-    /// Sets the tool choice.
+    /// Sets the rule for tool calls.
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
@@ -182,7 +182,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Prompt cache hints for services that cache only on request. Services that cache by themselves get no
+/// The prompt cache hints for services that cache only on request. Services that cache by themselves get no
 /// hints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -191,7 +191,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct CacheConfig {
     /// True if hints are sent. Default true.
     pub enabled: bool,
-    /// The places of the hints.
+    /// The parts of the prompt that get hints.
     pub strategy: CacheStrategy,
 }
 
@@ -202,17 +202,17 @@ impl Default for CacheConfig {
 }
 
 impl CacheConfig {
-    /// Creates enabled hints.
+    /// Creates a configuration with enabled hints.
     pub fn new(strategy: CacheStrategy) -> Self {
         Self { enabled: true, strategy }
     }
 
-    /// Disables hints.
+    /// Creates a configuration with disabled hints.
     pub fn off() -> Self {
         Self { enabled: false, strategy: CacheStrategy::Disabled }
     }
 
-    /// Returns the parts to cache.
+    /// Returns the parts of the prompt to cache.
     pub fn parts(&self) -> CachedParts {
         match self.strategy {
             _ if !self.enabled => CachedParts::default(),
@@ -223,18 +223,18 @@ impl CacheConfig {
     }
 }
 
-/// The places of the hints for a prompt cache.
+/// The strategy that chooses the parts of a prompt to cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheStrategy {
-    /// The best places for the provider.
+    /// All parts: the instructions, the tools and the conversation.
     #[default]
     Auto,
-    /// No hints.
+    /// No parts.
     Disabled,
-    /// These parts.
+    /// The given parts.
     Manual(CachedParts),
 }
 
@@ -256,16 +256,17 @@ pub struct CachedParts {
 
 /// Structured output: an answer that must be JSON of a given schema.
 ///
-/// The message's text is that JSON. The schema is sent to services that enforce it; for others the answer is
-/// requested as a tool call, or in the instructions. Other tools stay usable. With a tool call, its JSON is
-/// streamed as it comes. Text beside it is held back, because it may be the answer of a model that did not
-/// call: it then comes in one piece, and is dropped if the call comes.
+/// The text of the answer message is that JSON. The schema is sent to services that enforce it; other
+/// services get the request for JSON as a tool call, or in the instructions. Other tools stay usable. If the
+/// JSON comes as a tool call, it is streamed as it arrives. Text beside the tool call is held back, because
+/// it may be the answer of a model that did not call the tool: the text is sent in one piece without a call,
+/// and dropped with one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResponseFormat {
-    /// The name of the schema, for the service.
+    /// The name of the schema, which the service gets.
     pub name: String,
-    /// JSON Schema of the answer.
+    /// The JSON Schema of the answer.
     pub schema: Json,
 }
 
@@ -275,14 +276,14 @@ pub struct ResponseFormat {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// The model decides.
+    /// The model decides if it calls tools.
     #[default]
     Auto,
-    /// No calls.
+    /// The model must not call tools.
     None,
-    /// At least one call.
+    /// The model must call at least one tool.
     Required,
-    /// A call of this tool.
+    /// The model must call this tool.
     Tool(String),
 }
 
@@ -291,16 +292,16 @@ pub enum ToolChoice {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingLevel {
-    /// None, or as little as the model can.
+    /// No thinking, or as little as the model allows.
     #[default]
     Off,
-    /// Very little.
+    /// Very little thinking.
     Minimal,
-    /// A little.
+    /// Little thinking.
     Low,
-    /// A medium amount.
+    /// A medium amount of thinking.
     Medium,
-    /// A lot.
+    /// Much thinking.
     High,
 }
 
@@ -336,40 +337,40 @@ pub enum ModelEvent {
     Start,
     /// A piece of text.
     TextDelta(String),
-    /// A piece of reasoning.
+    /// A piece of the model's thinking.
     ThinkingDelta(String),
-    /// A tool call begins.
+    /// The start of a tool call.
     ToolCallStart {
         /// The index of the call in the answer, from 0.
         index: u32,
-        /// The model's id for it.
+        /// The model's id for the call.
         id: String,
-        /// The tool's name.
+        /// The name of the tool.
         name: String,
     },
-    /// A piece of a call's argument text.
+    /// A piece of the argument text of a tool call.
     ToolCallDelta {
-        /// The index of the call.
+        /// The index of the call in the answer, from 0.
         index: u32,
         /// The piece of the text.
         arguments: String,
     },
-    /// A call's arguments are complete.
+    /// The arguments of a tool call are complete.
     ToolCallEnd {
-        /// The index of the call.
+        /// The index of the call in the answer, from 0.
         index: u32,
     },
     /// The answer is complete.
     Done(Box<AssistantMessage>),
 }
 
-/// The text of an error, with the HTTP status if there was one. Create one from a text with `into()`.
+/// The text of an error, with the HTTP status if there is one. A text converts with `into()`.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorText {
-    /// The HTTP status; none if no answer came.
+    /// The HTTP status; `None` if no response came.
     pub status: Option<u16>,
-    /// The message of the service, or the problem.
+    /// The message of the service, or a description of the problem.
     pub text: String,
 }
 
@@ -410,20 +411,20 @@ impl fmt::Debug for ErrorText {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// Too many requests.
+    /// The service received too many requests.
     #[error("rate limited by the service: {message}")]
     RateLimited {
-        /// The wait that the service asks for.
+        /// The delay that the service asks for before the next request.
         retry_after: Option<Duration>,
         /// The message of the service.
         message: ErrorText,
     },
-    /// The service is too busy, or failed in a way that may pass (500, 502, 503, 504, 529).
+    /// The service is too busy, or failed temporarily (500, 502, 503, 504, 529).
     #[error("the service is overloaded or failed (status {status}): {message}")]
     Overloaded {
-        /// HTTP status.
+        /// The HTTP status.
         status: u16,
-        /// The wait that the service asks for.
+        /// The delay that the service asks for before the next request.
         retry_after: Option<Duration>,
         /// The message of the service.
         message: String,
@@ -434,7 +435,7 @@ pub enum ProviderError {
     /// No server listens at an address of this machine, so waiting does not help.
     #[error("network: {0}")]
     Unreachable(ErrorText),
-    /// No data came before the time-out.
+    /// No data came before the timeout.
     #[error("timed out: {0}")]
     Timeout(ErrorText),
     /// The key is missing or refused.
@@ -450,10 +451,10 @@ pub enum ProviderError {
         /// The message of the service.
         message: String,
     },
-    /// The conversation does not fit into the model's window.
+    /// The conversation does not fit into the model's context window.
     #[error("the conversation does not fit into the model's context window: {0}")]
     ContextOverflow(ErrorText),
-    /// The answer violates the protocol.
+    /// The answer of the service violates the protocol.
     #[error("protocol: {0}")]
     Protocol(ErrorText),
     /// The caller cancelled before an answer began.
@@ -464,7 +465,7 @@ pub enum ProviderError {
     Other(ErrorText),
 }
 
-/// The kind of a service's refusal.
+/// The kind of a refusal by the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -480,13 +481,13 @@ pub enum ApiErrorKind {
     Thinking,
     /// The spending limit of the key's account is reached; waiting does not help.
     Quota,
-    /// Anything else.
+    /// Any other refusal.
     Other,
 }
 
 impl ProviderError {
     /// Returns true if the same request may succeed later: after rate limits, overload, network errors and
-    /// time-outs.
+    /// timeouts.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -494,7 +495,7 @@ impl ProviderError {
         )
     }
 
-    /// Returns the error with its text changed.
+    /// Returns the error with its text replaced by the result of `change`.
     pub fn with_text(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::RateLimited { retry_after, message } => {
@@ -515,8 +516,8 @@ impl ProviderError {
         }
     }
 
-    /// Returns the HTTP status of the error: of the response, or the one named in its body. `None` if no
-    /// answer came.
+    /// Returns the HTTP status of the response, or the status that the body of the error names. `None` if no
+    /// response came.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } => (*status > 0).then_some(*status),
@@ -532,7 +533,7 @@ impl ProviderError {
         }
     }
 
-    /// Sets the HTTP status, unless the error has one.
+    /// Sets the HTTP status, unless the error already has one.
     pub fn or_status(mut self, http: u16) -> Self {
         match &mut self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } if *status == 0 => *status = http,
@@ -549,7 +550,7 @@ impl ProviderError {
         self
     }
 
-    /// Returns the kind of the refusal, if the service refused the request.
+    /// Returns the kind of the refusal; `None` if the service did not refuse the request.
     pub fn refusal(&self) -> Option<ApiErrorKind> {
         match self {
             Self::Api { kind, .. } => Some(*kind),
@@ -557,7 +558,7 @@ impl ProviderError {
         }
     }
 
-    /// Returns the wait that the service asked for.
+    /// Returns the delay that the service asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => *retry_after,
@@ -565,7 +566,7 @@ impl ProviderError {
         }
     }
 
-    /// Returns the kind of the error, as records name it.
+    /// Returns the kind of the error, as records store it.
     pub fn code(&self) -> ModelErrorCode {
         match self {
             Self::RateLimited { .. } => ModelErrorCode::RateLimited,

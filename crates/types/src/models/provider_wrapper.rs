@@ -1,7 +1,7 @@
-//! A macro for wrappers: methods of [`Provider`](crate::Provider) that only call the wrapped provider.
+//! A macro for wrappers of a provider: it writes the methods that only call the wrapped provider.
 
-/// Writes methods of [`Provider`](crate::Provider) that only call the provider in a field of the wrapper. The
-/// methods are `id`, `secrets`, `capabilities` and `stream`.
+/// Writes methods of [`Provider`](crate::Provider) that only call the wrapped provider, which is in a field
+/// of the wrapper. The methods are `id`, `secrets`, `capabilities` and `stream`.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The records of a plan's run besides its calls: its settings, its plan, and the changes of the plan.
+//! The records of a plan's run besides its calls: the settings, the plan, and the changes of the plan.
 //!
-//! A subtask is done by a call like any other, so its start, lease and result are logged with the same
-//! records as those of tools and sub-agents. The call's command is the one that the plan gave its subtask.
+//! A call does the work of a subtask, so its start, lease and result are logged with the same records as
+//! those of tools and sub-agents. The command of the call is the command that the plan gave to the subtask.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ use super::task::{SubTask, Task};
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PlanRecord {
-    /// The settings of the run; follows the first record.
+    /// The settings of the run, directly after the first record.
     Settings(PlanSettings),
     /// The inputs of the plan: the task's context and the memories recalled for the goal.
     Inputs {
-        /// Becomes [`Task::context`].
+        /// The shared data of the task, which become [`Task::context`].
         #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Json>"))]
         context: serde_json::Map<String, Json>,
         /// The recalled memories, most relevant first.
@@ -38,59 +38,59 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         background: String,
     },
-    /// A fixed plan: no planner is asked, not even after a failure. Before the goal.
+    /// A fixed plan, logged before the goal: no planner is asked, not even after a failure.
     FixedPlan {
         /// The plan's subtasks.
         subtasks: Vec<SubTask>,
     },
     /// The planner is asked for a first or a new plan. Derived.
     PlanningStarted {
-        /// The command that the answer must name.
+        /// The command that the planner's answer must name.
         command: CommandId,
-        /// The number of the attempt, from 0; grows with each answer that was not a valid plan.
+        /// The number of the attempt, from 0. Each answer that is not a valid plan leads to another attempt.
         attempt: u32,
-        /// The reason for a new plan; none for the first.
+        /// The reason for a new plan; `None` for the first plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The spending of the planner for a request; before the record of its answer.
+    /// The spending of the planner for one request, logged before the record of its answer.
     PlanningPaid {
         /// The command of the request.
         command: CommandId,
-        /// The tokens and the money.
+        /// The tokens and the money that the planner used.
         spent: Spending,
     },
-    /// The planner made a plan that can be followed.
+    /// The planner made a valid plan.
     Planned {
-        /// The command that this answers.
+        /// The command of the request.
         command: CommandId,
         /// The plan.
         task: Box<Task>,
-        /// Warnings about the plan, for people.
+        /// Warnings about the plan, to show to people.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// The planner made no plan, or one that cannot be followed. None of it was started.
+    /// The planner made no plan, or an invalid plan, of which nothing was started.
     Rejected {
-        /// The command that this answers.
+        /// The command of the request.
         command: CommandId,
-        /// The attempt.
+        /// The number of the attempt, from 0.
         attempt: u32,
-        /// All problems, each with a way to solve it.
+        /// All problems, each with advice on how to solve it.
         problems: Vec<String>,
         /// True if another answer to the same request may be valid.
         retryable: bool,
-        /// The kind of the failure, if it is known, for instance that the planner's model gave no answer.
+        /// The kind of the failure, if known, for instance that the planner's model gave no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureKind>,
     },
-    /// The plan changes from here on, or once a person agrees ([`Confirm::Each`]).
+    /// The plan changes from here on, or after a person's approval ([`Confirm::Each`]).
     Replanned {
-        /// The command that this answers.
+        /// The command of the request.
         command: CommandId,
         /// The change.
         diff: Box<PlanDiff>,
-        /// Warnings about the change, for people.
+        /// Warnings about the change, to show to people.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
@@ -98,58 +98,60 @@ pub enum PlanRecord {
     ReplanRequested {
         /// The reason.
         reason: String,
-        /// Subtasks that may change although they did not fail.
+        /// The subtasks that may change although they did not fail.
         targets: Vec<SubTaskId>,
     },
-    /// A subtask is skipped, because its condition does not hold. Derived.
+    /// A subtask is skipped because its condition is false. Derived.
     Skipped {
-        /// The call that would have done it.
+        /// The call that would have done the subtask.
         call: CallId,
         /// The reason.
         reason: String,
     },
-    /// The list of a loop is known: these subtasks are added to the plan, and the loop waits for them.
+    /// The list of a loop was evaluated: the subtasks of its items are added to the plan, and the loop waits
+    /// for them.
     LoopExpanded {
         /// The call of the loop.
         call: CallId,
         /// The subtasks of all items.
         subtasks: Vec<SubTask>,
-        /// For each item the subtasks that may give its result; the first that has one counts.
+        /// For each item, the subtasks that may give the result of the item. The result is that of the first
+        /// subtask with a result.
         results: Vec<Vec<SubTaskId>>,
     },
-    /// All items of a loop are done; its result is the list of theirs. Derived.
+    /// All items of a loop are done. The result of the loop is the list of the items' results. Derived.
     LoopFinished {
         /// The call of the loop.
         call: CallId,
     },
-    /// The plan is paused: nothing new begins.
+    /// The plan is paused: no subtask starts.
     Paused {
-        /// The person or the reason behind it, for people.
+        /// The person who paused the plan or the reason, to show to people.
         reason: String,
     },
     /// The plan goes on after a pause.
     Unpaused,
     /// The final answer is being written. Derived.
     AnswerStarted {
-        /// The command that the answer must name.
+        /// The command that the record of the answer must name.
         command: CommandId,
     },
-    /// The final answer. If it must have a schema, it is checked next, and written again if it does not
-    /// match.
+    /// The final answer was written. If the answer must have a schema, it is checked next, and written again
+    /// if it does not match.
     AnswerFinished {
-        /// The command that this answers.
+        /// The command of the request.
         command: CommandId,
         /// The answer.
         answer: String,
         /// The subtasks that the answer is based on.
         citations: Vec<Citation>,
-        /// The spending for writing the answer.
+        /// The tokens and the money that writing the answer used.
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
     /// No answer with the required schema could be written, and the results do not match it either.
     AnswerFailed {
-        /// The command that this answers.
+        /// The command of the request.
         command: CommandId,
         /// The reason.
         problem: String,
@@ -159,7 +161,7 @@ pub enum PlanRecord {
 }
 
 impl PlanRecord {
-    /// Returns true if the record carries something from outside.
+    /// Returns true if the record carries data from outside.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
@@ -170,7 +172,7 @@ impl PlanRecord {
         )
     }
 
-    /// Returns true if the record must be on the storage medium before anything else happens.
+    /// Returns true if the record must be on the storage medium before the run goes on.
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
@@ -187,44 +189,45 @@ impl PlanRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Citation {
-    /// The subtask.
+    /// The id of the subtask.
     pub subtask: SubTaskId,
-    /// Its description.
+    /// The description of the subtask.
     pub description: String,
-    /// The run that did it, if a run did.
+    /// The run that did the subtask; `None` if no run did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
 }
 
 impl Citation {
-    /// Creates a citation of a subtask.
+    /// Creates a citation of a subtask. `run` is the run that did the subtask.
     pub fn new(subtask: &SubTask, run: Option<RunId>) -> Self {
         Self { subtask: subtask.id.clone(), description: subtask.description.clone(), run }
     }
 }
 
-/// The settings of a plan's run. They are logged, so that a resumed run works the same way.
+/// The settings of a plan's run. The log stores them, so that a resumed run works the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PlanSettings {
-    /// The most subtasks that run in parallel. Default 4; 0 counts as 1.
+    /// The maximum number of subtasks that run in parallel. Default 4; 0 counts as 1.
     pub max_concurrent: u32,
-    /// The most users of each resource at the same time; a resource without a number has no limit. The name
-    /// of a tool is a resource of every subtask that names the tool.
+    /// For each limited resource, the maximum number of subtasks that use it at the same time. The name of a
+    /// tool is a resource of every subtask that names the tool.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, u32>,
     /// The rules for making a new plan after a failure.
     pub replan: ReplanPolicy,
-    /// The most requests to the planner for one plan: the first and repairs. Default 2.
+    /// The maximum number of requests to the planner for one plan: the first request and those that repair an
+    /// invalid plan. Default 2.
     pub planning_attempts: u32,
-    /// The plans that a person has to confirm. Default none.
+    /// The plans that a person must confirm. Default none.
     pub confirm: Confirm,
-    /// The delay before a failed subtask is tried again, milliseconds. Default 0.
+    /// The delay before a failed subtask is retried, in milliseconds. Default 0.
     pub retry_delay_ms: u64,
-    /// The time that a question waits for a person, milliseconds; without an answer it counts as a no.
-    /// Default 30 minutes.
+    /// The time that a question waits for a person, in milliseconds. A question without an answer counts as
+    /// refused. Default 30 minutes.
     #[serde(skip_serializing_if = "crate::tools::is_usual_wait")]
     pub question_timeout_ms: u64,
 }
@@ -243,7 +246,7 @@ impl Default for PlanSettings {
     }
 }
 
-/// The plans that a person confirms before they are followed.
+/// The plans that a person must confirm before their execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -254,7 +257,7 @@ pub enum Confirm {
     Never,
     /// The first plan of a run.
     First,
-    /// The first plan, and each later plan that changes something.
+    /// The first plan, and each later change of the plan.
     Each,
 }
 
@@ -264,16 +267,18 @@ pub enum Confirm {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ReplanPolicy {
-    /// Failures of the same subtask before a new plan is made; until then it is tried again. Default 3.
+    /// The number of failures of the same subtask that lead to a new plan; after fewer failures the subtask
+    /// is retried. Default 3.
     pub same_subtask: u32,
-    /// Different subtasks that fail in a row, without a success between them. Default 2.
+    /// The number of different subtasks that fail in a row, without a success between them, that leads to a
+    /// new plan. Default 2; `None` for no limit.
     pub consecutive: Option<u32>,
-    /// The consequence of the failure of a critical subtask.
+    /// The consequence of the failure of a critical subtask. Default [`OnCritical::Replan`].
     pub critical: OnCritical,
-    /// A successful result with a lower confidence than this (0.0 to 1.0) counts as a failure. Default none:
-    /// most results report no confidence.
+    /// The minimum confidence (0.0 to 1.0) of a successful result; a lower confidence counts as a failure.
+    /// Default none, because most results report no confidence.
     pub confidence: Option<f64>,
-    /// The most new plans of a run. Default 3; 0 for none.
+    /// The maximum number of new plans in a run. Default 3; 0 for none.
     pub max_replans: u32,
 }
 
@@ -302,35 +307,35 @@ pub enum OnCritical {
     AsOthers,
 }
 
-/// The changes to a running plan. Subtasks that it does not name stay unchanged.
+/// A change of a running plan. Subtasks that the change does not name stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PlanDiff {
-    /// New subtasks.
+    /// The new subtasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<SubTask>,
-    /// Subtasks that start again with this definition and the same id.
+    /// The new definitions of existing subtasks, which start again with the same id.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replace: Vec<SubTask>,
-    /// Subtasks to remove.
+    /// The ids of the subtasks to remove.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<SubTaskId>,
 }
 
 impl PlanDiff {
-    /// Returns true if nothing changes.
+    /// Returns true if the change is empty.
     pub fn is_empty(&self) -> bool {
         self.add.is_empty() && self.replace.is_empty() && self.remove.is_empty()
     }
 }
 
 impl Answer {
-    /// Returns the edited plan, if the answer to a question about a plan is an edit.
+    /// Returns the edited plan; `None` if the answer is not an edit.
     ///
     /// # Errors
-    /// The edit is not a task.
+    /// The edit is not a valid task.
     pub fn edited_plan(&self) -> Option<Result<Task, serde_json::Error>> {
         match self {
             Self::Edit { arguments } => Some(serde_json::from_value(arguments.clone())),

@@ -1,7 +1,7 @@
-//! Tasks and subtasks: a goal, the steps towards it, and their states.
+//! Tasks and subtasks: a goal, the subtasks that lead to it, and their states.
 //!
-//! Both are immutable values: a change returns a new value, so that steps that run in parallel cannot disturb
-//! each other.
+//! Both are immutable values: a change returns a new value, so that subtasks that run in parallel cannot
+//! disturb each other.
 
 use std::{collections::HashSet, fmt};
 
@@ -13,7 +13,7 @@ use crate::{
     values::{SubTaskId, TaskId},
 };
 
-/// A goal with its steps.
+/// A goal with its subtasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -24,17 +24,17 @@ pub struct Task {
     pub original_query: String,
     /// The goal, as the planner understood it.
     pub goal: String,
-    /// The steps.
+    /// The subtasks, in the order of the plan.
     #[serde(default)]
     pub subtasks: Vec<SubTask>,
-    /// Data that the steps share: results by subtask id, and values known at the start.
+    /// The data that the subtasks share: results by subtask id, and values known at the start.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub context: serde_json::Map<String, Json>,
 }
 
 impl Task {
-    /// Creates a task without steps, with the query as its goal.
+    /// Creates a task without subtasks, with the query as its goal.
     pub fn new(id: impl Into<TaskId>, original_query: impl Into<String>) -> Self {
         let original_query = original_query.into();
         Self {
@@ -52,18 +52,19 @@ impl Task {
         self
     }
 
-    /// Sets the steps.
+    /// Sets the subtasks.
     pub fn with_subtasks(mut self, subtasks: Vec<SubTask>) -> Self {
         self.subtasks = subtasks;
         self
     }
 
-    /// Returns the step with this id.
+    /// Returns the subtask with this id.
     pub fn get_subtask(&self, id: &SubTaskId) -> Option<&SubTask> {
         self.subtasks.iter().find(|s| s.id == *id)
     }
 
-    /// Returns the task with `subtask` in place of the one with the same id; `None` if there is no such step.
+    /// Returns the task with `subtask` in place of the subtask with the same id; `None` if there is no such
+    /// subtask.
     #[must_use = "the task itself is unchanged"]
     pub fn update_subtask(&self, subtask: SubTask) -> Option<Self> {
         let place = self.subtasks.iter().position(|s| s.id == subtask.id)?;
@@ -73,9 +74,9 @@ impl Task {
     }
 }
 
-/// One step of a [`Task`].
+/// One subtask of a [`Task`].
 ///
-/// Status, result, dependencies and tool have rules, so they are read through methods.
+/// Status, result, dependencies and tool follow rules, so methods read and change them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "SubTaskJson")]
@@ -83,7 +84,7 @@ impl Task {
 pub struct SubTask {
     /// The id, unique within the task.
     pub id: SubTaskId,
-    /// The work to do, in plain words.
+    /// The work to do, in words.
     pub description: String,
     /// The expected output.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,77 +97,78 @@ pub struct SubTask {
     status: SubTaskStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<ToolResult>,
-    /// True if its failure leads to a new plan at once.
+    /// True if a failure of the subtask leads to a new plan at once.
     pub critical: bool,
-    /// The rules that differ from the usual.
+    /// The rules of this subtask that differ from the default.
     #[serde(skip_serializing_if = "SubTaskRules::is_default")]
     pub rules: SubTaskRules,
 }
 
-/// Rules for a [`SubTask`] that differ from the usual.
+/// The rules of a [`SubTask`]. By default no rule is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SubTaskRules {
-    /// A second name for its result, to refer to it.
+    /// A second name by which other subtasks refer to the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save_as: Option<String>,
-    /// A condition such as `{classify} == 'billing'`; if it does not hold, the step counts as completed, with
-    /// the result null.
+    /// A condition such as `{classify} == 'billing'`. If the condition is false, the subtask is skipped: it
+    /// counts as completed, with the result null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// A question to a person before the step begins.
+    /// A question to a person before the subtask starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
-    /// A question to a person about the result. Steps that depend on this one wait for a yes; a no ends the
-    /// run.
+    /// A question to a person about the result. Subtasks that depend on this one wait for a yes; a no ends
+    /// the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
-    /// The role that should do it, if a team follows the plan.
+    /// The role of the team member that should do the subtask, if a team executes the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The attempts before it counts as failed; default: the plan's setting.
+    /// The maximum number of attempts before the subtask counts as failed; `None` for the plan's setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// Tools to try when its own has failed, in this order and with the same arguments.
+    /// The tools to try after the subtask's own tool has failed, in this order and with the same arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback_tools: Vec<String>,
-    /// The behaviour when the step has failed for good.
+    /// The behaviour when the subtask has finally failed. Default [`OnFailure::Replan`].
     #[serde(skip_serializing_if = "OnFailure::is_default")]
     pub on_failure: OnFailure,
-    /// The limited resources that it uses, by the names of the plan's settings.
+    /// The limited resources that the subtask uses, by their names in
+    /// [`PlanSettings::resources`](crate::PlanSettings::resources).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// The expected duration, milliseconds; used only for the order of steps.
+    /// The expected duration in milliseconds, used only for the order of subtasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
-    /// Makes the step a loop over a list that is known when it begins. Its result is the list of the items'
-    /// results.
+    /// Makes the subtask a loop over a list that is known when it starts. Its result is the list of the
+    /// items' results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<Box<ForEach>>,
 }
 
-/// The body of a step that is a loop over a list.
+/// The body of a subtask that is a loop over a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ForEach {
-    /// A list, or a reference to one such as `{find}`.
+    /// A list, or a reference to a list such as `{find}`.
     pub list: Json,
-    /// The name by which the steps refer to the item.
+    /// The name by which the subtasks of the loop refer to the item.
     pub item: String,
-    /// The steps for one item. Those without dependencies begin first.
+    /// The subtasks for one item. Subtasks without dependencies start first.
     pub steps: Vec<SubTask>,
-    /// The steps that may give the item's result; the first that has one counts.
+    /// The subtasks that may give the result of an item; the first one with a result gives it.
     pub results: Vec<SubTaskId>,
-    /// The most items; a longer list is refused.
+    /// The maximum number of items; a longer list is refused.
     pub max_items: u32,
 }
 
 impl ForEach {
-    /// Creates a loop of at most 50 items, with the result of the last step.
+    /// Creates a loop of at most 50 items, whose results are those of the last subtask.
     pub fn new(list: Json, item: impl Into<String>, steps: Vec<SubTask>) -> Self {
         let results = steps.last().map(|step| step.id.clone()).into_iter().collect();
         Self { list, item: item.into(), steps, results, max_items: 50 }
@@ -179,25 +181,26 @@ impl SubTaskRules {
     }
 }
 
-/// The behaviour when a step has failed for good.
+/// The behaviour when a subtask has finally failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// A new plan, as the policy says; without one, steps that depend on it are not done.
+    /// A new plan is made, as [`ReplanPolicy`](crate::ReplanPolicy) says. Without a new plan, subtasks that
+    /// depend on the failed one are not executed.
     #[default]
     Replan,
-    /// Other steps go on without it: its result is null.
+    /// The other subtasks go on; the result of the failed one is null.
     Skip,
-    /// Steps that depend on it are not done, and there is no new plan for it.
+    /// Subtasks that depend on the failed one are not executed, and its failure leads to no new plan.
     Stop,
-    /// A person decides: try again, go on without it, or give up the steps that depend on it.
+    /// A person decides: retry, go on without the result, or give up the subtasks that depend on it.
     Ask,
 }
 
 impl OnFailure {
-    /// Returns true if other steps may go on without a failed step.
+    /// Returns true if other subtasks may go on without the failed one.
     pub fn may_be_left_out(self) -> bool {
         matches!(self, Self::Skip | Self::Ask)
     }
@@ -208,7 +211,7 @@ impl OnFailure {
 }
 
 impl SubTask {
-    /// Creates a step without dependencies and without a fixed tool.
+    /// Creates a subtask without dependencies and without a fixed tool.
     pub fn new(id: impl Into<SubTaskId>, description: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -230,57 +233,57 @@ impl SubTask {
         self
     }
 
-    /// Sets the tool that does the step; without arguments, the agent that does it chooses them.
+    /// Sets the tool that does the subtask. Without arguments, the agent that does the subtask chooses them.
     pub fn with_tool(mut self, name: impl Into<String>, arguments: Option<Json>) -> Self {
         self.tool_name = Some(name.into());
         self.tool_args = arguments;
         self
     }
 
-    /// Sets the dependencies, and the status: blocked if there are any, pending if none.
+    /// Sets the dependencies, and the status: blocked with dependencies, pending without.
     pub fn after(mut self, dependencies: impl IntoIterator<Item = impl Into<SubTaskId>>) -> Self {
         self.dependencies = dependencies.into_iter().map(Into::into).collect();
         self.status = SubTaskStatus::initial(&self.dependencies);
         self
     }
 
-    /// Returns the tool that does the step, as the plan names it.
+    /// Returns the name of the tool that does the subtask, as the plan has it.
     pub fn tool_name(&self) -> Option<&str> {
         self.tool_name.as_deref()
     }
 
-    /// Returns the tool's arguments, an object; always none without a tool.
+    /// Returns the arguments of the tool, an object; always `None` without a tool.
     pub fn tool_args(&self) -> Option<&Json> {
         self.tool_args.as_ref()
     }
 
-    /// Returns the steps that must be completed first.
+    /// Returns the ids of the subtasks that must be completed first.
     pub fn dependencies(&self) -> &[SubTaskId] {
         &self.dependencies
     }
 
-    /// Returns the status.
+    /// Returns the status of the subtask.
     pub fn status(&self) -> SubTaskStatus {
         self.status
     }
 
-    /// Returns the result, if there is one.
+    /// Returns the result of the subtask, if there is one.
     pub fn result(&self) -> Option<&ToolResult> {
         self.result.as_ref()
     }
 
-    /// Returns the step as it was planned, without result and with the initial status.
+    /// Returns the subtask as planned: without a result and with the initial status.
     pub fn as_planned(&self) -> Self {
         Self { status: SubTaskStatus::initial(&self.dependencies), result: None, ..self.clone() }
     }
 
-    /// Returns true if it may start: it waits, and all its dependencies are among `completed`.
+    /// Returns true if the subtask may start: it waits, and all its dependencies are in `completed`.
     pub fn is_ready(&self, completed: &HashSet<SubTaskId>) -> bool {
         matches!(self.status, SubTaskStatus::Pending | SubTaskStatus::Blocked)
             && self.dependencies.iter().all(|d| completed.contains(d))
     }
 
-    /// Returns a copy of the step with another status.
+    /// Returns a copy of the subtask with another status.
     ///
     /// # Errors
     /// [`IllegalTransition`] unless [`SubTaskStatus::may_become`] allows it.
@@ -292,10 +295,11 @@ impl SubTask {
         }
     }
 
-    /// Returns a copy of the step with its result: completed on success, failed otherwise.
+    /// Returns a copy of the subtask with its result, and the status completed on success or failed on an
+    /// error.
     ///
     /// # Errors
-    /// [`IllegalTransition`] unless the step is executing.
+    /// [`IllegalTransition`] unless the subtask is executing.
     pub fn with_result(&self, result: ToolResult) -> Result<Self, IllegalTransition> {
         let status = if result.is_error() { SubTaskStatus::Failed } else { SubTaskStatus::Completed };
         Ok(Self { result: Some(result), ..self.with_status(status)? })
@@ -308,21 +312,21 @@ impl SubTask {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SubTaskStatus {
-    /// It can start.
+    /// The subtask can start.
     #[default]
     Pending,
-    /// It is being done.
+    /// The subtask is being executed.
     Executing,
-    /// It is done.
+    /// The subtask has its result.
     Completed,
-    /// It failed for good.
+    /// The subtask has finally failed.
     Failed,
-    /// It waits for other steps.
+    /// The subtask waits for other subtasks.
     Blocked,
 }
 
 impl SubTaskStatus {
-    /// Returns the status of a step that was just planned.
+    /// Returns the status of a subtask that was just planned.
     pub fn initial(dependencies: &[SubTaskId]) -> Self {
         if dependencies.is_empty() { Self::Pending } else { Self::Blocked }
     }
@@ -349,14 +353,14 @@ impl fmt::Display for SubTaskStatus {
     }
 }
 
-/// A change of a step's status that is not allowed.
+/// A change of a subtask's status that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("subtask {id} is {from} and cannot become {to}")]
 #[non_exhaustive]
 pub struct IllegalTransition {
-    /// The step.
+    /// The id of the subtask.
     pub id: SubTaskId,
-    /// Its status.
+    /// The current status.
     pub from: SubTaskStatus,
     /// The requested status.
     pub to: SubTaskStatus,

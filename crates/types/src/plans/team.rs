@@ -13,17 +13,17 @@ use crate::{Json, bus::MessageType, values::AgentId};
 pub struct Role {
     /// The name, as plans use it.
     pub name: String,
-    /// The tools that its work needs.
+    /// The tools that the work of the role needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// The text before each task that it gets.
+    /// The text before each task for this role.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// The kinds of message that it may send; if empty, all.
+    /// The types of message that the role may send; all types if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub messages: Vec<MessageType>,
-    /// The roles that it may delegate to; if empty, all.
+    /// The roles that this role may delegate to; all roles if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<String>,
     /// Hints for doing the work well.
@@ -48,7 +48,7 @@ impl Role {
         }
     }
 
-    /// Sets the tools that its work needs.
+    /// Sets the tools that the work of the role needs.
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect();
         self
@@ -62,14 +62,14 @@ impl Role {
 pub struct Member {
     /// The id, unique in the team.
     pub id: AgentId,
-    /// Its roles. The first is its own; it can replace another member in the others.
+    /// The roles of the member. The first is its main role; in the others it can replace another member.
     pub roles: Vec<String>,
-    /// The tools that it has.
+    /// The tools that the member has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// The most tasks that it does in parallel. Default 3; 0 counts as 1.
+    /// The maximum number of tasks that the member does in parallel. Default 3; 0 counts as 1.
     pub max_tasks: u32,
-    /// The weight of its answers when a conflict is settled by authority. Default 0.
+    /// The weight of the member's answers when a conflict is settled by authority. Default 0.
     #[serde(default)]
     pub authority: i32,
 }
@@ -80,19 +80,19 @@ impl Member {
         Self { id: id.into(), roles: vec![role.into()], tools: Vec::new(), max_tasks: 3, authority: 0 }
     }
 
-    /// Sets the tools.
+    /// Sets the tools that the member has.
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the authority.
+    /// Sets the weight of the member's answers when a conflict is settled by authority.
     pub fn with_authority(mut self, authority: i32) -> Self {
         self.authority = authority;
         self
     }
 
-    /// Sets the most tasks that it does in parallel.
+    /// Sets the maximum number of tasks that the member does in parallel.
     pub fn with_max_tasks(mut self, tasks: u32) -> Self {
         self.max_tasks = tasks;
         self
@@ -105,7 +105,7 @@ impl Member {
 #[serde(tag = "pattern", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TeamPattern {
-    /// The member that fits a task best does it.
+    /// The member that fits a task best does the task.
     #[default]
     Hierarchical,
     /// Several members do each task, and their answers are compared.
@@ -117,7 +117,7 @@ pub enum TeamPattern {
     Market,
 }
 
-/// The way in which a conflict between answers is settled. If it fails, a person is asked.
+/// The method that settles a conflict between answers. If the method fails, a person is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
@@ -134,11 +134,11 @@ pub enum ConflictStrategy {
     First,
     /// An agent of this role decides.
     Expert {
-        /// The role.
+        /// The role of the expert.
         role: String,
     },
     /// Each side explains its answer and the lead decides. Members whose answer was rejected work again with
-    /// the right one.
+    /// the accepted answer.
     Arbitration,
     /// The shortest answer.
     Simplest,
@@ -148,17 +148,17 @@ pub enum ConflictStrategy {
     Human,
 }
 
-/// The rules for conflicts: when answers conflict, and how that is settled.
+/// The rules that decide if answers conflict, and how a conflict is settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ConflictPolicy {
-    /// Numbers conflict if they differ by more than this part of the larger one. Default 0.05.
+    /// The maximum relative difference of two numbers that agree, as a share of the larger one. Default 0.05.
     pub tolerance: f64,
-    /// The way to settle conflicts. Default by majority.
+    /// The method that settles conflicts. Default [`ConflictStrategy::Majority`].
     pub strategy: ConflictStrategy,
-    /// Other ways for the work of these roles.
+    /// Other methods for the work of some roles, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_role: BTreeMap<String, ConflictStrategy>,
 }
@@ -169,7 +169,7 @@ impl Default for ConflictPolicy {
     }
 }
 
-/// The settings of a team's run. They are logged, so that a resumed run works the same way.
+/// The settings of a team's run. The log stores them, so that a resumed run works the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -177,42 +177,44 @@ impl Default for ConflictPolicy {
 pub struct TeamSettings {
     /// The pattern of delegation.
     pub pattern: TeamPattern,
-    /// The most delegations at the same time, without those that members ask for. Default 8; 0 counts as 1.
+    /// The maximum number of delegations at the same time, without those that members ask for. Default 8; 0
+    /// counts as 1.
     pub max_concurrent: u32,
-    /// The longest chain of delegations. Default 5.
+    /// The maximum length of a chain of delegations. Default 5.
     pub max_delegation_depth: u32,
-    /// The number of times that a task is delegated before it counts as failed. Default 3; 0 counts as 1.
+    /// The maximum number of delegations of a task before the task counts as failed. Default 3; 0 counts as
+    /// 1.
     pub max_attempts: u32,
-    /// The most new plans for a run whose plan lost steps. Default 3; 0 for none, also in logs without this
-    /// field.
+    /// The maximum number of new plans for a run whose plan lost subtasks. Default 3; 0 for none, also in
+    /// logs without this field.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_replans: u32,
-    /// The most delegations in one run, including those that members ask for. Default 1,000.
+    /// The maximum number of delegations in one run, including those that members ask for. Default 1,000.
     pub max_delegations: u32,
-    /// The longest time of one delegation, milliseconds. Default 300,000.
+    /// The maximum time of one delegation, in milliseconds. Default 300,000.
     pub task_timeout_ms: u64,
-    /// The interval in which a member at work must send a heartbeat, milliseconds; 0 for no check. Default
-    /// 5,000.
+    /// The interval in which a working member must send a heartbeat, in milliseconds; 0 disables the check.
+    /// Default 5,000.
     pub heartbeat_ms: u64,
     /// The source of heartbeats. Default [`Heartbeat::Timer`].
     #[serde(skip_serializing_if = "Heartbeat::is_timer")]
     pub heartbeat: Heartbeat,
-    /// The number of heartbeats that may be missed in a row. Default 3; 0 counts as 1.
+    /// The maximum number of heartbeats missed in a row. Default 3; 0 counts as 1.
     pub missed_heartbeats: u32,
     /// The number of members that do each task; the first answer wins. Default 1; 0 counts as 1.
     pub redundancy: u32,
     /// The rules for conflicts.
     pub conflicts: ConflictPolicy,
-    /// The role that reviews the answer before it is final, if any.
+    /// The role that reviews the answer before it is final; `None` for no review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// The most times that the answer is written again after a review. Default 1.
+    /// The maximum number of times that the answer is rewritten after a review. Default 1.
     pub max_revisions: u32,
-    /// The number of failed delegations in the whole run at which a person is asked whether to go on; none
-    /// for never.
+    /// The number of failed delegations in the whole run at which a person is asked if the run should go on;
+    /// `None` for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_budget: Option<u32>,
-    /// The time that a question of the team itself waits for a person, milliseconds. Default 30 minutes.
+    /// The time that a question of the team itself waits for a person, in milliseconds. Default 30 minutes.
     #[serde(skip_serializing_if = "crate::tools::is_usual_wait")]
     pub question_timeout_ms: u64,
 }
@@ -245,18 +247,18 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The source of a working member's heartbeats.
+/// The source of the heartbeats of a working member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Heartbeat {
-    /// A timer sends them while the member's run exists. A slow tool or model then misses none; a member that
-    /// hangs loses its work at the deadline of the task.
+    /// A timer sends heartbeats while the member's run exists, so that a slow tool or model misses none. A
+    /// member that hangs loses its task at the deadline of the task.
     #[default]
     Timer,
-    /// The events and messages of the member's run: for agents in another process, and for teams that take
-    /// work away from slow members.
+    /// The events and messages of the member's run count as heartbeats. Use this for agents in another
+    /// process, and for teams that take tasks away from slow members.
     Events,
 }
 
@@ -267,23 +269,23 @@ impl Heartbeat {
     }
 }
 
-/// An entry of the context that a team shares.
+/// An entry of the shared context of a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SharedItem {
     /// The value.
     pub value: Json,
-    /// The version: 1 at first, one more with each change.
+    /// The version: 1 for a new entry, one more with each change.
     pub version: u64,
-    /// The member that wrote it.
+    /// The member that wrote the value.
     pub by: AgentId,
-    /// The time at which it was written, Unix milliseconds.
+    /// The time at which the value was written, in Unix milliseconds.
     pub at: crate::Timestamp,
 }
 
 impl SharedItem {
-    /// Creates an entry.
+    /// Creates an entry of the shared context.
     pub fn new(value: Json, version: u64, by: AgentId, at: crate::Timestamp) -> Self {
         Self { value, version, by, at }
     }

@@ -1,4 +1,4 @@
-//! The records that only the log of a team has.
+//! The records that only the log of a team's run has.
 
 use std::collections::BTreeMap;
 
@@ -23,25 +23,26 @@ use super::{
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TeamRecord {
-    /// The settings, roles and members of the team; before the goal.
+    /// The settings, roles and members of the team, logged before the goal.
     Formed {
         /// The settings.
         settings: TeamSettings,
         /// The roles.
         roles: Vec<Role>,
-        /// The members without the lead.
+        /// The members of the team, without the lead.
         members: Vec<Member>,
-        /// The agent that does work that no member can do and writes the answer, if the team has one.
+        /// The lead: the agent that writes the answer, and does work that no member can do. `None` if the
+        /// team has no lead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lead: Option<AgentId>,
     },
-    /// The inputs of the team, for a process that resumes the run; before the goal.
+    /// The inputs of the team, for a process that resumes the run; logged before the goal.
     Inputs {
-        /// The configurations of the members' runs and the lead's, by agent id. Agents that cannot tell
-        /// theirs are missing.
+        /// The configurations of the runs of the members and the lead, by agent id. Agents that cannot tell
+        /// their configuration are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         agents: BTreeMap<AgentId, RunConfig>,
-        /// A fixed plan, if there is one: then no planner is asked.
+        /// The fixed plan; `None` if a planner is asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Vec<SubTask>>,
         /// Background for the agents besides the goal; see
@@ -57,7 +58,7 @@ pub enum TeamRecord {
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// The planner changed the plan, for lost steps and the steps that wait for them.
+    /// The planner changed the plan, because of lost subtasks and the subtasks that wait for them.
     Replanned {
         /// The change.
         diff: Box<PlanDiff>,
@@ -65,11 +66,11 @@ pub enum TeamRecord {
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// The planner made no plan, or no new plan for the lost steps.
+    /// The planner made no plan, or no new plan for the lost subtasks.
     PlanningFailed {
         /// The reason.
         problem: String,
-        /// The kind of the failure, if it is known, for instance that the planner's model gave no answer.
+        /// The kind of the failure, if known, for instance that the planner's model gave no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureKind>,
         /// The tokens and the money that the planner used.
@@ -78,14 +79,14 @@ pub enum TeamRecord {
     },
     /// A task is about to be delegated to a member. Derived.
     Delegated {
-        /// The delegation.
+        /// The call of the delegation.
         call: CallId,
         /// The member that gets the task.
         member: AgentId,
-        /// The agents that delegated it, the first one first.
+        /// The agents that delegated the task, the first one first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         chain: Vec<AgentId>,
-        /// The task, in a line.
+        /// The task, as one line.
         task: String,
     },
     /// A task cannot be delegated to any member. Derived.
@@ -95,14 +96,14 @@ pub enum TeamRecord {
         /// The reason; if the chain of delegations was refused, it names the chain.
         reason: String,
     },
-    /// A member has sent a heartbeat since the last such record.
+    /// A member has sent a heartbeat since its last record of this kind.
     Heartbeat {
-        /// The member's delegation.
+        /// The delegation of the member.
         call: CallId,
         /// The time of the last heartbeat, Unix milliseconds.
         last_seen: Timestamp,
     },
-    /// A task was taken from a member, whose answer is ignored from now on. Derived.
+    /// A task was taken from a member, whose answer is ignored from here on. Derived.
     DelegationRevoked {
         /// The delegation.
         call: CallId,
@@ -111,7 +112,7 @@ pub enum TeamRecord {
         /// The reason.
         reason: String,
     },
-    /// A member answered after its task had been taken from it; the answer was ignored.
+    /// A member answered after its task had been taken away, and the answer was ignored.
     LateAnswer {
         /// The delegation.
         call: CallId,
@@ -126,15 +127,15 @@ pub enum TeamRecord {
         requester: CallId,
         /// The task.
         task: String,
-        /// The role or the id of the member that is to do it.
+        /// The id of a member, or a role.
         assignee: String,
     },
-    /// A member waits for other members, which wait for a person. Its run was stopped, and goes on from its
-    /// log when they have answered, or when the team's run is resumed.
+    /// A member waits for other members that wait for a person. The run of the member was stopped; it is
+    /// resumed when they have answered, or when the team's run is resumed.
     MemberWaiting {
-        /// The member's delegation.
+        /// The delegation of the member.
         call: CallId,
-        /// The delegations that it asked for, if it waits for nothing else.
+        /// The delegations that the member asked for, if it waits only for these.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requests: Vec<CommandId>,
     },
@@ -146,16 +147,16 @@ pub enum TeamRecord {
         key: String,
         /// The value.
         value: Json,
-        /// The version before the change that the writer expects; 0 for no entry. None overwrites any
+        /// The version that the writer expects before the change; 0 for no entry. `None` overwrites any
         /// version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u64>,
     },
-    /// Answers conflict. Derived.
+    /// Answers of members conflict. Derived.
     ConflictFound {
         /// The number of the conflict in the run, from 0.
         number: u64,
-        /// The subject.
+        /// The subject of the answers.
         key: String,
         /// The conflicting answers.
         claims: Vec<Claim>,
@@ -166,10 +167,10 @@ pub enum TeamRecord {
         number: u64,
         /// The value that holds from now on.
         value: Json,
-        /// The way in which it was settled, for people.
+        /// The method that settled the conflict, to show to people.
         resolution: String,
     },
-    /// The answer is made of all contributions, because the team has no lead. Derived.
+    /// The team has no lead, so the answer is composed of all contributions. Derived.
     AnswerFinished {
         /// The answer.
         answer: String,
@@ -177,7 +178,7 @@ pub enum TeamRecord {
 }
 
 impl TeamRecord {
-    /// Returns true if the record carries something from outside.
+    /// Returns true if the record carries data from outside.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
@@ -190,7 +191,7 @@ impl TeamRecord {
         )
     }
 
-    /// Returns the delegation of the member whose heartbeat it is, if it is one.
+    /// Returns the delegation of the member that sent a heartbeat; `None` for other records.
     pub fn beat_of(&self) -> Option<CallId> {
         match self {
             Self::Heartbeat { call, .. } => Some(*call),
@@ -198,7 +199,7 @@ impl TeamRecord {
         }
     }
 
-    /// Returns true if the record must be on the storage medium before anything else happens.
+    /// Returns true if the record must be on the storage medium before the run goes on.
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
@@ -210,18 +211,18 @@ impl TeamRecord {
     }
 }
 
-/// An answer in a conflict.
+/// An answer of a member in a conflict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Claim {
-    /// The member that gave it.
+    /// The member that gave the answer.
     pub by: AgentId,
-    /// The member's delegation.
+    /// The delegation of the member.
     pub call: CallId,
     /// The answer.
     pub value: Json,
-    /// The confidence from 0 to 1, if the member reports one.
+    /// The confidence from 0 to 1; `None` if the member reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }

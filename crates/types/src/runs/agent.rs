@@ -1,4 +1,4 @@
-//! Defines the [`Agent`] trait.
+//! The [`Agent`] trait.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ use super::context::Context;
 
 /// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
 pub trait Agent: Send + Sync {
-    /// Returns the agent's name, for people and for delegation.
+    /// Returns the name of the agent, for people and for delegation.
     fn name(&self) -> &str;
 
     /// Works on the task until there is an outcome. A failure is an outcome too.
     ///
-    /// With a [`Context::delegation`] the run may already exist, from before a crash. It is resumed then:
-    /// work that has ended is not repeated.
+    /// With a [`Context::delegation`] the run may already exist, from before a crash. The run is then
+    /// resumed: work that has ended is not repeated.
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
 
-    /// Returns the configuration of the agent's runs, for the log of a run that calls it, so that another
-    /// process can build the same agent and resume. Default: none; then only the program that built the agent
-    /// can resume.
+    /// Returns the configuration of the agent's runs. A run that calls the agent logs it, so that another
+    /// process can build the same agent and resume. Default: `None`, so that only the program that built the
+    /// agent can resume.
     fn config(&self) -> Option<RunConfig> {
         None
     }
 
-    /// Returns the same agent with structured output of this format, where its provider supports that. The
-    /// caller checks the answer. Default: none; then the task has to describe the format.
+    /// Returns the same agent with structured output of this format, where its provider supports it. The
+    /// calling run checks the answer. Default: `None`, so that the task must describe the format.
     fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         let _ = form;
         None
     }
 
     /// Returns the spending of a run of this agent that has no outcome yet, from its log in `journal`.
-    /// Default none: then the run counts with its whole lease.
+    /// Default: `None`, so that the run counts with its whole lease.
     fn spending_of<'a>(
         &'a self,
         run: &'a RunId,

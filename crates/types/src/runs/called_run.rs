@@ -1,5 +1,5 @@
 //! Child runs: their permissions and limits, their journal, their state after a crash, and their result for
-//! the caller.
+//! the calling run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,12 +23,12 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunRefused {
-    /// The run exists, but works for another call.
-    #[error("run {run} is there and does not work for this call of {caller}")]
+    /// The run exists already, but belongs to another call.
+    #[error("run {run} already exists and does not belong to this call of run {caller}")]
     NotOfThisCall {
-        /// The run.
+        /// The run that exists.
         run: RunId,
-        /// The run that calls.
+        /// The calling run.
         caller: RunId,
     },
     /// The run has ended.
@@ -37,7 +37,7 @@ pub enum RunRefused {
         /// The run.
         run: RunId,
     },
-    /// The run has met a limit, and the resumption does not raise it.
+    /// The run has reached a limit, and the resumption does not raise the limit.
     #[error("run {run} has ended: {limit}")]
     AtLimit {
         /// The run.
@@ -45,26 +45,26 @@ pub enum RunRefused {
         /// The limit.
         limit: LimitReached,
     },
-    /// The answer is for a question that is not open.
-    #[error("run {run} has no question {call} that is open")]
+    /// The question that the answer is for is not open.
+    #[error("run {run} has no open question about call {call}")]
     NoQuestion {
         /// The run.
         run: RunId,
         /// The call that the answer names.
         call: CallId,
     },
-    /// The run is too deep to start child runs.
-    #[error("a run that begins others cannot be at depth {depth}: there may be none below {max}")]
+    /// The run is at the maximum depth, so it cannot start child runs.
+    #[error("a run at depth {depth} cannot start child runs: the maximum depth is {max}")]
     TooDeep {
         /// The depth of the run.
         depth: u32,
-        /// The greatest depth of a run.
+        /// The maximum depth of a run.
         max: u32,
     },
 }
 
 impl RunRefused {
-    /// Returns the run that the error is about, if it names one.
+    /// Returns the run that the error names; `None` if it names none.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::NotOfThisCall { run, .. }
@@ -75,23 +75,23 @@ impl RunRefused {
         }
     }
 
-    /// Returns advice, in a line.
+    /// Returns advice, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NotOfThisCall { .. } => "choose another id for one of the runs",
-            Self::Ended { .. } => "begin another run",
-            Self::AtLimit { .. } => "resume it with higher limits: `MoreLimits`",
-            Self::NoQuestion { .. } => "look at the run's questions first",
+            Self::Ended { .. } => "start a new run",
+            Self::AtLimit { .. } => "resume the run with larger limits: `MoreLimits`",
+            Self::NoQuestion { .. } => "list the open questions of the run first",
             Self::TooDeep { .. } => "raise `max_depth`",
         }
     }
 }
 
-/// Checks that a run may be resumed. `limit` is the limit that still holds for the run; `may_retry` returns
-/// true if another try of a failed run makes sense.
+/// Checks that a run may be resumed. `limit` is the limit that still applies to the run; `may_retry` returns
+/// true if a retry of a failed run is useful.
 ///
 /// # Errors
-/// The run has ended, or is at the limit.
+/// The run has ended, or has reached the limit.
 pub fn may_resume(
     run: &RunId,
     ended: Option<&Outcome>,
@@ -109,31 +109,31 @@ pub fn may_resume(
     }
 }
 
-/// The state of a child run in the journal.
+/// The state of a child run, as the journal has it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CalledRun {
-    /// It was never started.
+    /// The child run was never started.
     Absent,
-    /// It was cut off, or cancelled together with its caller, and is to be resumed.
+    /// The child run was cut off, or cancelled together with its caller, and must be resumed.
     CutOff,
-    /// It has ended, and is not repeated.
+    /// The child run has ended, and is not repeated.
     Ended(Box<Outcome>),
     /// A run with this id exists, but another call or no call started it.
     OfAnother,
 }
 
 impl Delegation {
-    /// Returns the origin of the child run.
+    /// Returns the origin of the child run: this call of the calling run.
     pub fn origin(&self) -> Origin {
         Origin::CalledBy { run: self.caller.clone(), call: self.call }
     }
 
-    /// Starts the child run, resumes it where it was cut off, or returns its outcome if it has ended. Only
-    /// one of the two futures is ever polled.
+    /// Starts the child run with `begin`, resumes it with `take_up` if it was cut off, or returns its outcome
+    /// if it has ended. Only one of the two futures is polled.
     ///
     /// # Errors
-    /// Those of the two futures; the run exists but does not work for this call; or the journal failed.
+    /// The error of the polled future; the run exists but belongs to another call; or the journal failed.
     pub async fn attach<E: From<JournalError> + From<RunRefused>>(
         &self,
         begin: impl Future<Output = Result<Outcome, E>> + Send,
@@ -149,10 +149,10 @@ impl Delegation {
         }
     }
 
-    /// Returns the state of the child run in the journal.
+    /// Returns the state of the child run, as the journal has it.
     ///
     /// # Errors
-    /// The journal cannot read the run.
+    /// The journal cannot read the log of the child run.
     pub async fn find(&self) -> Result<CalledRun, JournalError> {
         let records = match self.journal.read(&self.child).await {
             Err(JournalError::UnknownRun { .. }) => return Ok(CalledRun::Absent),
@@ -172,11 +172,11 @@ impl Delegation {
     }
 }
 
-/// Returns true if a child run's log is lost: its caller's log says that it had one
-/// ([`RecordBody::ChildRunCreated`]).
+/// Returns true if the journal has no log of a child run. Call this for a child run whose caller's log has a
+/// [`RecordBody::ChildRunCreated`] record: its log is then lost.
 ///
 /// # Errors
-/// The journal cannot read the run.
+/// The journal cannot read the log of the child run.
 pub async fn is_log_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, JournalError> {
     match journal.read(child).await {
         Err(JournalError::UnknownRun { .. }) => Ok(true),
@@ -184,8 +184,9 @@ pub async fn is_log_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, J
     }
 }
 
-/// Checks that the logs of all child runs of open calls can be read, at every level below a run with these
-/// records. Otherwise such a call would end as failed, and another call would repeat its work.
+/// Checks that the logs of the child runs of all open calls can be read, at every level below the run with
+/// these records. Without this check a call with an unreadable log would end as failed, and another call
+/// would repeat its work.
 ///
 /// # Errors
 /// The journal cannot read one of the logs.
@@ -201,7 +202,7 @@ pub async fn check_called(journal: &dyn Journal, records: &[Arc<Record>]) -> Res
     Ok(())
 }
 
-/// Returns the child runs of calls that have no end.
+/// Returns the child runs of calls that have started and not ended.
 fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
     let mut open = BTreeMap::new();
     for record in records {
@@ -219,23 +220,25 @@ fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
 }
 
 impl Context {
-    /// Returns the call that this context's run works for; none while the context is that of the caller.
+    /// Returns the call that this context's run works for; `None` in the context of the calling run itself.
     pub fn called_by(&self) -> Option<&Delegation> {
         self.delegation.as_deref().filter(|by| by.child == self.run)
     }
 
-    /// Returns the journal of the run: its caller's for a child run, otherwise its agent's `own`.
+    /// Returns the journal of the run: the journal of the caller for a child run, otherwise `own`, the
+    /// agent's journal.
     pub fn journal<'a>(&'a self, own: &'a Arc<dyn Journal>) -> &'a Arc<dyn Journal> {
         self.called_by().map_or(own, |by| &by.journal)
     }
 
-    /// Sets the caller's log, in which a child run records that it has a log; see [`CallerLog`].
+    /// Sets the log of the caller, in which a child run records that it has a log; see [`CallerLog`].
     pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
         self.delegation = self.delegation.map(|by| Arc::new(Delegation::clone(&by).with_caller_log(log)));
         self
     }
 
-    /// Returns the limits of the run: its agent's `own`, and for a child run no more than the caller allows.
+    /// Returns the limits of the run: `own`, the agent's limits, lowered for a child run to what the caller
+    /// allows.
     pub fn limits(&self, own: ExecutionLimits) -> ExecutionLimits {
         match self.called_by() {
             Some(by) => by.narrow(own, self.depth),
@@ -243,17 +246,17 @@ impl Context {
         }
     }
 
-    /// Checks if the run may start child runs, if no run may be deeper than `max`.
+    /// Checks that the run may start child runs, where `max` is the maximum depth of a run.
     ///
     /// # Errors
-    /// [`RunRefused::TooDeep`].
+    /// [`RunRefused::TooDeep`] if this run already has the maximum depth.
     pub fn may_delegate(&self, max: u32) -> Result<(), RunRefused> {
         let depth = self.depth;
         if depth < max { Ok(()) } else { Err(RunRefused::TooDeep { depth, max }) }
     }
 
-    /// Returns the context of the child run that `call` starts. The run's id is derived from the call, so
-    /// that it is found again.
+    /// Returns the context of the child run that `call` starts. The id of the child run is derived from the
+    /// call, so that the child run is found again after a crash.
     pub fn of_call(
         &self,
         call: CallId,
@@ -273,11 +276,11 @@ impl Context {
     }
 }
 
-/// The line after an answer that was cut off by its token limit, for readers that get no [`Outcome`].
+/// The line after an answer that its token limit cut off, for readers that get no [`Outcome`].
 pub const CUT_OFF: &str = "[Cut off: the limit of tokens of one answer; the answer is not complete]";
 
 impl Outcome {
-    /// Returns the outcome as the result of the call that `agent` worked for.
+    /// Returns the outcome of a run of `agent` as the result of the call that started the run.
     pub fn to_result(&self, agent: &str) -> ToolResult {
         let said = self.last_text().unwrap_or_default().trim();
         let result = match self.status {
@@ -304,8 +307,8 @@ impl Outcome {
         result
     }
 
-    /// Returns the question of `call` while its run, one of `agent`, waits. The run's own log has what it
-    /// waits for.
+    /// Returns the question of `call` while its run, a run of `agent`, waits. The log of that run has the
+    /// details.
     pub fn to_question(&self, call: CallId, agent: &str) -> ApprovalRequest {
         let summary = format!("run {} waits for an answer", self.run);
         let mut request =
@@ -315,12 +318,12 @@ impl Outcome {
     }
 }
 
-/// Leaves the answer to a question of a child run for that run. A question of the run itself has no run below,
-/// and nothing is left.
+/// Posts the answer to a question of a child run to the inbox of that run. For a question of the run itself
+/// nothing is posted.
 ///
 /// # Errors
-/// The child run keeps no log ([`JournalError::UnknownRun`]), the journal has no inbox
-/// ([`JournalError::Unsupported`]), or it failed.
+/// The child run has no log ([`JournalError::UnknownRun`]), the journal has no inbox
+/// ([`JournalError::Unsupported`]), or the journal failed.
 pub async fn answer_below(
     journal: &dyn Journal,
     asked: &ApprovalRequest,

@@ -1,4 +1,4 @@
-//! Calls that a tool makes itself: their context in the run, and their progress as part of the tool's own
+//! Calls that a tool makes itself: their context in the run, and their progress as a part of the tool's own
 //! call.
 
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::{
 
 use super::{context::Context, tool::ToolContext};
 
-/// The most tools that may call each other in a chain.
+/// The maximum length of a chain of tools that call each other.
 pub const MAX_TOOL_DEPTH: usize = 10;
 
 impl ToolContext {
-    /// Returns the context for calls that `tool`, which has this call, makes itself. They are cancelled with
-    /// the call, their progress is shown as its progress, and their processes are registered as its own. They
-    /// cannot wait for a person, because they are not in the log.
+    /// Returns the context for calls that `tool`, the tool of this call, makes itself. These calls are
+    /// cancelled with this call, their progress is shown as its progress, and their processes are registered
+    /// as its processes. They cannot wait for a person, because they are not in the log.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] if `tool` is in the chain of calling tools already, or if the chain is too long.
+    /// [`ToolError::Failed`] if `tool` is already in the chain of calling tools, or if the chain is too long.
     pub fn below(&self, tool: &str) -> Result<Context, ToolError> {
         let mut way = self.run.tools_above.to_vec();
         let is_above = way.iter().any(|above| above == tool);
@@ -50,7 +50,7 @@ impl ToolContext {
 }
 
 impl ToolAnnotations {
-    /// Returns annotations for a tool that calls others: as strict as the strictest of them.
+    /// Returns annotations for a tool that calls other tools: as strict as the strictest of these tools.
     pub fn as_harmful_as<'a>(tools: impl IntoIterator<Item = &'a ToolAnnotations>) -> Self {
         let mut all = Self::read_only();
         for one in tools {
@@ -70,7 +70,7 @@ impl ToolAnnotations {
     }
 }
 
-/// Sends progress of inner calls as progress of the outer call; passes on events of child runs unchanged.
+/// Passes on progress of inner calls as progress of the outer call, and events of child runs unchanged.
 struct Below {
     call: ToolContext,
 }
@@ -90,7 +90,8 @@ impl Sink for Below {
     }
 }
 
-/// Registers processes of inner calls as those of the outer call, so that they are logged and ended with it.
+/// Registers processes of inner calls as processes of the outer call, so that they are logged and ended with
+/// it.
 struct Through(Arc<dyn Processes>);
 
 impl ProcessLog for Through {

@@ -13,17 +13,17 @@ use crate::{
 
 use super::{delegation::Delegation, under_way::CallsUnderWay};
 
-/// The data that a run passes to its parts as an argument; there are no globals or task-locals.
+/// The data that a run passes to its parts as an argument. There are no globals and no task-locals.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Context {
     /// The current run.
     pub run: RunId,
-    /// Its session.
+    /// The session of the run.
     pub session: SessionId,
-    /// The tenant for which it works.
+    /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
-    /// 0 for the run that a person started, one more for each delegation.
+    /// The depth of the run: 0 for a run that a person started, one more for each delegation.
     pub depth: u32,
     /// Cancels the run.
     pub cancel: CancellationToken,
@@ -35,54 +35,55 @@ pub struct Context {
     pub ids: Arc<dyn Ids>,
     /// The tenant's credentials, if the application supplied any.
     pub credentials: Option<Arc<dyn CredentialStore>>,
-    /// The secrets of the run: its providers' keys, and the credentials of its tools. They are removed from
-    /// everything before it is kept or shown.
+    /// The secrets of the run: the keys of its providers and the credentials of its tools. They are removed
+    /// from everything before it is kept or shown.
     pub redactor: Redactor,
-    /// Logs the processes that the run's calls start; set by the loop that runs them.
+    /// Logs the processes that the run's calls start. The loop that executes the calls sets it.
     pub processes: Option<Arc<dyn ProcessLog>>,
-    /// The call that the run works for. In the context of a tool that is an agent: the current call.
+    /// The call that the run works for. In the context of a tool that is an agent, the current call.
     pub delegation: Option<Arc<Delegation>>,
-    /// True if a person can be asked, now or later. Code that needs consent then returns
+    /// True if a person can be asked, now or later. Code that needs an approval then returns
     /// [`Executed::Suspended`](crate::Executed::Suspended) or
     /// [`OutcomeStatus::Suspended`](crate::OutcomeStatus::Suspended) and waits.
     pub can_ask: bool,
     /// The [binding](crate::binding) hash of the approved call: the prepared call may run if its hash is
-    /// equal. Set by the loop for this one call; calls that it makes itself do not inherit it.
+    /// equal. The loop sets it for this one call; calls that the call makes itself do not inherit it.
     pub agreed: Option<Arc<str>>,
-    /// True if the call is a part of an approved call whose question listed its parts, such as a composite
-    /// tool. Then only permission rules can ask about it again.
+    /// True if the call is a part of an approved call whose question listed the parts, such as a composite
+    /// tool. Then only permission rules can lead to another question about the call.
     pub agreed_above: bool,
-    /// Rules under which the person wants no questions for the rest of the session.
+    /// The permission rules that need no question for the rest of the session, because a person trusted them.
     pub trusted: Arc<[String]>,
-    /// The permission bound of the runs above: this run and its child runs may do no more.
+    /// The permission bound of the runs above: this run and its child runs may do no more than the bound
+    /// allows.
     pub ceiling: Option<Arc<dyn PermissionBound>>,
-    /// The tools that led to this call, the outermost first, to detect tools that call each other in a
+    /// The tools whose calls led to this call, the outermost first, to detect tools that call each other in a
     /// circle.
     pub tools_above: Arc<[String]>,
-    /// The results that the run's model sees, oldest first; set by the loop for the tool that removes results
-    /// from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
+    /// The tool results that the run's model sees, oldest first. The loop sets them for the tool that removes
+    /// results from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
     pub results: Option<Arc<[SeenResult]>>,
-    /// The calls of the run that are under way; set by the loop that runs them. While a call waits for other
-    /// members of a team, the run may be dropped, and later resumed, if nothing else is under way. Without it
-    /// the run is never dropped; so it is for calls that a tool makes.
+    /// The calls of the run that are under way. The loop that executes the calls sets it. If all of them wait
+    /// for other members of a team, the run may be dropped, and resumed later. `None` for calls that a tool
+    /// makes: the run is then never dropped.
     pub under_way: Option<CallsUnderWay>,
 }
 
-/// The permission bound of a run: the most that it may do. A bound can only restrict.
+/// The permission bound of a run: the maximum that the run may do. A bound can only restrict.
 pub trait PermissionBound: Send + Sync {
     /// Returns the strictest decision of the runs above about a call of this tool.
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
 }
 
-/// The decision about a call.
+/// The decision of a permission bound about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permit {
     /// The call may run.
     Allow,
-    /// A person has to decide.
+    /// A person must decide.
     Ask,
-    /// The call may not run, because of this rule.
+    /// The call may not run, because of the rule with this text.
     Deny(String),
 }
 
@@ -118,8 +119,8 @@ impl Context {
 crate::debug_fields!(Context: run, session, tenant, depth);
 
 impl OpenRun {
-    /// Returns the context for resuming a run: `given`, with the session and the tenant of the run, and a
-    /// clock that does not fall behind the end of its log.
+    /// Returns the context for resuming the run: `given` with the session and the tenant of the run, and with
+    /// a clock that does not fall behind the end of the log.
     pub fn context(&self, given: &Context) -> Context {
         let mut context = given.clone();
         if let Some(last) = self.records.last() {

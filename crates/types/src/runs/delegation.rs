@@ -1,8 +1,9 @@
-//! Delegation: a child run that works for a call of another run, with a part of that run's budget.
+//! Delegation: a child run that works for a call of another run, with a lease, which is a part of that run's
+//! budget.
 //!
-//! A caller grants a [`Lease`] before the child run starts, and gets the unused part back after it has ended.
-//! Leases of parallel runs never overlap, so together they cannot exceed the budget, except by the amount by
-//! which requests under way cost more than expected.
+//! A calling run grants a [`Lease`] before the child run starts, and gets the unused part back after the
+//! child run has ended. Leases of parallel runs never overlap, so together they cannot exceed the budget,
+//! except by the amount by which requests under way cost more than expected.
 
 use std::sync::Arc;
 
@@ -16,33 +17,34 @@ use crate::{
 
 /// A call that starts a child run: the caller, the id of the child run, and its limits.
 ///
-/// The code that executes the call finds it in [`Context::delegation`](crate::Context::delegation), and
-/// passes it on in the context of the child run.
+/// The code that executes the call gets the delegation in
+/// [`Context::delegation`](crate::Context::delegation), and passes it on in the context of the child run.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Delegation {
-    /// The run that calls.
+    /// The calling run.
     pub caller: RunId,
-    /// The call.
+    /// The call in the calling run.
     pub call: CallId,
-    /// The child run: [`RunId::of_call`]. It may exist already, from before a crash.
+    /// The id of the child run, as [`RunId::of_call`] derives it. The child run may exist already, from
+    /// before a crash.
     pub child: RunId,
-    /// The part of the caller's budget that it may use.
+    /// The lease: the part of the caller's budget that the child run may use.
     pub lease: Lease,
-    /// The most turns, if the call sets a limit.
+    /// The maximum number of turns, if the call sets it.
     pub max_turns: Option<u32>,
-    /// The greatest depth of the runs below it.
+    /// The maximum depth of the runs below the child run.
     pub max_depth: u32,
     /// The journal of the caller and of the child run.
     pub journal: Arc<dyn Journal>,
-    /// Records in the caller's log that the child run has a log.
+    /// The access to the caller's log, in which the child run records that it has a log.
     pub caller_log: Option<Arc<dyn CallerLog>>,
 }
 
 /// The access of child runs to the log of their caller.
 pub trait CallerLog: Send + Sync {
-    /// Appends [`RecordBody::ChildRunCreated`](crate::RecordBody::ChildRunCreated), unless the log has one for this
-    /// call. Returns when the record is in the log, or when nobody appends to the log any more.
+    /// Appends [`RecordBody::ChildRunCreated`](crate::RecordBody::ChildRunCreated), unless the log already
+    /// has one for this call. Returns when the record is in the log, or when no more records can be appended.
     fn child_run_created<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()>;
 }
 
@@ -54,13 +56,13 @@ impl Delegation {
     }
 
     /// Sets the caller's log, in which the child run records that it has a log before it does anything.
-    /// Without it, a run whose log is lost is started again after a crash.
+    /// Without the caller's log, a child run whose log is lost is started again after a crash.
     pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
         self.caller_log = Some(log);
         self
     }
 
-    /// Returns the limits of the child run at `depth`: its own, and no more than what was granted.
+    /// Returns the limits of the child run at `depth`: its own `limits`, lowered to what the caller granted.
     pub fn narrow(&self, limits: ExecutionLimits, depth: u32) -> ExecutionLimits {
         let mut limits = self.lease.narrow(limits);
         limits.max_turns = self.max_turns.map_or(limits.max_turns, |most| most.min(limits.max_turns));

@@ -1,7 +1,7 @@
 //! The choice among the branches of a parallel loop: the strategy trait, its input and its verdict.
 //!
-//! A parallel loop runs several configurations in parallel from one conversation, each as a run of its own. A
-//! strategy then selects the branch whose conversation the session continues with.
+//! A parallel loop runs several configurations from one conversation in parallel, each as a run of its own. A
+//! strategy then selects the branch with whose conversation the session continues.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::{
 
 use super::context::Context;
 
-/// Selects one of the branches that have an answer.
+/// Selects one of the branches of a parallel loop that have an answer.
 pub trait EvaluationStrategy: Send + Sync {
-    /// Returns a short lower-case name, for logs.
+    /// Returns the short lower-case name of the strategy, for logs.
     fn name(&self) -> &str;
 
-    /// Selects a branch. There is at least one branch. The context's cancellation token ends a selection that
+    /// Selects a branch; there is at least one. The cancellation token of the context ends a selection that
     /// takes time.
     fn evaluate<'a>(
         &'a self,
@@ -27,19 +27,19 @@ pub trait EvaluationStrategy: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<BranchVerdict, EvaluationError>>;
 
-    /// Returns the highest cost of a selection by a model, in millionths of a currency unit, or 0 if its
-    /// tokens have no price. This amount counts as spent if the process dies before the verdict. Default:
-    /// none, for strategies without a model.
+    /// Returns the maximum cost of a selection by a model, in millionths of a currency unit; 0 if its tokens
+    /// have no price. This amount counts as spent if the process dies before the verdict. Default: `None`,
+    /// for strategies without a model.
     fn estimate(&self, evaluation: &Evaluation<'_>) -> Option<u64> {
         let _ = evaluation;
         None
     }
 
-    /// Checks if it can select among this number of branches; called before any of them starts. Default: any
-    /// number.
+    /// Checks that the strategy can select among this number of branches, before any of them starts. Default:
+    /// any number.
     ///
     /// # Errors
-    /// It cannot.
+    /// The strategy cannot select among this number of branches.
     fn accepts(&self, branches: usize) -> Result<(), EvaluationError> {
         let _ = branches;
         Ok(())
@@ -50,7 +50,8 @@ pub trait EvaluationStrategy: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
-    /// The messages that every branch got; empty if they answered the last message of the conversation.
+    /// The messages that every branch got; empty if the branches answered the last message of the
+    /// conversation.
     pub prompts: &'a [AgentMessage],
     /// The conversation at the start of all branches, oldest first.
     pub conversation: &'a [Arc<Message>],
@@ -59,7 +60,7 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Creates the input.
+    /// Creates the input of a selection.
     pub fn new(
         prompts: &'a [AgentMessage],
         conversation: &'a [Arc<Message>],
@@ -73,11 +74,11 @@ impl<'a> Evaluation<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BranchResult {
-    /// The index of its configuration, from 0.
+    /// The index of the branch's configuration, from 0.
     pub config: usize,
-    /// The outcome; its usage is that of the branch alone.
+    /// The outcome of the branch. Its usage is that of the branch alone.
     pub outcome: Outcome,
-    /// All messages that it added to the conversation, with the prompts.
+    /// All messages that the branch added to the conversation, including the prompts.
     pub messages: Vec<AgentMessage>,
 }
 
@@ -94,18 +95,18 @@ impl BranchResult {
 pub struct BranchVerdict {
     /// The index of the selected branch in [`Evaluation::branches`], from 0.
     pub selected: usize,
-    /// Tokens that the selection used.
+    /// The tokens that the selection used.
     pub usage: Usage,
-    /// The cost of the tokens, in millionths of a currency unit; none if tokens have no price.
+    /// The cost of the selection in millionths of a currency unit; `None` if tokens have no price.
     pub cost_micros: Option<u64>,
-    /// The reason, if the strategy gives one.
+    /// The reason for the choice; `None` if the strategy gives no reason.
     pub reason: Option<String>,
-    /// Warnings about the selection, for people.
+    /// Warnings about the selection, to show to people.
     pub warnings: Vec<String>,
 }
 
 impl BranchVerdict {
-    /// Creates a verdict that used no tokens.
+    /// Creates a verdict for the branch with index `selected`, which used no tokens.
     pub fn select(selected: usize) -> Self {
         Self { selected, cost_micros: Some(0), ..Self::default() }
     }
@@ -116,30 +117,30 @@ impl BranchVerdict {
 #[non_exhaustive]
 pub enum EvaluationError {
     /// There are more branches than the strategy can handle.
-    #[error("the strategy {strategy} takes {max} branch at most and there are {branches}")]
+    #[error("the strategy {strategy} handles at most {max} branches, but there are {branches}")]
     TooMany {
-        /// [`EvaluationStrategy::name`].
+        /// The [`name`](EvaluationStrategy::name) of the strategy.
         strategy: String,
-        /// The most branches that it handles.
+        /// The maximum number of branches that the strategy handles.
         max: usize,
         /// The number of branches.
         branches: usize,
     },
     /// The run was cancelled before there was a verdict.
-    #[error("the choice was cancelled")]
+    #[error("the choice among the branches was cancelled")]
     Cancelled,
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Other(String),
 }
 
 impl EvaluationError {
-    /// Returns advice for a person, in a line.
+    /// Returns advice for a person, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::TooMany { .. } => "give it fewer branches, or use another strategy",
-            Self::Cancelled => "resume the run: branches with an answer keep it",
-            Self::Other(_) => "use another strategy, or fix this one",
+            Self::TooMany { .. } => "use fewer branches, or another strategy",
+            Self::Cancelled => "resume the run: finished branches keep their answers",
+            Self::Other(_) => "use another strategy, or correct this one",
         }
     }
 }

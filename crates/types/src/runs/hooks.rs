@@ -1,9 +1,9 @@
 //! Hooks: a program's own code at fixed points of a run.
 //!
 //! The order is always the same: `before_loop` → start → (`before_turn` → turn → `after_turn`)* → end →
-//! `after_loop`, and within a turn for each call that runs: `before_tool` → start → (`before_update` → update
-//! → `after_update`)* → end → `after_tool`. A verdict that changes the run is recorded in its log, so a
-//! replay needs no hooks.
+//! `after_loop`. Within a turn, for each call that runs: `before_tool` → start → (`before_update` → update →
+//! `after_update`)* → end → `after_tool`. The log records each verdict that changes the run, so a replay
+//! needs no hooks.
 
 use std::{future::ready, sync::Arc};
 
@@ -14,11 +14,11 @@ use crate::{
     messages::{Message, ToolCall, ToolResult, Transcript, Usage},
 };
 
-/// Watches a run and may stop parts of it. By default every method lets everything pass. Write the methods as
+/// Watches a run and may stop parts of it. By default every method changes nothing. Write the methods as
 /// `async fn`; [`FnHooks`] wraps closures.
 pub trait Hooks: Send + Sync {
-    /// Called before the run begins, with the conversation that it continues and its index in the chain of
-    /// runs, from 0. `false` ends the run before its first turn.
+    /// Called before the run begins. `messages` is the conversation that the run continues, and `index` the
+    /// number of the run in its conversation, from 0. `false` ends the run before its first turn.
     fn before_loop(&self, messages: &Transcript, index: u32) -> impl Future<Output = bool> + Send {
         let _ = (messages, index);
         ready(true)
@@ -30,13 +30,13 @@ pub trait Hooks: Send + Sync {
         ready(())
     }
 
-    /// Called before turn `turn`, from 0. `false` ends the run without that turn.
+    /// Called before turn `turn`, from 0. `false` ends the run before that turn.
     fn before_turn(&self, messages: &Transcript, turn: u32) -> impl Future<Output = bool> + Send {
         let _ = (messages, turn);
         ready(true)
     }
 
-    /// Called after a turn, with the tokens that the run has used so far.
+    /// Called after a turn. `usage` is the number of tokens that the run has used so far.
     fn after_turn(&self, messages: &Transcript, usage: Usage) -> impl Future<Output = ()> + Send {
         let _ = (messages, usage);
         ready(())
@@ -48,32 +48,33 @@ pub trait Hooks: Send + Sync {
         ready(())
     }
 
-    /// Called before an allowed call starts. `false` skips it: the model reads an error result.
+    /// Called before an allowed call starts. `false` skips the call: the model reads an error result.
     fn before_tool(&self, call: &ToolCall) -> impl Future<Output = bool> + Send {
         let _ = call;
         ready(true)
     }
 
-    /// Called after a call that ran.
+    /// Called after a call that was executed.
     fn after_tool(&self, call: &ToolCall, result: &ToolResult) -> impl Future<Output = ()> + Send {
         let _ = (call, result);
         ready(())
     }
 
-    /// Called before watchers get a partial result of a running tool. `false` hides it from watchers only. It
-    /// is called on the tool's own task, so it must return at once.
+    /// Called before watchers get a partial result of a running tool. `false` hides the partial result from
+    /// watchers only. The task of the tool calls this method, so it must return at once.
     fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
         let _ = (call, partial);
         true
     }
 
-    /// Called after watchers got the partial result.
+    /// Called after watchers got a partial result.
     fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
         let _ = (call, partial);
     }
 }
 
-/// An object-safe form of [`Hooks`]. It is implemented for all hooks; do not implement it yourself.
+/// The object-safe form of [`Hooks`]. All hooks implement this trait automatically; do not implement it
+/// yourself.
 #[allow(missing_docs, reason = "each is as the method of `Hooks` that it is named after")]
 pub trait DynHooks: Send + Sync {
     fn boxed_before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool>;
@@ -163,7 +164,7 @@ impl<H: DynHooks + ?Sized> Hooks for Arc<H> {
     }
 }
 
-/// [`Hooks`] made of closures, each for one point of a run.
+/// [`Hooks`] that call closures, at most one for each point of a run.
 ///
 /// ```
 /// use archon_types::FnHooks;
@@ -196,7 +197,7 @@ impl FnHooks {
         Self::default()
     }
 
-    /// Sets [`Hooks::before_turn`]; the closure gets the turn, from 0.
+    /// Sets [`Hooks::before_turn`]. The closure gets the number of the turn, from 0.
     pub fn before_turn<F>(mut self, does: impl Fn(u32) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
@@ -278,7 +279,7 @@ impl Hooks for FnHooks {
 
 /// Checks prompts before the model reads them. Filters run in order, before the first request.
 pub trait InputFilter: Send + Sync {
-    /// Returns the verdict on one message.
+    /// Returns the verdict on one message of a prompt.
     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict>;
 }
 
@@ -288,8 +289,8 @@ pub trait InputFilter: Send + Sync {
 pub enum InputVerdict {
     /// The message passes unchanged.
     Pass,
-    /// The message passes, with this warning for the model added to its end.
+    /// The message passes, and this warning for the model is appended to it.
     Warn(String),
-    /// The message is refused, with this reason: the model never sees it, and the run ends.
+    /// The message is rejected for this reason: the model never sees it, and the run ends.
     Reject(String),
 }

@@ -1,18 +1,19 @@
-//! Instructions of a project for the agents that work in it. They are read again before each request, so an
-//! edit takes effect with the next turn.
+//! The instructions of a project for the agents that work in it. They are read again before each request, so
+//! an edit takes effect in the next turn.
 
 use futures_core::future::BoxFuture;
 
 /// A source of a project's instructions, for instance a file.
 pub trait Instructions: Send + Sync {
-    /// Returns the current text; `None` if there is none.
+    /// Returns the current text of the instructions; `None` if there are none.
     ///
     /// # Errors
-    /// The reason why it cannot be read, for people. The text that was read before stays in force.
+    /// The reason why the instructions cannot be read, to show to people. The text that was read before stays
+    /// in effect.
     fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>>;
 
-    /// Returns the absolute paths of the files to look for. They are logged with each run, so that another
-    /// process can resume it with the same files. Default: none.
+    /// Returns the absolute paths of the files to look for. Each run logs them, so that another process can
+    /// resume the run with the same files. Default: none.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! The [`Planner`] trait, which makes plans, with its inputs, its result and its errors.
+//! The [`Planner`] trait, which makes plans, with its inputs, its result and its error.
 
 use std::{
     collections::BTreeMap,
@@ -19,23 +19,23 @@ use crate::{
 
 use super::context::Context;
 
-/// Turns a goal into a task with subtasks: with a model, from a template or from a script. Write the methods
+/// Turns a goal into a task with subtasks: with a model, from a template or with a script. Write the methods
 /// as `async fn`; [`FnPlanner`] wraps a closure.
 pub trait Planner: Send + Sync {
     /// Makes a plan for the goal.
     ///
     /// # Errors
-    /// [`PlanError`] if there is no plan, or none that can be followed.
+    /// [`PlanError`] if there is no plan, or only an invalid one.
     fn create_plan(
         &self,
         goal: &str,
         context: &PlanningContext,
     ) -> impl Future<Output = Result<Task, PlanError>> + Send;
 
-    /// Makes a new plan for the rest of a task in which something failed for `reason`.
+    /// Makes a new plan for the rest of a task in which a subtask failed for `reason`.
     ///
-    /// The new task keeps id, query, shared context and completed steps of the old one. Default: plans the
-    /// goal again with the failure in the context.
+    /// The new task keeps the id, the query, the shared context and the completed subtasks of the old task.
+    /// Default: plans the goal again with the failure in the context.
     ///
     /// # Errors
     /// As for [`create_plan`](Self::create_plan), and [`PlanError::IdTaken`].
@@ -53,9 +53,10 @@ pub trait Planner: Send + Sync {
     }
 }
 
-/// An object-safe form of [`Planner`]. It is implemented for every planner; do not implement it yourself.
+/// The object-safe form of [`Planner`]. Every planner implements this trait automatically; do not implement
+/// it yourself.
 pub trait DynPlanner: Send + Sync {
-    /// As [`Planner::create_plan`].
+    /// Does the same as [`Planner::create_plan`].
     ///
     /// # Errors
     /// As [`Planner::create_plan`].
@@ -65,7 +66,7 @@ pub trait DynPlanner: Send + Sync {
         context: &'a PlanningContext,
     ) -> BoxFuture<'a, Result<Task, PlanError>>;
 
-    /// As [`Planner::replan`].
+    /// Does the same as [`Planner::replan`].
     ///
     /// # Errors
     /// As [`Planner::replan`].
@@ -106,7 +107,7 @@ impl<P: DynPlanner + ?Sized> Planner for Arc<P> {
     }
 }
 
-/// A [`Planner`] made of a closure. After a failure it plans again, with the failure in the context.
+/// A [`Planner`] that calls a closure. After a failure it plans again, with the failure in the context.
 ///
 /// ```
 /// use archon_types::{FnPlanner, SubTask, Task};
@@ -145,28 +146,29 @@ where
 pub struct PlanningContext {
     /// The context of the run: its identity, clock and cancellation.
     pub run: Context,
-    /// The tools that a step may name.
+    /// The tools that a subtask may name.
     pub tools: Vec<ToolDefinition>,
-    /// The same tools as full specs, for a model that calls them; empty if the caller has definitions only.
+    /// The same tools as full specs, for a model that calls them; empty if only definitions are known.
     pub specs: Arc<Encoded<Vec<ToolSpec>>>,
-    /// Values known at the start; they become the task's context.
+    /// The values known at the start, which become the context of the task.
     pub values: serde_json::Map<String, Json>,
-    /// Memories recalled for this goal, most relevant first.
+    /// The memories recalled for this goal, most relevant first.
     pub memories: Vec<String>,
-    /// Background besides the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+    /// Background for the planner besides the goal; see
+    /// [`SessionPlace::background`](crate::SessionPlace::background).
     pub background: String,
-    /// Completed steps of an earlier plan: a new step may depend on one, but must not reuse its id.
+    /// The completed subtasks of an earlier plan. A new subtask may depend on one, but must not reuse its id.
     pub completed: Vec<SubTask>,
-    /// The reason why the earlier plan failed, if there was one.
+    /// The reason why the earlier plan failed; `None` for a first plan.
     pub failure: Option<String>,
-    /// The subtasks of an earlier plan that may change, together with those that depend on them. Empty for a
-    /// first plan.
+    /// The subtasks of an earlier plan that may change, together with the subtasks that depend on them. Empty
+    /// for a first plan.
     pub targets: Vec<SubTaskId>,
-    /// The most subtasks that the caller accepts; none if only the planner's own limit holds.
+    /// The maximum number of subtasks of the plan; `None` if only the planner's own limit applies.
     pub max_subtasks: Option<usize>,
-    /// The budget of the planner itself; none for no limit.
+    /// The budget of the planner itself; `None` for no limit.
     pub left: Option<Lease>,
-    /// Counts the spending of a planner that asks a model. Clones of the context share it.
+    /// The counter of the spending of a planner that asks a model. Clones of the context share the counter.
     pub expenses: SpendingCounter,
 }
 
@@ -175,7 +177,7 @@ pub struct PlanningContext {
 pub struct SpendingCounter(Arc<Mutex<Spending>>);
 
 impl SpendingCounter {
-    /// Adds to the count.
+    /// Adds a spending to the total.
     pub fn add(&self, spent: Spending) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += spent;
     }
@@ -187,7 +189,7 @@ impl SpendingCounter {
 }
 
 impl PlanningContext {
-    /// Creates a context without tools and values.
+    /// Creates a context without tools and without values.
     pub fn new(run: Context) -> Self {
         Self {
             run,
@@ -214,21 +216,21 @@ impl PlanningContext {
     }
 }
 
-/// A [`Task`] as a graph that can be followed. It is computed from the task and holds nothing else.
+/// A [`Task`] as a graph that can be executed. The graph is computed from the task and has no other data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Plan {
-    /// The task.
+    /// The id of the task.
     pub task_id: TaskId,
-    /// For each step the steps that depend on it: `{A: [B, C]}` means that B and C wait for A.
+    /// For each subtask the subtasks that depend on it: `{A: [B, C]}` means that B and C wait for A.
     pub subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
-    /// All steps, each after all steps that it depends on.
+    /// All subtasks, each after all subtasks that it depends on.
     pub execution_order: Vec<SubTaskId>,
 }
 
 impl Plan {
-    /// Creates a plan from its parts, without a check.
+    /// Creates a plan from its parts, without checking them.
     pub fn new(
         task_id: TaskId,
         subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
@@ -238,59 +240,59 @@ impl Plan {
     }
 }
 
-/// The reason why there is no plan, or none that can be followed.
+/// The reason why there is no valid plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The model that plans gave no answer.
+    /// The planner's model gave no answer.
     #[error("the model gave no plan: {0}")]
     Model(#[from] ProviderError),
     /// The planner's answer is not a plan.
-    #[error("the plan cannot be read: {problem}")]
+    #[error("the planner's answer is not a plan: {problem}")]
     Unreadable {
         /// The problem.
         problem: String,
     },
-    /// A step is invalid, for instance because it depends on a step that does not exist.
+    /// A subtask is invalid, for instance because it depends on a subtask that does not exist.
     #[error("the plan's subtask {id} {problem}")]
     Invalid {
-        /// The step.
+        /// The id of the subtask.
         id: SubTaskId,
         /// The problem, for instance `depends on b, which the plan does not have`.
         problem: String,
     },
-    /// Steps depend on each other in a circle.
+    /// Subtasks depend on each other in a circle.
     #[error("Cycle detected in dependency graph: {}", join(path))]
     Cycle {
-        /// The circle; first and last are the same.
+        /// The subtasks of the circle; the first and the last are the same.
         path: Vec<SubTaskId>,
     },
-    /// A new step has the id of a completed one but another description.
-    #[error("the new plan uses the id {id} of a completed subtask for another one")]
+    /// A new subtask has the id of a completed subtask but another description.
+    #[error("the new plan uses the id {id} of a completed subtask for another subtask")]
     IdTaken {
         /// The id.
         id: SubTaskId,
     },
-    /// The plan can be followed, but does not reach the goal.
+    /// The plan is valid, but does not reach the goal.
     #[error("the plan does not fit its goal: {problem}")]
     Unfit {
-        /// The missing part.
+        /// The part of the goal that the plan does not reach.
         problem: String,
     },
-    /// The run has a limit of money, and the price of the planner's model is unknown.
-    #[error("money is limited, and the price of the planner's model {model} is not known")]
+    /// The run has a cost limit, and the price of the planner's model is unknown.
+    #[error("the run has a cost limit, but the price of the planner's model {model} is unknown")]
     UnknownPrice {
-        /// The model.
+        /// The name of the model.
         model: String,
     },
-    /// The remaining budget is too small for another request.
-    #[error("what is left of the {what} does not pay for a question to the planner's model")]
+    /// The remaining budget is too small for another request to the planner's model.
+    #[error("the remaining budget of {what} is too small for a request to the planner's model")]
     OverBudget {
-        /// `tokens` or `money`.
+        /// The kind of the budget: `tokens` or `money`.
         what: &'static str,
     },
-    /// The plan is fixed, so there can be no new one.
-    #[error("the plan is fixed: there is no other one")]
+    /// The plan is fixed, so there can be no new plan.
+    #[error("the plan is fixed, so there can be no new plan")]
     Fixed,
     /// Planning was cancelled.
     #[error("planning was cancelled")]
@@ -298,7 +300,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Returns the kind of failure for the run that needed the plan.
+    /// Returns the kind of the failure of the run that needs the plan.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Model(error) => error.code().into(),
@@ -307,19 +309,19 @@ impl PlanError {
         }
     }
 
-    /// Returns advice, in a line.
+    /// Returns advice, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Model(e) if e.is_retryable() => "try again later",
             Self::Model(_) => "check the planner's model, key and address",
-            Self::Unreadable { .. } => "ask again with the problem, or use a stronger model",
+            Self::Unreadable { .. } => "ask the planner again with this error, or use a stronger model",
             Self::Invalid { .. } | Self::Cycle { .. } | Self::IdTaken { .. } => {
                 "ask the planner again with this message"
             }
             Self::Unfit { .. } => "say the goal in other words, or use a stronger model",
-            Self::UnknownPrice { .. } => "set the model's price, or no limit of money",
-            Self::OverBudget { .. } => "allow more",
-            Self::Fixed => "fix what failed, or change the template and start again",
+            Self::UnknownPrice { .. } => "set the model's price, or remove the cost limit",
+            Self::OverBudget { .. } => "raise the limit",
+            Self::Fixed => "correct the cause of the failure, or change the template and start again",
             Self::Cancelled => "start the task again",
         }
     }
@@ -330,13 +332,13 @@ fn join(path: &[SubTaskId]) -> String {
 }
 
 impl Task {
-    /// Returns the task with a new plan: completed steps stay, and `subtasks` replace all others.
+    /// Returns the task with a new plan: completed subtasks stay, and `subtasks` replace all others.
     ///
-    /// A plan may contain a completed step with the same description again; it is not done twice.
+    /// The new plan may contain a completed subtask with the same description again, which is not repeated.
     ///
     /// # Errors
-    /// [`PlanError::IdTaken`] if a new step has the id of a completed one but another description,
-    /// [`PlanError::Invalid`] if two new steps have the same id.
+    /// [`PlanError::IdTaken`] if a new subtask has the id of a completed one but another description,
+    /// [`PlanError::Invalid`] if two new subtasks have the same id.
     pub fn replanned(&self, subtasks: Vec<SubTask>) -> Result<Self, PlanError> {
         let mut task = self.clone();
         task.subtasks.retain(|s| s.status() == SubTaskStatus::Completed);

@@ -1,4 +1,4 @@
-//! The reply of a run that did not fail. It has to be matched before the text can be used.
+//! The reply of a run that did not fail. The reply must be matched before its text can be used.
 
 use crate::{
     config::LimitReached,
@@ -9,7 +9,7 @@ use crate::{
 
 use super::run_error::RunError;
 
-/// The state of a run that did not fail. A run that failed is a [`RunError::Failed`].
+/// The reply of a run that did not fail. A run that failed is a [`RunError::Failed`].
 ///
 /// To get only the answer, use [`into_text`](Self::into_text), which returns an error unless the run
 /// finished.
@@ -29,7 +29,7 @@ use super::run_error::RunError;
 /// }
 /// ```
 ///
-/// It does not implement `Display`, so that a question or a limit is not shown as an answer by mistake:
+/// `Reply` does not implement `Display`, so that a question or a limit is not shown as an answer by mistake:
 ///
 /// ```compile_fail,E0277
 /// fn show(reply: archon_types::Reply) {
@@ -37,16 +37,16 @@ use super::run_error::RunError;
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-#[must_use = "the run may wait, have met a limit or be cancelled: match it, or take `into_text()`"]
+#[must_use = "the run may wait, have reached a limit or be cancelled: match the reply, or call `into_text()`"]
 #[non_exhaustive]
 pub enum Reply {
-    /// The run has its answer.
+    /// The run has its final answer.
     Finished(FinalAnswer),
-    /// The run met a limit. It can be resumed with more: [`MoreLimits`](crate::MoreLimits).
+    /// The run reached a limit. It can be resumed with larger limits: [`MoreLimits`](crate::MoreLimits).
     AtLimit(LimitReached, Unfinished),
-    /// The run waits for a person or a timer, and goes on when its questions are answered.
+    /// The run waits for a person or a timer, and goes on when its questions are answered or the timer ends.
     Waiting(Unfinished),
-    /// The run was cancelled, and can be resumed.
+    /// The run was cancelled; it can be resumed.
     Cancelled(Unfinished),
 }
 
@@ -54,7 +54,7 @@ impl Reply {
     /// Creates the reply from an outcome.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed.
+    /// [`RunError::Failed`] if the run failed.
     pub fn of(outcome: impl Into<Box<Outcome>>) -> Result<Self, RunError> {
         let outcome = outcome.into();
         match outcome.status {
@@ -66,10 +66,10 @@ impl Reply {
         }
     }
 
-    /// Returns the answer.
+    /// Returns the final answer.
     ///
     /// # Errors
-    /// [`RunError::NotFinished`]: the run met a limit, waits or was cancelled.
+    /// [`RunError::NotFinished`] if the run reached a limit, waits or was cancelled.
     pub fn into_answer(self) -> Result<FinalAnswer, RunError> {
         match self {
             Self::Finished(answer) => Ok(answer),
@@ -79,7 +79,7 @@ impl Reply {
         }
     }
 
-    /// Returns the text of the answer.
+    /// Returns the text of the final answer.
     ///
     /// # Errors
     /// As [`into_answer`](Self::into_answer).
@@ -109,7 +109,7 @@ impl Reply {
     }
 }
 
-/// The answer of a run that finished. Its `Display` is the text.
+/// The final answer of a run. Its `Display` is the text of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinalAnswer {
     outcome: Box<Outcome>,
@@ -136,7 +136,7 @@ impl FinalAnswer {
         &self.outcome.run
     }
 
-    /// Returns the tokens of all model calls.
+    /// Returns the tokens of all model calls of the run.
     pub fn usage(&self) -> Usage {
         self.outcome.usage
     }
@@ -153,7 +153,7 @@ impl std::fmt::Display for FinalAnswer {
     }
 }
 
-/// A run that has no final answer and did not fail.
+/// A run that has no final answer and did not fail: it reached a limit, waits or was cancelled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
     outcome: Box<Outcome>,
@@ -165,7 +165,7 @@ impl Unfinished {
         &self.outcome.run
     }
 
-    /// Returns the last text of the agent; at a limit it may be a usable partial answer.
+    /// Returns the last text of the agent, which may be a usable partial answer; `None` if there is no text.
     pub fn partial(&self) -> Option<&str> {
         self.outcome.last_text()
     }
@@ -177,10 +177,10 @@ impl Unfinished {
 }
 
 impl Outcome {
-    /// Returns the outcome of a run, also of one that failed, for code that treats both alike.
+    /// Returns the outcome of a run, also of a failed run, for code that treats both alike.
     ///
     /// # Errors
-    /// Returns the error unchanged if it holds no outcome, for instance if the run could not be started.
+    /// The error unchanged, if it has no outcome, for instance because the run could not be started.
     pub fn of_result(result: Result<Reply, RunError>) -> Result<Self, RunError> {
         match result {
             Ok(reply) => Ok(reply.into_outcome()),

@@ -1,4 +1,4 @@
-//! The error type of everything that starts, watches, answers, resumes or deletes runs.
+//! The error type of all functions that start, watch, answer, resume or delete runs.
 
 use std::{error::Error as StdError, sync::Arc};
 
@@ -15,27 +15,27 @@ use super::called_run::RunRefused;
 /// The reason why there is no answer: the run failed, has no final answer yet, or could not be started,
 /// resumed, answered, forked or deleted. The facade, the run service and every kind of agent use this type.
 ///
-/// If `main` returns it, the program prints its [`Debug`](std::fmt::Debug) form: the error, then the advice
-/// in brackets.
+/// If `main` returns a `RunError`, the program prints its [`Debug`](std::fmt::Debug) form: the error, then
+/// the advice in brackets.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The run failed. Its log keeps the work done so far, and it can be resumed.
+    /// The run failed. Its log keeps the work so far, and the run can be resumed.
     #[error("run {} failed: {}", outcome.run, failure_text(outcome))]
     Failed {
         /// The outcome from the run's log; see [`RunError::kind`].
         outcome: Box<Outcome>,
     },
-    /// A final answer was needed, but the run met a limit, waits or was cancelled.
+    /// A final answer was required, but the run reached a limit, waits or was cancelled.
     #[error("run {} {}", outcome.run, unfinished_text(outcome.status))]
     NotFinished {
         /// The outcome from the run's log.
         outcome: Box<Outcome>,
     },
-    /// The answer is not of the type that was asked for.
-    #[error("run {} has no answer of the type: {problem}", outcome.run)]
+    /// The answer does not match the requested type.
+    #[error("the answer of run {} does not match the requested type: {problem}", outcome.run)]
     NotTyped {
-        /// The mismatch between the answer and the type.
+        /// The difference between the answer and the type.
         problem: String,
         /// The outcome from the run's log, with the last answer.
         outcome: Box<Outcome>,
@@ -46,145 +46,146 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
-    /// The run stopped without an end, for instance because its log could not be written. Each watcher gets
-    /// this error.
+    /// The run stopped without an outcome, for instance because its log could not be written. Each watcher
+    /// gets this error.
     #[error("run {run} stopped: {error}")]
     Stopped {
         /// The run.
         run: RunId,
-        /// The reason; [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] return those of it.
+        /// The reason. [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] return those of the
+        /// reason.
         error: Arc<RunError>,
     },
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The run cannot be resumed as asked.
+    /// The run cannot be started or resumed as requested.
     #[error(transparent)]
     Refused(#[from] RunRefused),
     /// No run has this id.
-    #[error("no run {run}{}", nearest_text(nearest))]
+    #[error("run {run} does not exist{}", nearest_text(nearest))]
     UnknownRun {
         /// The id that was given.
         run: RunId,
-        /// The most similar ids of existing runs, the nearest first.
+        /// The most similar ids of existing runs, the most similar first.
         nearest: Vec<RunId>,
     },
-    /// The action is not possible with runs of this kind.
-    #[error("run {run} is of kind {kind}, which cannot {action}")]
+    /// Runs of this kind do not support the action.
+    #[error("run {run} is of kind {kind}, and such runs cannot {action}")]
     Unsupported {
         /// The run.
         run: RunId,
-        /// Its kind.
+        /// The kind of the run.
         kind: RunKind,
-        /// The action, as in "be steered".
+        /// The action after `cannot`, as in "be steered".
         action: &'static str,
-        /// The alternative, in a line.
+        /// The alternative, as one line.
         instead: &'static str,
     },
-    /// The setting is not possible for runs of this kind.
+    /// Runs of this kind do not support the setting.
     #[error("runs of kind {kind} cannot have {what}")]
     NotForKind {
         /// The kind of the run.
         kind: RunKind,
-        /// The thing, as in "tools for one run".
+        /// The setting after `cannot have`, as in "tools for one run".
         what: &'static str,
-        /// The alternative, in a line.
+        /// The alternative, as one line.
         instead: &'static str,
     },
     /// No agent is registered for the run.
     #[error("no agent {agent} is registered for runs of kind {kind}{}", known_text(known))]
     NoAgent {
-        /// The agent that was named, by the caller or in the run's log.
+        /// The agent that the request or the log of the run names.
         agent: AgentId,
         /// The kind of the run.
         kind: RunKind,
         /// The registered agents, each as `KIND NAME`.
         known: Vec<String>,
     },
-    /// The idempotency key belongs to a run that was started by a different request.
-    #[error("the key {key:?} already started run {run}, with a different {differs}")]
+    /// The idempotency key belongs to a run that was started with a different request.
+    #[error("the idempotency key {key:?} belongs to run {run}, which was started with a different {differs}")]
     KeyUsed {
-        /// The key.
+        /// The idempotency key.
         key: String,
-        /// The run that it started.
+        /// The run that was started with the key.
         run: RunId,
-        /// The difference, as in "prompt".
+        /// The part of the request that differs, as in "prompt".
         differs: &'static str,
     },
-    /// The newest run of the session works, waits or was interrupted. A parallel message would be missing
-    /// from the conversation.
-    #[error("the session's run {run} is {status}")]
+    /// The session is busy: its newest run works, waits or was interrupted. A parallel message would be
+    /// missing from the conversation.
+    #[error("the session is busy: its run {run} is {status}")]
     SessionBusy {
-        /// The run.
+        /// The newest run of the session.
         run: RunId,
-        /// Its status.
+        /// The status of that run.
         status: RunStatus,
     },
-    /// The session was continued with a later run, so an answer of this run would be missing from the
-    /// conversation.
-    #[error("run {run} ended, and the session went on from it with run {by}")]
+    /// Another run already continues the session after this run, so a new answer of this run would be missing
+    /// from the conversation.
+    #[error("run {run} cannot be resumed: run {by} already continues its session")]
     WentOn {
         /// The run that was to be resumed.
         run: RunId,
-        /// The run that continues it.
+        /// The run that continues the session.
         by: RunId,
     },
     /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// No run was ever started in this journal.
+    /// There is no run in this journal.
     #[error("there is no run to continue")]
     NothingToContinue,
     /// The run belongs to another tenant.
-    #[error("run {run} is not one of {tenant}")]
+    #[error("run {run} does not belong to tenant {tenant}")]
     OtherTenant {
         /// The run.
         run: RunId,
-        /// The tenant that asked for it.
+        /// The tenant that requested the run.
         tenant: TenantId,
     },
-    /// The agent does not have a tool that was selected for the run.
+    /// A tool was selected for the run that the agent does not have.
     #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     UnknownTool {
-        /// The selected name.
+        /// The name of the selected tool.
         name: String,
-        /// The tool with the most similar name.
+        /// The most similar name of a tool of the agent.
         meant: Option<String>,
     },
-    /// An option of the run has no effect here.
+    /// An option has no effect on the started work.
     #[error("`{option}` has no effect on {on}")]
     NoEffect {
-        /// The option.
+        /// The name of the option.
         option: &'static str,
-        /// The thing that was started, as in "a run of several agents".
+        /// The started work, as in "a run of several agents".
         on: &'static str,
     },
-    /// Arguments that a person changed do not fit the tool.
-    #[error("the changed arguments cannot be used: {problem}")]
+    /// A person changed the arguments of a call, and the changed arguments do not fit the tool.
+    #[error("the changed arguments do not fit the tool: {problem}")]
     Edit {
-        /// The mismatch.
+        /// The difference between the arguments and the tool's schema.
         problem: String,
     },
-    /// Messages that were kept elsewhere cannot be read or written.
-    #[error("not a list of messages: {problem}")]
+    /// Saved messages cannot be read or written.
+    #[error("the saved messages cannot be read or written: {problem}")]
     Messages {
         /// The problem.
         problem: String,
     },
-    /// The process uses too much memory to start a run.
-    #[error("the process takes {used} bytes of memory and no task begins above {max}")]
+    /// The process uses too much memory, so no run is started.
+    #[error("the process uses {used} bytes of memory, and no run starts above the limit of {max} bytes")]
     MemoryPressure {
-        /// The memory that it uses, bytes.
+        /// The memory that the process uses, in bytes.
         used: u64,
-        /// The limit, bytes.
+        /// The limit in bytes.
         max: u64,
     },
-    /// The agent refused, or could not be built.
+    /// The agent refused the run, or could not be built.
     #[error("{source}")]
     Agent {
         /// The agent's error.
         source: Box<dyn StdError + Send + Sync>,
-        /// The remedy, in a line.
+        /// The remedy, as one line.
         advice: String,
     },
 }
@@ -195,7 +196,7 @@ impl RunError {
         Self::Agent { source: Box::new(source), advice: advice.into() }
     }
 
-    /// Returns the kind of the failure, if the run failed.
+    /// Returns the kind of the failure; `None` if the run did not fail.
     pub fn kind(&self) -> Option<FailureKind> {
         match self {
             Self::Failed { outcome } => outcome.failure_kind(),
@@ -204,7 +205,7 @@ impl RunError {
         }
     }
 
-    /// Returns the run that the error is about, if it names one; it can be given to `resume`.
+    /// Returns the run that the error names, which can be passed to `resume`; `None` if it names none.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::Failed { outcome } | Self::NotFinished { outcome } | Self::NotTyped { outcome, .. } => {
@@ -224,7 +225,7 @@ impl RunError {
         }
     }
 
-    /// Returns the agent's own error, if it is an `E`.
+    /// Returns the agent's own error, if it has the type `E`.
     pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
         match self {
             Self::Agent { source, .. } => source.downcast_ref(),
@@ -233,16 +234,16 @@ impl RunError {
         }
     }
 
-    /// Returns the HTTP status for a service to answer with.
+    /// Returns the HTTP status of a service's response for this error.
     ///
-    /// | status | for the client |
+    /// | status | meaning for the client |
     /// |---|---|
-    /// | 404 | the run does not exist, or the client may not know of it |
-    /// | 409 | the state of the run or of the session does not allow it now |
-    /// | 422 | the request has to be changed |
+    /// | 404 | the run does not exist, or the client may not know that it exists |
+    /// | 409 | the state of the run or of the session does not allow the request now |
+    /// | 422 | the request must be changed |
     /// | 502 | the run failed, mostly because of its model: see [`kind`](Self::kind) |
     /// | 503 | the same request may succeed later |
-    /// | 500 | the service has to be repaired |
+    /// | 500 | the service must be repaired |
     ///
     /// ```
     /// use archon_types::{RunError, RunId, RunStatus};
@@ -282,7 +283,7 @@ impl RunError {
         }
     }
 
-    /// Returns the advice, in a line.
+    /// Returns advice, as one line.
     pub fn advice(&self) -> &str {
         match self {
             Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),
@@ -290,43 +291,47 @@ impl RunError {
                 OutcomeStatus::Limit(_) => {
                     "resume the run with larger limits, `MoreLimits`; or match the `Reply`"
                 }
-                OutcomeStatus::Suspended => "answer its questions, then resume it; or match the `Reply`",
+                OutcomeStatus::Suspended => {
+                    "answer the run's questions, then resume the run; or match the `Reply`"
+                }
                 _ => "resume the run, or match the `Reply`",
             },
             Self::NotTyped { .. } => {
-                "look at the outcome's answer; resume the run, or ask for a simpler type"
+                "check the answer in the outcome; resume the run, or request a simpler type"
             }
-            Self::Lost { .. } => "resume the run: it goes on where its log ends",
+            Self::Lost { .. } => "resume the run: it continues at the end of its log",
             Self::Stopped { error, .. } => error.advice(),
             Self::Journal(error) => error.advice(),
             Self::Refused(refused) => refused.advice(),
-            Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
+            Self::UnknownRun { .. } => "`archon runs list` lists the existing runs",
             Self::Unsupported { instead, .. } | Self::NotForKind { instead, .. } => instead,
             Self::NoAgent { .. } => "register the agent that started the run, under the same id",
-            Self::KeyUsed { .. } => "use a new key for each request",
+            Self::KeyUsed { .. } => "use a new idempotency key for each request",
             Self::SessionBusy { status: RunStatus::Suspended, .. } => {
-                "answer its questions and resume it (`AnswerRuns::answer` does both), or cancel it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+                "answer the run's questions and resume it (`AnswerRuns::answer` does both), or cancel it; or send the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` in a parallel run"
             }
             Self::SessionBusy { status: RunStatus::Interrupted, .. } => {
-                "resume it, or cancel it and resume it, which ends it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+                "resume the run, or cancel and resume it, which ends it; or send the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` in a parallel run"
             }
             Self::WentOn { .. } => {
-                "send the session a new message, or leave the run for another way with `ManageRuns::fork`"
+                "send a new message to the session, or fork the run with `ManageRuns::fork`"
             }
             Self::SessionBusy { .. } => {
-                "wait until it has ended; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+                "wait until the run has ended; or send the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` in a parallel run"
             }
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",
-            Self::OtherTenant { .. } => "resume runs of the tenant that they were started for",
-            Self::UnknownTool { .. } => "choose among the tools that the agent was built with",
-            Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave it out",
+            Self::OtherTenant { .. } => "use the tenant for which the run was started",
+            Self::UnknownTool { .. } => "select only tools that the agent was built with",
+            Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave the option out",
             Self::NoEffect { .. } => {
-                "set it where each of the agents is built; `Archon::to_builder` begins with an agent's parts"
+                "set the option where each agent is built; `Archon::to_builder` begins with an agent's parts"
             }
-            Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
-            Self::Messages { .. } => "restore what `save_messages` wrote",
-            Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",
+            Self::Edit { .. } => {
+                "change the arguments so that they fit the tool, or approve or cancel the call"
+            }
+            Self::Messages { .. } => "restore messages that `save_messages` wrote",
+            Self::MemoryPressure { .. } => "wait until other runs have ended, or cancel one",
             Self::Agent { advice, .. } => advice,
         }
     }
@@ -344,8 +349,8 @@ fn failure_text(outcome: &Outcome) -> &str {
 
 fn unfinished_text(status: OutcomeStatus) -> String {
     match status {
-        OutcomeStatus::Limit(limit) => format!("met a limit: {limit}"),
-        OutcomeStatus::Suspended => "waits for somebody".to_owned(),
+        OutcomeStatus::Limit(limit) => format!("reached a limit: {limit}"),
+        OutcomeStatus::Suspended => "waits for a person or a timer".to_owned(),
         _ => "was cancelled".to_owned(),
     }
 }
@@ -355,7 +360,7 @@ fn nearest_text(nearest: &[RunId]) -> String {
         [] => String::new(),
         nearest => {
             let names: Vec<_> = nearest.iter().map(RunId::as_str).collect();
-            format!("; the nearest are {}", names.join(", "))
+            format!("; the most similar ids are {}", names.join(", "))
         }
     }
 }
@@ -363,16 +368,16 @@ fn nearest_text(nearest: &[RunId]) -> String {
 fn known_text(known: &[String]) -> String {
     match known {
         [] => String::new(),
-        known => format!("; there is: {}", known.join(", ")),
+        known => format!("; registered agents: {}", known.join(", ")),
     }
 }
 
 impl AgentMessage {
-    /// Joins the texts of the messages for the model, separated by blank lines, for agents that take one
+    /// Joins the texts of the messages for the model, separated by blank lines, for agents that take a single
     /// text.
     ///
     /// # Errors
-    /// [`RunError::EmptyPrompt`]: there is no text.
+    /// [`RunError::EmptyPrompt`] if there is no text.
     pub fn joined_text(messages: &[Self]) -> Result<String, RunError> {
         let texts: Vec<_> = messages.iter().filter_map(Self::as_llm).map(Message::text).collect();
         match texts.join("\n\n") {

@@ -1,5 +1,5 @@
-//! The memory of runs: stores messages before they leave the context window and at the end of a run, and
-//! recalls memories for prompts.
+//! The memory of runs, which stores messages before they leave the context window and at the end of a run,
+//! and recalls memories for prompts.
 
 use futures_core::future::BoxFuture;
 
@@ -10,17 +10,17 @@ use crate::{
 
 use super::context::Context;
 
-/// Stores the messages of a run before they leave the model's window and at the end, and recalls memories for
-/// prompts.
+/// Stores the messages of a run before they leave the model's context window and at the end of the run, and
+/// recalls memories for prompts.
 pub trait RunMemory: Send + Sync {
     /// Stores all messages of the conversation so far, oldest first, each with its speaker and its trust
     /// level. Messages that were stored before are passed again with the same trust level, also by a later
     /// run of the session, a branch or a fork. Messages that earlier runs removed from the window are
     /// missing; a message of the program replaces them. `compaction` is about to remove or summarise
-    /// messages; `None` at the end of the run. The memory has to report its own failures: the run goes on,
-    /// and its log has everything.
+    /// messages; `None` at the end of the run. The memory must report its own failures: the run goes on, and
+    /// its log has all messages.
     ///
-    /// The run waits for this, even after a cancel: slow work that can be done later must stop at
+    /// The run waits for this function, even after a cancel. Slow work that can be done later must stop at
     /// `context.cancel`.
     fn keep<'a>(
         &'a self,
@@ -29,9 +29,9 @@ pub trait RunMemory: Send + Sync {
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()>;
 
-    /// Returns memories that fit a person's message, as text for the model. It becomes a part of the message
-    /// in the run's log, with its trust level. `window` is what the model reads anyway. A cancel drops the
-    /// call. Default: none.
+    /// Returns memories that fit a person's message, as text for the model. The text becomes a part of the
+    /// message in the run's log, with its trust level. `window` has the messages that the model reads anyway.
+    /// A cancel drops the returned future. Default: `None`.
     fn recall<'a>(
         &'a self,
         context: &'a Context,
@@ -42,8 +42,8 @@ pub trait RunMemory: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Returns the configuration of the memory. It is logged with each run, so that another process can
-    /// resume it with the same memory. Default: none.
+    /// Returns the configuration of the memory. Each run logs it, so that another process can resume the run
+    /// with the same memory. Default: `None`.
     fn config(&self) -> Option<MemoryConfig> {
         None
     }

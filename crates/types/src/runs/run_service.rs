@@ -4,14 +4,14 @@
 //! | to | use |
 //! |---|---|
 //! | start a run once per key, find it, list runs | [`StartRuns::start`], [`StartRuns::get`], [`StartRuns::list`] |
-//! | read its records, or watch it as often as you like | [`StartRuns::records`], [`StartRuns::watch`] |
+//! | read the records of a run, or watch the run any number of times | [`StartRuns::records`], [`StartRuns::watch`] |
 //! | show the messages of a session | [`StartRuns::history`] |
-//! | go on after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
+//! | resume after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
 //! | steer, cancel, answer questions | [`AnswerRuns`] |
 //! | resume runs whose questions expired | [`AnswerRuns::sweep`] |
 //! | fork, delete, prune, erase a tenant | [`ManageRuns`] |
 //!
-//! A [`RunAgent`] is the counterpart: an agent of one kind, whose runs a service begins and resumes.
+//! A [`RunAgent`] is the counterpart: an agent of one kind, whose runs a service starts and resumes.
 
 use std::pin::Pin;
 
@@ -28,17 +28,17 @@ use crate::{
 
 use super::{context::Context, reply::Reply, run_error::RunError};
 
-/// The complete run service: a type that implements the three parts implements this.
+/// The complete run service. Every type that implements the three parts implements this trait.
 pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
 
 impl<T: StartRuns + AnswerRuns + ManageRuns + ?Sized> RunService for T {}
 
 /// Starts, resumes, lists and watches runs.
 pub trait StartRuns: Send + Sync {
-    /// Starts a run in the background. Returns once its first records are in the journal.
+    /// Starts a run in the background. Returns once the first records of the run are in the journal.
     ///
     /// If an earlier request with the same [`key`](StartRun::key) started a run, that run is returned,
-    /// whatever its status, and no new one starts.
+    /// whatever its status, and no new run starts.
     ///
     /// # Errors
     /// The prompt is empty, the session is busy, the key belongs to a different request, no such agent is
@@ -51,8 +51,8 @@ pub trait StartRuns: Send + Sync {
     /// A child run is resumed together with the run at the top, which a person started.
     ///
     /// # Errors
-    /// The run is unknown, in use, has ended, has met a limit that `more` does not raise, or its agent is not
-    /// registered.
+    /// The run is unknown, in use, has ended, has reached a limit that `more` does not raise, or its agent is
+    /// not registered.
     fn resume<'a>(
         &'a self,
         run: &'a RunId,
@@ -63,43 +63,44 @@ pub trait StartRuns: Send + Sync {
     /// [`records`](Self::records) finds it.
     ///
     /// # Errors
-    /// The run is unknown (the error names the nearest ids), or the journal failed.
+    /// The run is unknown (the error names the most similar ids), or the journal failed.
     fn get<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, RunError>>;
 
-    /// Returns the runs that match a filter, the last written first. The next page begins after the
+    /// Returns the runs that match a filter, the last written run first. The next page begins after the
     /// [`place`](RunHead::place) of the last run.
     ///
     /// # Errors
     /// The journal failed.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>>;
 
-    /// Returns the records of a run after the one with sequence number `after`, or all. For a damaged log it
-    /// returns the records before the damage, and the damage.
+    /// Returns the records of a run after the record with the sequence number `after`, or all records. For a
+    /// damaged log this function returns the records before the damage, and the damage.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn records<'a>(&'a self, run: &'a RunId, after: Option<u64>)
     -> BoxFuture<'a, Result<Salvaged, RunError>>;
 
-    /// Returns the records after `after`, then live events, until the run ends or is suspended. Any number of
-    /// watchers may watch; dropping one cancels nothing.
+    /// Returns the records after the sequence number `after`, then live events, until the run ends or is
+    /// suspended. A run may have any number of watchers; dropping the stream cancels nothing.
     ///
-    /// Events of child runs are included while this process works on them. For a run that another process
-    /// works on there are records only, a moment later. After an error the stream ends.
+    /// Events of child runs are included while this process works on them. For a run of another process there
+    /// are only records, a moment later. The stream ends after an error.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>>;
 
-    /// Returns the messages of a session for display: the conversation as its newest run has it. Compacted
-    /// parts appear as their summary; [`records`](Self::records) returns every word. Empty for a session
-    /// without runs. Until a parallel loop has chosen a branch, this is the conversation before the loop.
+    /// Returns the messages of a session for display: the conversation as the newest run of the session has
+    /// it. Compacted parts appear as their summary; [`records`](Self::records) returns the full text. Empty
+    /// for a session without runs. Until a parallel loop has selected a branch, this is the conversation
+    /// before the loop.
     ///
-    /// Tenants may have sessions of the same name: `tenant` selects one; without it, the session with the
-    /// newest run is used.
+    /// Several tenants may have a session with the same id: `tenant` selects one. Without a tenant, the
+    /// session with the newest run is used.
     ///
     /// # Errors
-    /// The log of the newest run, or of one that it continues, cannot be read.
+    /// The log of the newest run, or of a run that it continues, cannot be read.
     fn history<'a>(
         &'a self,
         session: &'a SessionId,
@@ -109,12 +110,12 @@ pub trait StartRuns: Send + Sync {
     /// Waits until a run ends or is suspended, and returns its reply.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed. Otherwise as [`get`](Self::get), or the run stopped without an
-    /// end and can be resumed.
+    /// [`RunError::Failed`] if the run failed; [`RunError::Stopped`] or another error if the run stopped
+    /// without an outcome and can be resumed; otherwise as [`get`](Self::get).
     fn reply<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Reply, RunError>>;
 
-    /// Resumes every run whose process died, of all tenants or of one. Call it when a service starts. The
-    /// result has an entry for each run, with its error if it could not be resumed.
+    /// Resumes every run whose process died, of all tenants or of one. Call this function when a service
+    /// starts. The result has an entry for each run, with the error of a run that could not be resumed.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -124,28 +125,28 @@ pub trait StartRuns: Send + Sync {
     ) -> BoxFuture<'a, Result<ResumedRuns, RunError>>;
 }
 
-/// Steers, cancels and answers runs, whichever process works on them.
+/// Steers, cancels and answers runs, in whichever process they work.
 pub trait AnswerRuns: Send + Sync {
-    /// Leaves a message that the model reads in its next request; tool calls that have not started are
+    /// Posts a message that the model reads in its next request. Tool calls that have not started are
     /// skipped.
     ///
     /// # Errors
-    /// The run is unknown, has ended, or is of a kind that reads no messages.
+    /// The run is unknown, has ended, or is of a kind that takes no messages.
     fn steer<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Leaves a message that the model reads when the run would otherwise end.
+    /// Posts a message that the model reads when the run would otherwise end.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
     fn follow_up<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Cancels a run. A run that no process works on is resumed just to end it.
+    /// Cancels a run. A run that no process works on is resumed only to end it.
     ///
     /// # Errors
     /// The run is unknown or has ended.
     fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Returns the open questions to people, the oldest first: of all tenants, or of one.
+    /// Returns the open questions to people, oldest first, of all tenants or of one.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -155,16 +156,16 @@ pub trait AnswerRuns: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>>;
 
     /// Answers a question by its id, and resumes its run. Returns false, and changes nothing, if the question
-    /// was answered before, has expired or does not exist.
+    /// was already answered, has expired or does not exist.
     ///
     /// # Errors
     /// The journal failed, changed arguments do not fit the tool, or the run cannot be resumed.
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>>;
 
-    /// Resumes the runs with an expired question, which counts as a no, and those with an answer for which no
-    /// process resumed them. The result has an entry for each run, with its error if it could not be resumed.
-    /// A service has to call this from time to time, since nothing else watches the deadlines of suspended
-    /// runs.
+    /// Resumes the runs with an expired question, which counts as refused, and the runs with an answer that
+    /// no process has used. The result has an entry for each run, with the error of a run that could not be
+    /// resumed. A service must call this function from time to time, since no other code watches the
+    /// deadlines of suspended runs.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -173,24 +174,24 @@ pub trait AnswerRuns: Send + Sync {
 
 /// Forks and deletes runs.
 pub trait ManageRuns: Send + Sync {
-    /// Forks a run: the new run begins with the first `turns` turns of `run`, or with all. Resume the fork,
-    /// or send a prompt to its session, as [`Fork::wants_answer`] says.
+    /// Forks a run: the new run begins with the first `turns` turns of `run`, or with all turns. Then resume
+    /// the fork, or send a prompt to its session, depending on [`Fork::wants_answer`].
     ///
     /// # Errors
     /// The run is unknown, has fewer turns, or is of a kind without turns.
     fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>>;
 
-    /// Deletes a run that has ended or waits, with all that is kept for it.
+    /// Deletes a run that has ended or waits, and everything that is stored for it.
     ///
     /// # Errors
     /// The run is unknown, a process works on it, or other runs need it.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Deletes the runs that have ended and were last written before `before`. Runs that others need are not
-    /// deleted.
+    /// Deletes the runs that have ended and were last written before `before`. Runs that other runs need are
+    /// not deleted.
     ///
     /// # Errors
-    /// The journal cannot be listed, or cannot delete.
+    /// The journal cannot be listed, or does not support deletion.
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>>;
 
     /// Cancels and deletes every run of a tenant. The tenant's memories and credentials are stored elsewhere
@@ -205,42 +206,44 @@ pub trait ManageRuns: Send + Sync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StartRun {
-    /// The prompt.
+    /// The messages of the prompt.
     pub prompts: Vec<AgentMessage>,
-    /// The id under which the agent is registered; default: the service's own agent.
+    /// The id under which the agent is registered; `None` for the service's own agent.
     pub agent: Option<AgentId>,
-    /// The kind of the run; one agent may be registered for several.
+    /// The kind of the run. One agent may be registered for several kinds.
     pub kind: RunKind,
     /// The idempotency key of the request, unique per tenant.
     pub key: Option<String>,
-    /// The session to continue; default: a new session.
+    /// The session to continue; `None` for a new session.
     pub session: Option<SessionId>,
-    /// The behaviour if the newest run of the session works or waits.
+    /// The behaviour if the newest run of the session works, waits or was interrupted. Default
+    /// [`WhenBusy::Refuse`].
     pub when_busy: WhenBusy,
-    /// The tenant; default: `local`.
+    /// The tenant; `None` for `local`.
     pub tenant: Option<TenantId>,
     /// The settings of this run that replace the agent's.
     pub settings: RunSettings,
 }
 
-/// Settings of one run that replace the agent's. They are written to the run's log, so they also hold when it
-/// is resumed.
+/// The settings of one run that replace those of the agent. The run's log stores them, so they also apply
+/// when the run is resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunSettings {
-    /// Limits, instead of the agent's.
+    /// The limits; `None` for those of the agent.
     pub limits: Option<ExecutionLimits>,
-    /// Standing instructions, instead of the agent's.
+    /// The standing instructions; `None` for those of the agent.
     pub system: Option<String>,
-    /// The names of the agent's tools that the run may use; default: all.
+    /// The names of the agent's tools that the run may use; `None` for all.
     pub tools: Option<Vec<String>>,
 }
 
 impl RunSettings {
-    /// Rejects settings that only a run of a single agent can have, for a kind with several agents.
+    /// Returns an error for settings that only a run of a single agent can have, for a kind with several
+    /// agents.
     ///
     /// # Errors
-    /// [`RunError::NotForKind`], if instructions or tools are set.
+    /// [`RunError::NotForKind`] if instructions or tools are set.
     pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
         let what = match self {
             Self { system: Some(_), .. } => "a system text for one run",
@@ -258,8 +261,8 @@ impl StartRun {
         Self::with_messages(vec![Message::user(task, Timestamp::default()).into()])
     }
 
-    /// Creates a request with messages of any content. Messages without a date get the time at which the run
-    /// starts.
+    /// Creates a request with messages of any content. A message without a time gets the time at which the
+    /// run starts.
     pub fn with_messages(prompts: Vec<AgentMessage>) -> Self {
         Self {
             prompts,
@@ -297,7 +300,7 @@ impl StartRun {
         self
     }
 
-    /// Sets the behaviour for a busy session.
+    /// Sets the behaviour if the session is busy.
     pub fn when_busy(mut self, choice: WhenBusy) -> Self {
         self.when_busy = choice;
         self
@@ -328,16 +331,16 @@ impl StartRun {
     }
 }
 
-/// The behaviour for a message to a session whose newest run works or waits.
+/// The behaviour for a message to a session whose newest run works, waits or was interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenBusy {
     /// The message is refused with [`RunError::SessionBusy`].
     #[default]
     Refuse,
-    /// The run reads the message when it would otherwise end, as with [`AnswerRuns::follow_up`]; if it ends
-    /// without reading it, the message begins the next run of the session. The key of such a request is not
-    /// kept: if it is sent again, it is queued again.
+    /// The run reads the message when it would otherwise end, as with [`AnswerRuns::follow_up`]. If the run
+    /// ends without reading the message, the message begins the next run of the session. The idempotency key
+    /// of such a request is not stored, so the same request queues the message again.
     Queue,
     /// The message starts a parallel run in the session. Neither run sees the messages of the other.
     Branch,
@@ -347,9 +350,9 @@ pub enum WhenBusy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StartedRun {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// Its session.
+    /// The session of the run.
     pub session: SessionId,
     /// The way in which the service got the run.
     pub how: Started,
@@ -359,13 +362,13 @@ pub struct StartedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Started {
-    /// It was started now.
+    /// The run was started now.
     New,
-    /// It was resumed now.
+    /// The run was resumed now.
     Resumed,
-    /// An earlier request with the same idempotency key had started it.
+    /// An earlier request with the same idempotency key had started the run.
     Before,
-    /// It was running already, and reads the message when it would otherwise end.
+    /// The run was already under way, and reads the message when it would otherwise end.
     Queued,
 }
 
@@ -378,16 +381,16 @@ pub struct Fork {
     pub session: SessionId,
     /// The run that was forked.
     pub of: RunId,
-    /// The number of that run's records that both share.
+    /// The number of records that both runs share.
     pub records: u64,
-    /// The number of that run's turns that both share.
+    /// The number of turns that both runs share.
     pub turns: u32,
-    /// True if the model answers next, when the fork is resumed; false if the fork waits for a prompt.
+    /// True if the model answers next when the fork is resumed; false if the fork waits for a prompt.
     pub wants_answer: bool,
 }
 
 impl StartedRun {
-    /// Creates a started run.
+    /// Creates the result for a run that was started, resumed or found.
     pub fn new(run: RunId, session: SessionId, how: Started) -> Self {
         Self { run, session, how }
     }
@@ -399,11 +402,11 @@ impl StartedRun {
 pub struct Removed {
     /// The runs that were deleted.
     pub runs: Vec<RunId>,
-    /// The runs that were not deleted, with the reason.
+    /// The runs that were not deleted, each with the reason.
     pub left: Vec<(RunId, RunError)>,
 }
 
-/// The result of resuming several runs, with an entry for each. It iterates over the entries.
+/// The result of resuming several runs, with an entry for each run. Iterating it gives the entries.
 ///
 /// A run that cannot be resumed does not stop the others, so its error is reported only here and must not be
 /// dropped:
@@ -427,7 +430,7 @@ pub struct Removed {
 /// # }
 /// ```
 #[derive(Debug, Default)]
-#[must_use = "a run that cannot go on is named here alone: look at `failures`, or ask for `all_ok`"]
+#[must_use = "only this value names the runs that could not be resumed: check `failures`, or call `all_ok`"]
 pub struct ResumedRuns(Vec<(RunId, Result<StartedRun, RunError>)>);
 
 impl ResumedRuns {
@@ -441,7 +444,7 @@ impl ResumedRuns {
         self.0.iter().filter_map(|(run, resumed)| Some((run, resumed.as_ref().err()?)))
     }
 
-    /// Returns the resumed runs, if all could be resumed.
+    /// Returns the resumed runs, if every run could be resumed.
     ///
     /// # Errors
     /// The error of the first run that could not be resumed.
@@ -475,24 +478,25 @@ impl IntoIterator for ResumedRuns {
     }
 }
 
-/// The event stream of [`StartRuns::watch`].
+/// The stream of events that [`StartRuns::watch`] returns.
 pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;
 
-/// An agent of one kind whose runs a service begins and resumes.
+/// An agent of one kind whose runs a service starts and resumes.
 ///
-/// The log of a run holds all that the agent needs to resume it. A failed run is an outcome here, since its
-/// log has it; the service turns it into an error.
+/// The log of a run has all data that the agent needs to resume the run. These methods return a failed run as
+/// an outcome, since its log has the outcome; the service turns it into an error.
 pub trait RunAgent: Send + Sync {
-    /// Returns the kind of its runs.
+    /// Returns the kind of the agent's runs.
     fn kind(&self) -> RunKind;
 
-    /// Returns its id, which is written to the logs of its runs so that they can be resumed.
+    /// Returns the id of the agent, which the logs of its runs have so that they can be resumed.
     fn id(&self) -> AgentId;
 
-    /// Begins the run that `context` names, and works on it until it ends or is suspended.
+    /// Starts the run that `context` names, and works on it until it ends or is suspended.
     ///
     /// # Errors
-    /// The run could not be begun or logged, or its kind cannot have the settings: the error names the kind.
+    /// The run could not be started or logged, or its kind does not support the settings: the error names the
+    /// kind.
     fn begin<'a>(
         &'a self,
         prompts: Vec<AgentMessage>,
@@ -501,7 +505,7 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Resumes the run that `context` names at the end of its log, with larger limits if `more` has any.
+    /// Resumes the run that `context` names at the end of its log, with the larger limits of `more`.
     ///
     /// # Errors
     /// The run cannot be resumed.
@@ -511,11 +515,11 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Checks an answer to a question before it is kept, for instance changed arguments against the tool's
+    /// Checks an answer to a question before it is stored, for instance changed arguments against the tool's
     /// schema, or a changed plan. Default: accepts every answer.
     ///
     /// # Errors
-    /// The answer cannot be accepted; the question stays open.
+    /// The answer is invalid; the question stays open.
     fn check_answer<'a>(
         &'a self,
         pending: &'a PendingApproval,

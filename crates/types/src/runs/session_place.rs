@@ -1,4 +1,4 @@
-//! The place in a conversation at which a run of several agents begins.
+//! The position in a conversation at which a run of several agents begins.
 
 use crate::{
     config::{RunConfig, RunKind},
@@ -9,28 +9,28 @@ use crate::{
 
 use super::context::Context;
 
-/// The start of a plan or a team: the run that it continues, and background for its agents.
+/// The start of a plan's or a team's run: the run that it continues, and background for its agents.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionPlace {
-    /// The run that it continues, or its caller.
+    /// The origin of the run: the run that it continues, or the call that started it.
     pub origin: Origin,
-    /// The number of earlier runs of the session; a part of the run's display name.
+    /// The number of earlier runs of the session, which is a part of the run's display name.
     pub earlier: usize,
     /// Background for the agents besides the goal: the project's instructions, memories, and earlier
-    /// messages. It is logged, so that the run can be resumed without anything else.
+    /// messages. The log stores it, so that the run can be resumed without other data.
     pub background: String,
-    /// Entries of the application that the log keeps beside the goal. No agent reads them.
+    /// Extension messages of the application, which the log stores beside the goal. No agent reads them.
     pub extensions: Vec<ExtensionMessage>,
 }
 
 impl SessionPlace {
-    /// Creates a place without further data.
+    /// Creates a position without earlier runs, background and extensions.
     pub fn new(origin: Origin) -> Self {
         Self { origin, earlier: 0, background: String::new(), extensions: Vec::new() }
     }
 
-    /// Returns the records that keep the extensions.
+    /// Returns the records that store the extension messages.
     pub fn extension_records(&self) -> impl Iterator<Item = RecordBody> {
         self.extensions.iter().cloned().map(|extension| RecordBody::MessageAdded {
             message: AgentMessage::from(extension),
@@ -40,8 +40,8 @@ impl SessionPlace {
 }
 
 impl RunStarted {
-    /// Creates the start record of the run that `context` names, for an agent that directs others. Its
-    /// display name is `{session}.{kind}.{n}`, where `n` grows along a conversation.
+    /// Creates the first record of the run that `context` names, for an agent that directs other agents. The
+    /// display name of the run is `{session}.{kind}.{n}`, where `n` counts the runs of a conversation from 1.
     pub fn of_lead(
         context: &Context,
         place: &SessionPlace,

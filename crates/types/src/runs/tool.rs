@@ -1,4 +1,4 @@
-//! Defines the [`Tool`] trait and the context of a call.
+//! The [`Tool`] trait and the context of a tool call.
 
 use std::sync::Arc;
 
@@ -16,53 +16,54 @@ use super::context::{Context, PermissionBound};
 
 /// A function that a model can call.
 ///
-/// Implement it by hand, or write a function with `#[tool]`. The arguments of [`call`](Self::call) were
-/// validated against the spec's schema and are otherwise exactly as the model sent them.
+/// Implement this trait by hand, or write a function with `#[tool]`. The arguments of [`call`](Self::call)
+/// were validated against the spec's schema and are otherwise exactly as the model sent them.
 ///
-/// The future is boxed, unlike that of an [`Approver`](crate::Approver), because tools are held as `Arc<dyn
-/// Tool>`. `#[tool]` and `FnTool` take an `async fn` or a closure, and box it for you.
+/// The future is boxed, unlike that of an [`Approver`](crate::Approver), because tools are stored as `Arc<dyn
+/// Tool>`. `#[tool]` and `FnTool` take an `async fn` or a closure, and box the future.
 pub trait Tool: Send + Sync {
-    /// Returns the tool's name, description, schema and annotations. Must not change while the tool is
+    /// Returns the tool's name, description, schema and annotations. They must not change while the tool is
     /// registered.
     fn spec(&self) -> &ToolSpec;
 
     /// Runs the tool. Dropping the future must stop the work.
     ///
     /// # Errors
-    /// Any [`ToolError`]; the caller turns it, like a panic, into a result for the model.
+    /// Any [`ToolError`]. The code that executes the call turns an error or a panic into a result for the
+    /// model.
     fn call<'a>(
         &'a self,
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
-    /// Returns the change that a call with these arguments would make, for the person who is asked about it.
-    /// Must change nothing and must not wait. Default: none.
+    /// Returns the change that a call with these arguments would make, for the person who is asked about the
+    /// call. This method must change nothing and must not wait. Default: `None`.
     ///
     /// # Errors
-    /// The call would fail with this error; it is refused.
+    /// The error with which the call would fail; the call is then refused.
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
         let _ = (arguments, run);
         Ok(None)
     }
 
     /// Returns the command, files or addresses that a call with these arguments works on, for permission
-    /// rules. Default: [`Subject::Unknown`]; then only rules about the whole tool apply to its calls.
+    /// rules. Default: [`Subject::Unknown`], so that only rules about the whole tool apply to its calls.
     fn subject(&self, arguments: &Json) -> Subject {
         let _ = arguments;
         Subject::Unknown
     }
 
-    /// Returns corrected arguments in place of these, which were refused, if the tool is sure of the
-    /// correction. Must change nothing and must not wait. Called once per call, and only if the engine's
-    /// options allow corrections of that kind. Default: none.
+    /// Returns corrected arguments in place of refused ones, if the tool is sure of the correction. This
+    /// method must change nothing and must not wait. It is called once per call, and only if the engine's
+    /// options allow corrections of that kind. Default: `None`.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let _ = (arguments, run);
         None
     }
 
-    /// Returns the names of the tools that it calls itself. They are used to detect tools that call each
-    /// other in a circle, and to apply permission bounds to indirect calls. Default: empty.
+    /// Returns the names of the tools that this tool calls itself. They are used to detect tools that call
+    /// each other in a circle, and to apply permission bounds to indirect calls. Default: empty.
     fn calls(&self) -> &[String] {
         &[]
     }
@@ -74,36 +75,37 @@ pub trait Tool: Send + Sync {
     }
 }
 
-/// The context of a running tool call: its run, its cancellation, and callbacks for progress.
+/// The context of a running tool call: its run, its cancellation token, and callbacks for progress.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The id of the call, as the model gave it; models repeat ids. See [`key`](Self::key).
+    /// The id of the call, as the model gave it. Models repeat ids; see [`key`](Self::key).
     pub tool_call_id: ToolCallId,
-    /// The place of the call in its run; none outside of a run.
+    /// The id of the call in its run; `None` outside of a run.
     pub call: Option<CallId>,
-    /// The tool's name.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Cancels the call; its future is dropped soon after.
+    /// The cancellation token of the call. The future of a cancelled call is dropped soon after.
     pub cancel: CancellationToken,
     /// The context of the run that the call belongs to: tenant, credentials, depth.
     pub run: Context,
-    /// Receives progress and partial results; without it they are dropped.
+    /// Receives progress messages and partial results; without a receiver they are dropped.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     /// Registers the processes that the tool starts; see [`register_process`](Self::register_process).
     pub processes: Option<Arc<dyn Processes>>,
-    /// Checks permission rules for paths that the call finds by itself, for instance below a folder; none if
-    /// there are no rules.
+    /// Checks permission rules for paths that the call finds by itself, for instance below a folder; `None`
+    /// if there are no rules.
     pub places: Option<Arc<dyn PermissionBound>>,
-    /// The target of the call at the moment when it was allowed; none if no check needed it. If the target is
-    /// another by now, because a symbolic link was changed meanwhile, the tool must not go on.
+    /// The target of the call at the time at which the call was allowed; `None` if no check needed it. If the
+    /// target has changed, because a symbolic link was changed meanwhile, the tool must not go on.
     pub subject: Option<Arc<Subject>>,
-    /// True if a person was asked about this call and agreed.
+    /// True if a person was asked about this call and approved it.
     pub is_agreed: bool,
 }
 
 impl ToolContext {
-    /// Creates a context for one call of `run`. The call's cancellation token is a child of the run's.
+    /// Creates a context for one call of `run`. The cancellation token of the call is a child of the run's
+    /// token.
     pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
         let cancel = run.cancel.child_token();
         let tool_name = tool_name.into();
@@ -121,7 +123,7 @@ impl ToolContext {
         }
     }
 
-    /// Returns a key of the call for other services, as an idempotency key: another call has another key, and
+    /// Returns a key of the call for other services, as an idempotency key. Another call has another key, and
     /// the call has the same key when it is run again after a failure or a crash.
     pub fn key(&self) -> String {
         let run = self.call.map(|call| self.run.run.of_call(call));
@@ -134,19 +136,19 @@ impl ToolContext {
     }
 
     /// Removes the run's secrets, such as those from [`credentials`](Self::credentials), from a result. An
-    /// engine does this with every result and with progress.
+    /// engine does this with every result and with progress messages.
     pub fn hide_secrets(&self, result: &mut ToolResult) {
         self.run.redactor.clean_result(result);
     }
 
-    /// Registers the process group with the leader `leader`: it is ended when the call ends, in whatever way,
-    /// and after a crash before the run is resumed.
+    /// Registers the process group with the leader `leader`. The group is ended when the call ends, in
+    /// whatever way, and after a crash before the run is resumed.
     ///
-    /// Wait for this to return before the process does any work; otherwise it may survive a crash unnoticed.
-    /// Outside of a run this does nothing.
+    /// Wait for this function to return before the process does any work; otherwise the process may survive a
+    /// crash unnoticed. Outside of a run this function does nothing.
     ///
     /// # Errors
-    /// The call is over; the group was ended.
+    /// The call has ended, and the group was ended.
     pub async fn register_process(&self, leader: u32) -> Result<(), ToolError> {
         match &self.processes {
             Some(processes) => processes.register(leader).await,
@@ -154,7 +156,7 @@ impl ToolContext {
         }
     }
 
-    /// Shows a person what the tool is doing.
+    /// Shows a person the progress of the tool.
     pub fn on_progress(&self, text: impl Into<String>) {
         if let Some(progress) = &self.progress {
             progress(Progress::Text(self.run.redactor.clean(text.into())));

@@ -1,5 +1,5 @@
-//! The interface through which a loop uses tools: a call is prepared, perhaps approved by a person, and then
-//! executed.
+//! The interface through which a loop uses tools: a call is prepared, approved by a person if needed, and
+//! then executed.
 
 use std::{any::Any, sync::Arc};
 
@@ -24,11 +24,11 @@ pub trait Toolbox: Send + Sync {
     /// Checks a call without any effect.
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared>;
 
-    /// Executes a call that is ready. The caller logs the start before and the result after.
+    /// Executes a prepared call. The caller of this method logs the start before and the result after.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed>;
 
-    /// Ends process groups that calls of this run started before its process died, and returns those that are
-    /// still there. Groups that may belong to somebody else are left alone and not returned. Default: does
+    /// Ends process groups that calls of this run started before its process died, and returns those that
+    /// still exist. Groups that may belong to another program are left alone and not returned. Default: does
     /// nothing, for tools that start no processes.
     fn end_processes<'a>(
         &'a self,
@@ -39,7 +39,7 @@ pub trait Toolbox: Send + Sync {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Restores the state of the named tool from a `result` when a session is resumed; see
+    /// Restores the state of the tool `tool` from a `result` when a session is resumed; see
     /// [`Tool::recall`](crate::Tool::recall).
     fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
         let _ = (session, tool, result);
@@ -54,7 +54,7 @@ pub enum Prepared {
     Ready(ReadyCall),
     /// The call does not run; the model gets this result.
     Refused(Box<ToolResult>),
-    /// A person has to decide.
+    /// A person must decide.
     Ask(Box<ApprovalRequest>),
 }
 
@@ -74,11 +74,11 @@ pub struct ReadyCall {
     pub id: CallId,
     /// The call as the model sent it.
     pub call: ToolCall,
-    /// The effect of a second execution; logged with the start.
+    /// The effect of a second execution, which is logged with the start of the call.
     pub effect: Effect,
-    /// True if it may run in parallel with other calls of its turn.
+    /// True if the call may run in parallel with other calls of its turn.
     pub concurrency_safe: bool,
-    /// Number of earlier starts of the call, set by a caller that tries it again. Default 0.
+    /// The number of earlier starts of the call, set by code that retries the call. Default 0.
     pub started_before: u32,
     /// Data of the toolbox, for instance the tool that was looked up.
     pub notes: Option<Box<dyn Any + Send + Sync>>,

@@ -1,29 +1,30 @@
-//! A count of the calls of a run that are under way, for a team that lets one of them wait.
+//! A count of the calls of a run that are under way, for a team in which a run waits for other members.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The calls of a run that are under way, counted by the loop that runs them. Clones share the count.
+/// The number of calls of a run that are under way. The loop that executes the calls sets it. Clones share
+/// the count.
 ///
-/// While every one of them waits for other members of a team, the run can be dropped and nothing is cut off.
-/// It is resumed from its log.
+/// While every call waits for other members of a team, the run can be dropped without losing work. The run is
+/// later resumed from its log.
 #[derive(Clone, Debug)]
 pub struct CallsUnderWay(Arc<AtomicUsize>);
 
 impl CallsUnderWay {
-    /// A count of so many calls.
+    /// Creates a count of `calls` calls.
     pub fn new(calls: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(calls)))
     }
 
-    /// Sets the number of calls. The loop does nothing else while they run.
+    /// Sets the number of calls. The loop does no other work while the calls run.
     pub fn set(&self, calls: usize) {
         self.0.store(calls, Ordering::Release);
     }
 
-    /// Sets the largest number: the loop itself is at work and must not be cut off.
+    /// Sets the maximum number, because the loop itself works and must not be interrupted.
     pub fn set_busy(&self) {
         self.set(usize::MAX);
     }
@@ -34,7 +35,7 @@ impl CallsUnderWay {
     }
 }
 
-/// The largest number, as [`set_busy`](CallsUnderWay::set_busy).
+/// The maximum number, as after [`set_busy`](CallsUnderWay::set_busy).
 impl Default for CallsUnderWay {
     fn default() -> Self {
         Self::new(usize::MAX)

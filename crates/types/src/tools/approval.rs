@@ -9,23 +9,23 @@ use crate::{
     values::{CallId, RunId, Timestamp},
 };
 
-/// A question to a person that has to be answered before a call takes effect.
+/// A question to a person that must be answered before a call takes effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// The id of the question, globally unique.
     pub request_id: String,
-    /// The name of the agent that asks: the agent that wants to act, the plan's agent, or the team. If it is
-    /// empty, the run fills in its own.
+    /// The name of the agent that asks: the agent of the call, the plan's agent, or the team. If the name is
+    /// empty, the run sets its own agent.
     pub agent_name: String,
-    /// The action that is going to happen, in a line.
+    /// The action that the call would take, as one line.
     pub action_summary: String,
-    /// The tool's name and exact arguments, or whatever else a person needs to see.
+    /// The name of the tool and the exact arguments, or other data that the person needs to see.
     pub details: Json,
-    /// The possible answers; default: `approve`, `edit` and `cancel`.
+    /// The possible answers. Default: `approve`, `edit` and `cancel`.
     pub options: Vec<String>,
-    /// The time at which the question expires, which counts as cancel.
+    /// The time at which the question expires. An expired question counts as cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// True if the person may change the arguments.
@@ -33,37 +33,37 @@ pub struct ApprovalRequest {
     /// The kind of the question.
     #[serde(default, skip_serializing_if = "QuestionKind::is_default")]
     pub kind: QuestionKind,
-    /// The time that the question may wait, milliseconds; default: the run's own setting.
+    /// The time that the question may wait, in milliseconds; `None` for the setting of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Hash of the thing that is approved: [`binding`](crate::binding) of the tool, the arguments and the
-    /// files. A call with another hash is asked about again.
+    /// The hash that an approval is bound to: the [`binding`](crate::binding) of the tool, the arguments and
+    /// the files. A call with another hash leads to another question.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub binding: String,
-    /// Rules that would allow this call and similar ones without a question, the narrowest first. Empty if
-    /// each call has to be asked about.
+    /// The permission rules that would allow this call and similar ones without a question, the narrowest
+    /// first. Empty if each call needs a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// The path from the run that logs the question down to the run that asks, as the calls between them.
-    /// Empty if the run itself asks.
+    /// The path from the run that logs the question down to the run that asks: the runs and calls between
+    /// them. Empty if the run itself asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub call_path: Vec<AskingRun>,
-    /// The version of the agent's input fields. An answer for other fields than the agent has now is not
-    /// used. Empty if an agent has no fields.
+    /// The version of the agent's input fields. An answer for another version of the fields is ignored. Empty
+    /// if the agent has no fields.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
-    /// The time since which the question is paused: nobody is asked, and it does not expire.
+    /// The time at which the question was paused. A paused question is shown to nobody and does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
 }
 
-/// A run that asks, or that waits for a child run that asks.
+/// A run on the path to the run that asks: the run that asks, or a run that waits for its child run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskingRun {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The call that is asked about, or that started the next run of the path.
+    /// The call that the question is about, or the call that started the next run of the path.
     pub call: CallId,
 }
 
@@ -73,16 +73,17 @@ pub struct AskingRun {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QuestionKind {
-    /// May this call run?
+    /// A call needs a person's approval before it runs.
     #[default]
     Consent,
-    /// A process died while the call ran, so it may have taken effect: may it run again?
+    /// A call is in doubt: its process died while the call ran, so it may have taken effect. A person decides
+    /// if it runs again.
     InDoubt,
-    /// A step of a plan failed: how to go on? A yes tries it again, a reply is its result, an empty reply
-    /// goes on without it, and a no gives up the steps that depend on it.
+    /// A subtask of a plan failed. A yes retries the subtask, a reply becomes its result, an empty reply goes
+    /// on without the result, and a no gives up the subtasks that depend on it.
     FailedStep,
-    /// An input for the call is missing: what is its value? The answer is [`Answer::Edit`] with values by
-    /// name, or [`Answer::Reply`] in a person's own words.
+    /// An input of the call is missing, and a person gives its value. The answer is [`Answer::Edit`] with
+    /// values by name, or [`Answer::Reply`] in the person's own words.
     Input,
 }
 
@@ -93,7 +94,7 @@ impl QuestionKind {
 }
 
 impl ApprovalRequest {
-    /// Creates a question with the three usual options and no deadline.
+    /// Creates a question with the options `approve`, `edit` and `cancel`, and without a deadline.
     pub fn new(request_id: impl Into<String>, action_summary: impl Into<String>, details: Json) -> Self {
         Self {
             request_id: request_id.into(),
@@ -113,8 +114,9 @@ impl ApprovalRequest {
         }
     }
 
-    /// Creates a question about a call that was cut off: may it run again? It shows the arguments, so that
-    /// the person can check the effect, and takes a yes, a no, or the result in the person's words.
+    /// Creates the question about a call in doubt, which was cut off: may it run again? The question shows
+    /// the arguments, so that the person can check the effect. The options are a yes, a no, or the result as
+    /// text.
     pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
         let text = arguments.to_string();
         let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
@@ -129,40 +131,41 @@ impl ApprovalRequest {
         request
     }
 
-    /// Changes the question in doubt to the words in which a person agreed to the call before.
+    /// Replaces the summary of a question in doubt by `summary`, the words in which a person approved the
+    /// call before.
     pub fn in_words(mut self, summary: &str) -> Self {
         self.action_summary = format!("{summary}, again? {CUT_OFF}");
         self
     }
 
-    /// Changes the question for a call that started a child run whose log is lost.
+    /// Adds to the summary that the log of the child run is lost, for a call that started one.
     pub fn of_lost_run(mut self, child: &RunId) -> Self {
         self.action_summary = format!("The log of run {child} is lost. {}", self.action_summary);
         self
     }
 
-    /// Returns true if nobody answered in time.
+    /// Returns true if the deadline of the question has passed.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Returns true if an answer with this id and binding is for this question.
+    /// Returns true if an answer with this id and this binding belongs to this question.
     pub fn is_meant(&self, request_id: &str, binding: &str) -> bool {
         self.request_id == request_id && self.binding == binding
     }
 
-    /// Returns the run that asks, unless it is the run that logs the question.
+    /// Returns the run that asks; `None` if that is the run that logs the question.
     pub fn asker(&self) -> Option<&AskingRun> {
         self.call_path.last()
     }
 
-    /// Pauses the question.
+    /// Pauses the question; it does not expire while it is paused.
     pub fn pause(mut self, now: Timestamp) -> Self {
         self.paused_at.get_or_insert(now);
         self
     }
 
-    /// Resumes a paused question, with the time that it had left.
+    /// Resumes a paused question. The deadline is later by the time of the pause.
     pub fn unpause(mut self, now: Timestamp) -> Self {
         if let Some(since) = self.paused_at.take() {
             self.expires_at = self.expires_at.map(|end| end + now.since(since));
@@ -170,29 +173,30 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns the question as the log of the parent run has it, whose `call` started `child`.
+    /// Returns the question as the log of the parent run stores it. `call` is the parent's call that started
+    /// `child`.
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
         self.call_path.insert(0, AskingRun { run: child, call });
         self
     }
 }
 
-/// The reason of a question in doubt.
+/// The reason for a question in doubt, in words.
 const CUT_OFF: &str = "It was cut off, and may have done its work: check first whether it happened.";
 
-/// The most characters of the arguments in the summary of a question about a call in doubt; its details have
+/// The maximum number of characters of the arguments in the summary of a question in doubt; the details have
 /// all of them.
 const SHOWN_IN_DOUBT: usize = 1_000;
 
-/// The answer of a person.
+/// The answer of a person to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answer {
-    /// The call runs.
+    /// Approves the call, which then runs.
     Approve,
-    /// The call runs with these arguments, which are validated again.
+    /// The call runs with these new arguments, which are validated again.
     Edit {
         /// The new arguments.
         arguments: Json,
@@ -203,19 +207,20 @@ pub enum Answer {
         #[serde(default)]
         reason: String,
     },
-    /// The call runs, and calls under these rules are not asked about for the rest of the session.
+    /// The call runs, and calls that match these permission rules need no question for the rest of the
+    /// session.
     Trust {
         /// The rules, as in [`ApprovalRequest::rules`].
         rules: Vec<String>,
     },
-    /// The call does not run; the text is its result.
+    /// The call does not run; the text of the person is its result.
     Reply {
         /// The result that the model reads.
         text: String,
     },
-    /// Nobody answered in time; counts as cancel.
+    /// Nobody answered in time. Counts as cancel.
     Expired,
-    /// The program withdrew the question; counts as cancel.
+    /// The program withdrew the question. Counts as cancel.
     Withdrawn {
         /// The reason, for the model.
         reason: String,
@@ -223,7 +228,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns true if the call may run.
+    /// Returns true if the answer allows the call to run.
     pub fn is_consent(&self) -> bool {
         matches!(self, Self::Approve | Self::Edit { .. } | Self::Trust { .. })
     }
@@ -237,17 +242,17 @@ pub(crate) fn is_usual_wait(wait: &u64) -> bool {
     *wait == USUAL_WAIT_MS
 }
 
-/// Settings of a run for questions to people.
+/// The settings of a run for questions to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ApprovalSettings {
-    /// The time that a question waits, milliseconds, if it sets none itself. Default 30 minutes.
+    /// The time that a question without its own time waits, in milliseconds. Default 30 minutes.
     pub timeout_ms: u64,
-    /// The behaviour after a no.
+    /// The behaviour after a refusal. Default [`OnDeny::ReturnToLlm`].
     pub on_deny: OnDeny,
-    /// The behaviour after a question expired.
+    /// The behaviour after a question has expired. Default [`OnExpiry::ReturnToLlm`].
     pub on_expiry: OnExpiry,
 }
 
@@ -258,39 +263,39 @@ impl Default for ApprovalSettings {
 }
 
 impl ApprovalSettings {
-    /// Sets the time that a question waits.
+    /// Sets the time that a question waits for a person.
     pub fn with_timeout(mut self, wait: std::time::Duration) -> Self {
         self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
-    /// Sets the behaviour after a no.
+    /// Sets the behaviour after a refusal.
     pub fn with_on_deny(mut self, what: OnDeny) -> Self {
         self.on_deny = what;
         self
     }
 
-    /// Sets the behaviour after a question expired.
+    /// Sets the behaviour after a question has expired.
     pub fn with_on_expiry(mut self, what: OnExpiry) -> Self {
         self.on_expiry = what;
         self
     }
 }
 
-/// The behaviour after a person said no.
+/// The behaviour after a person refused a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnDeny {
-    /// The model reads the no, and the run goes on.
+    /// The model reads the refusal, and the run goes on.
     #[default]
     ReturnToLlm,
-    /// Calls that have not started get a result that says so, and the run ends as cancelled.
+    /// Calls that have not started get a result about the refusal, and the run ends as cancelled.
     Abort,
 }
 
-/// The behaviour after a question expired.
+/// The behaviour after a question has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -301,12 +306,12 @@ pub enum OnExpiry {
     ReturnToLlm,
     /// The run ends as cancelled.
     Abort,
-    /// The question is asked once more, marked as urgent and with the same time; if it expires again, as
-    /// `return_to_llm`.
+    /// The question is asked once more, marked as urgent and with the same time to answer. If it expires
+    /// again, the run goes on as with `return_to_llm`.
     Escalate,
 }
 
-/// Answers questions, now or later. Write `decide` as an `async fn`; [`FnApprover`] wraps a closure:
+/// Answers questions at once or later. Write `decide` as an `async fn`; [`FnApprover`] wraps a closure:
 ///
 /// ```
 /// use archon_types::{Answer, ApprovalRequest, Approver, Decision};
@@ -324,11 +329,11 @@ pub enum OnExpiry {
 /// }
 /// ```
 pub trait Approver: Send + Sync {
-    /// Answers at once, or defers the answer to a person.
+    /// Answers a question at once, or defers the answer to a person.
     fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
-    /// Answers all questions of a turn, in order, so that a program can show them together. Missing decisions
-    /// count as [`Decision::Later`]. Default: calls [`decide`](Self::decide) for each.
+    /// Answers all questions of a turn, in order, so that a program can show them together. A missing
+    /// decision counts as [`Decision::Later`]. Default: calls [`decide`](Self::decide) for each question.
     fn decide_all(&self, requests: &[ApprovalRequest]) -> impl Future<Output = Vec<Decision>> + Send {
         async move {
             let mut decisions = Vec::with_capacity(requests.len());
@@ -340,12 +345,13 @@ pub trait Approver: Send + Sync {
     }
 }
 
-/// An object-safe form of [`Approver`]. It is implemented for every approver; do not implement it yourself.
+/// The object-safe form of [`Approver`]. Every approver implements this trait automatically; do not implement
+/// it yourself.
 pub trait DynApprover: Send + Sync {
-    /// As [`Approver::decide`].
+    /// Does the same as [`Approver::decide`].
     fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
 
-    /// As [`Approver::decide_all`].
+    /// Does the same as [`Approver::decide_all`].
     fn boxed_decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>>;
 }
 
@@ -369,7 +375,7 @@ impl<A: DynApprover + ?Sized> Approver for std::sync::Arc<A> {
     }
 }
 
-/// An [`Approver`] made of a closure.
+/// An [`Approver`] that calls a closure.
 ///
 /// ```
 /// use archon_types::{Answer, Decision, FnApprover};
@@ -400,11 +406,11 @@ where
     }
 }
 
-/// An [`Approver`] for programs that answer questions from elsewhere: every run that asks suspends.
+/// An [`Approver`] that defers every question: the run suspends, and the program answers the question later.
 ///
-/// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] says otherwise. After that it
-/// takes no answer and is not listed any more. Its run stays suspended until it is resumed, and then goes on
-/// as [`ApprovalSettings::on_expiry`] says; by default the model reads that nobody answered. So give
+/// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] sets another time. An expired
+/// question takes no answer and is not listed any more. Its run stays suspended until it is resumed, and then
+/// goes on as [`ApprovalSettings::on_expiry`] sets; by default the model reads that nobody answered. Give
 /// questions more time if people may be away, and call [`AnswerRuns::sweep`](crate::AnswerRuns::sweep) from
 /// time to time to resume such runs:
 ///
@@ -429,8 +435,8 @@ impl Approver for AskLater {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// The answer.
+    /// The answer, at once.
     Now(Answer),
-    /// The run suspends until an answer comes.
+    /// No answer yet: the run suspends until an answer comes.
     Later,
 }

@@ -1,4 +1,4 @@
-//! Credentials of the accounts that tools use, separate for each tenant.
+//! The credentials of the accounts that tools use, separate for each tenant.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct CredentialKey {
     pub tenant: TenantId,
     /// The service, for instance `github`.
     pub service: String,
-    /// The name of the account; `primary` by default.
+    /// The name of the account. Default `primary`.
     pub account: String,
 }
 
@@ -39,50 +39,51 @@ impl CredentialKey {
 /// The default name of an account.
 const PRIMARY: &str = "primary";
 
-/// A stored account, without its secrets.
+/// A stored account without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CredentialEntry {
-    /// The key.
+    /// The key of the account.
     pub key: CredentialKey,
-    /// The time at which it was first saved.
+    /// The time at which the account was first saved.
     pub created_at: Timestamp,
-    /// The time at which it was last saved.
+    /// The time at which the account was last saved.
     pub updated_at: Timestamp,
 }
 
 impl CredentialEntry {
-    /// Creates an entry.
+    /// Creates an entry for a stored account.
     pub fn new(key: CredentialKey, created_at: Timestamp, updated_at: Timestamp) -> Self {
         Self { key, created_at, updated_at }
     }
 }
 
-/// Stores credentials. Their content is opaque to the store: the code that knows the service signs in,
+/// Stores credentials. The store does not interpret their content: the code that knows the service signs in,
 /// refreshes tokens and saves them again.
 pub trait CredentialStore: Send + Sync {
-    /// Replaces the stored credentials, or deletes them for `None`. Returns true if there were any before.
+    /// Replaces the stored credentials, or deletes them for `None`. Returns true if credentials were stored
+    /// before.
     fn put<'a>(
         &'a self,
         key: &'a CredentialKey,
         credentials: Option<Secret<Json>>,
     ) -> BoxFuture<'a, Result<bool, CredentialError>>;
 
-    /// Returns the credentials stored under the key.
+    /// Returns the credentials that are stored under the key.
     fn get<'a>(
         &'a self,
         key: &'a CredentialKey,
     ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>>;
 
-    /// Returns the accounts of one tenant, at one service or at all, in the order of services and names.
-    /// Never returns accounts of another tenant.
+    /// Returns the accounts of one tenant, at one service or at all services, ordered by service and name.
+    /// Accounts of other tenants are never returned.
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
         service: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>>;
 
-    /// Stores credentials, and replaces earlier ones.
+    /// Stores credentials, which replace earlier ones.
     fn save<'a>(
         &'a self,
         key: &'a CredentialKey,
@@ -91,21 +92,21 @@ pub trait CredentialStore: Send + Sync {
         Box::pin(async move { self.put(key, Some(credentials)).await.map(drop) })
     }
 
-    /// Deletes an account; returns false if there was none.
+    /// Deletes an account. Returns false if there was none.
     fn delete<'a>(&'a self, key: &'a CredentialKey) -> BoxFuture<'a, Result<bool, CredentialError>> {
         self.put(key, None)
     }
 }
 
-/// The error of a credential store. Its text never holds a secret.
+/// The error of a credential store. Its text never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
     /// The storage failed.
     #[error("credential storage failed: {0}")]
     Storage(String),
-    /// The credentials are encrypted, and the key is missing or is another one.
-    #[error("credentials are sealed: {0}")]
+    /// The credentials are encrypted, and the key is missing, invalid or a different one.
+    #[error("the credentials cannot be decrypted: {0}")]
     Sealed(String),
     /// The stored data is damaged.
     #[error("the credentials of '{service}' ({account}) are damaged: {problem}; save them again")]
@@ -117,21 +118,21 @@ pub enum CredentialError {
         /// The damage.
         problem: String,
     },
-    /// The store was written by a newer version.
-    #[error("the credentials at {place} have format {found}; this version knows up to {supported}")]
+    /// A newer version wrote the store.
+    #[error("the credentials at {place} have format {found}; this version reads formats up to {supported}")]
     FutureStore {
         /// The location of the store.
         place: String,
-        /// Their format.
+        /// The format of the credentials.
         found: u32,
-        /// The newest format that can be read.
+        /// The newest format that this version reads.
         supported: u32,
     },
 }
 
-/// A tenant's credentials, as a tool gets them:
+/// The credentials of a tenant, as a tool gets them in
 /// [`ToolContext::credentials`](crate::ToolContext::credentials). A tool cannot name another tenant. Secrets
-/// that a call gets are redacted in all that its run keeps or shows from then on.
+/// that a call gets are redacted in everything that its run keeps or shows from then on.
 #[derive(Clone)]
 pub struct Credentials {
     store: Option<Arc<dyn CredentialStore>>,
@@ -140,7 +141,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Creates the access to a tenant's credentials in a store.
+    /// Creates the access to a tenant's credentials in a store. Without a store the tenant has no accounts.
     pub(crate) fn new(store: Option<Arc<dyn CredentialStore>>, tenant: TenantId, redactor: Redactor) -> Self {
         Self { store, tenant, redactor }
     }
@@ -148,8 +149,8 @@ impl Credentials {
     /// Returns the credentials of the `primary` account at a service.
     ///
     /// # Errors
-    /// [`ToolError::NotFound`] if there is none, with a text that tells the model to have the user connect
-    /// it; [`ToolError::Failed`] if it cannot be read.
+    /// [`ToolError::NotFound`] if there is no such account, with a text that tells the model to ask the user
+    /// to connect it; [`ToolError::Failed`] if the account cannot be read.
     pub async fn get(&self, service: &str) -> Result<Secret<Json>, ToolError> {
         self.account(service, PRIMARY).await
     }
@@ -169,10 +170,10 @@ impl Credentials {
         Ok(found)
     }
 
-    /// Returns the stored accounts, at one service or at all.
+    /// Returns the stored accounts of the tenant, at one service or at all services.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] if they cannot be read.
+    /// [`ToolError::Failed`] if the accounts cannot be read.
     pub async fn list(&self, service: Option<&str>) -> Result<Vec<CredentialEntry>, ToolError> {
         match &self.store {
             Some(store) => {
@@ -186,7 +187,7 @@ impl Credentials {
     /// Saves the credentials of an account, for instance after a refresh.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] if they cannot be stored.
+    /// [`ToolError::Failed`] if the credentials cannot be stored.
     pub async fn save(
         &self,
         service: &str,

@@ -1,4 +1,5 @@
-//! Previews of tool calls: the changes that a call would make, shown to the person who is asked about it.
+//! Previews of tool calls: the changes that a call would make, shown to the person who decides about the
+//! call.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +8,22 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Preview {
-    /// The action, in a line.
+    /// The action of the call, as one line.
     pub summary: String,
-    /// The files that would change.
+    /// The files that the call would change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// True if something outside of the working directory would change.
+    /// True if the call would change something outside of the working directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_cwd: bool,
-    /// The reason why a person has to agree to this call each time, whatever rules say.
+    /// The reason why a person must approve this call each time, whatever permission rules allow; `None` if
+    /// rules may allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// The possible answers, if not `approve`, `edit` and `cancel`.
+    /// The possible answers; empty for `approve`, `edit` and `cancel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// The time that the question may wait, milliseconds; default: the run's own setting.
+    /// The time that the question may wait, in milliseconds; `None` for the setting of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -43,7 +45,7 @@ pub struct FileChange {
     /// True if the file does not exist yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub created: bool,
-    /// The difference in the unified format; none if it is too large to show.
+    /// The difference in the unified format; `None` if it is too large to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// The number of added lines.
@@ -53,7 +55,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Creates a change of `path` without details.
+    /// Creates a change of the file `path` without details.
     pub fn new(path: impl Into<String>) -> Self {
         Self { path: path.into(), created: false, diff: None, added: 0, removed: 0 }
     }

@@ -1,5 +1,5 @@
-//! Processes that tool calls start. They are logged, so that a process which resumes a run can end those that
-//! are still there, and no others.
+//! The processes that tool calls start. They are logged, so that a process that resumes a run can end those
+//! that still run, and no others.
 
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::values::CallId;
 
 use super::tool_error::ToolError;
 
-/// A process group, identified so that a later group with the same number is not mistaken for it.
+/// A process group, identified so that a later group with the same number is not confused with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -16,35 +16,36 @@ pub struct ProcessGroup {
     /// The number of the group, which is the process id of its leader.
     pub id: u32,
     /// The start time of the leader, in the system's format: on Linux the boot id and the clock ticks since
-    /// boot, as in `0b1cf0b2-…/123456`. It differs for two processes with the same id. Empty if the system
-    /// does not report it; such a group is not ended by a later process.
+    /// boot, as in `0b1cf0b2-…/123456`. The start time differs for two processes with the same id. Empty if
+    /// the system does not report it; a resume does not end such a group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub leader_started: String,
 }
 
 impl ProcessGroup {
-    /// Creates a group from its number and the start of its leader.
+    /// Creates a group from its number and the start time of its leader.
     pub fn new(id: u32, started: impl Into<String>) -> Self {
         Self { id, leader_started: started.into() }
     }
 }
 
-/// Registers the processes of one tool call: logs them, and ends them with the call.
+/// Registers the processes of one tool call: logs them, and ends them when the call ends.
 pub trait Processes: Send + Sync {
-    /// Registers the group with the leader `leader`. Once this returns it is in the log.
+    /// Registers the process group with the leader `leader`. Once this returns, the group is in the log.
     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>>;
 
-    /// Logs a group that the call uses and does not own, such as a server that serves many calls. It goes on
-    /// when the call ends. If our process dies during the call, a resume of the run ends the group first.
+    /// Logs a process group that the call uses but does not own, such as a server for many calls. The group
+    /// continues when the call ends. If this process dies during the call, a resume of the run ends the group
+    /// first.
     fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
         let _ = group;
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// Logs the process groups of a run's calls.
+/// Logs the process groups that the calls of a run start.
 pub trait ProcessLog: Send + Sync {
-    /// Appends [`RecordBody::ProcessStarted`](crate::RecordBody::ProcessStarted); returns false if the call is over
-    /// and nothing was appended.
+    /// Appends [`RecordBody::ProcessStarted`](crate::RecordBody::ProcessStarted). Returns false, without
+    /// appending, if the call has ended.
     fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool>;
 }

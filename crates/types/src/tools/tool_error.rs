@@ -8,9 +8,9 @@ use super::approval::ApprovalRequest;
 
 /// The error of a tool.
 ///
-/// Any error converts with `?`: those of the standard library, those of `anyhow`, your own error types, and
-/// texts. The result is [`Failed`](Self::Failed), and the model reads the error and its causes. To be more
-/// precise, choose the variant yourself:
+/// Any error converts with `?`: errors of the standard library, of `anyhow`, your own error types, and texts.
+/// The result is [`Failed`](Self::Failed), and the model reads the text of the error and of its causes. To be
+/// more precise, choose the variant yourself:
 ///
 /// ```
 /// use archon_types::ToolError;
@@ -29,32 +29,33 @@ use super::approval::ApprovalRequest;
 /// assert_eq!(read_note("no such note").unwrap_err().code(), "execution_error");
 /// ```
 ///
-/// Because every error converts into it, it cannot implement `std::error::Error`. If you need one, take its
-/// text: `anyhow::anyhow!("{error}")`. For the same reason, your own error type that implements
-/// `std::error::Error` cannot have its own `From` into this type: choose the variant with `map_err`.
+/// `ToolError` cannot implement `std::error::Error`, because every error converts into it. If you need such
+/// an error, take the text: `anyhow::anyhow!("{error}")`. For the same reason, your own error type that
+/// implements `std::error::Error` cannot have its own `From` conversion into `ToolError`: choose the variant
+/// with `map_err`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolError {
     /// The tool failed.
     Failed(String),
-    /// No tool has this name, or the target of the call does not exist.
+    /// No tool has this name, or the object of the call does not exist.
     NotFound(String),
     /// The arguments are invalid.
     InvalidArgs(String),
     /// The call was cancelled.
     Cancelled,
-    /// The time limit was exceeded.
+    /// The call exceeded its time limit.
     Timeout(Duration),
     /// The call is not permitted.
     PermissionDenied(String),
     /// Memory, disk, processes or a quota ran out.
     Resource(String),
-    /// The call waits for a person, and goes on when it is executed again. Only for tools that are agents.
+    /// The call waits for a person, and continues when it is executed again. Only for tools that are agents.
     Suspended(Box<ApprovalRequest>),
 }
 
 impl ToolError {
-    /// Creates a failure with a text that the model reads.
+    /// Creates a [`Failed`](Self::Failed) error with a text that the model reads.
     pub fn new(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
     }
@@ -85,7 +86,9 @@ impl fmt::Display for ToolError {
             | Self::Resource(text) => f.write_str(text),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Timeout(limit) => write!(f, "timed out after {} seconds", limit.as_secs_f64()),
-            Self::Suspended(question) => write!(f, "it waits for a person: {}", question.action_summary),
+            Self::Suspended(question) => {
+                write!(f, "the call waits for a person: {}", question.action_summary)
+            }
         }
     }
 }
@@ -96,7 +99,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     }
 }
 
-/// Returns the texts of an error and its causes, without repetitions.
+/// Returns the texts of an error and of its causes, without repetitions.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
@@ -110,7 +113,7 @@ fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The most causes to follow, because an error may be its own cause.
+/// The maximum number of causes to follow, because an error may be its own cause.
 const DEEPEST: usize = 16;
 
 impl From<ToolError> for ToolResult {
@@ -133,7 +136,7 @@ mod tests {
     struct Unreadable(#[source] std::io::Error);
 
     #[derive(Debug, thiserror::Error)]
-    #[error("no note: {0}")]
+    #[error("the note was not found: {0}")]
     struct SaysItsCause(#[source] std::io::Error);
 
     fn io() -> std::io::Error {
@@ -148,7 +151,7 @@ mod tests {
     fn question_mark_on_any_error_gives_a_tool_error_with_its_causes() {
         failed_of((|| Ok(Err(io())?))(), "disk on fire");
         failed_of((|| Ok(Err(Unreadable(io()))?))(), "the note cannot be read: disk on fire");
-        failed_of((|| Ok(Err(SaysItsCause(io()))?))(), "no note: disk on fire");
+        failed_of((|| Ok(Err(SaysItsCause(io()))?))(), "the note was not found: disk on fire");
         failed_of((|| Ok(Err("no such order")?))(), "no such order");
         failed_of((|| Ok(Err(format!("no order {}", 7))?))(), "no order 7");
         failed_of((|| Ok(Err(Box::<dyn Error + Send + Sync>::from("boxed"))?))(), "boxed");

@@ -1,23 +1,24 @@
-//! The number of calls of one turn that run in parallel.
+//! The strategy for the calls of one turn: in parallel, in sequence or in batches.
 
 use serde::{Deserialize, Serialize};
 
-/// The strategy for the calls of one turn. Results are in the order of the calls, and a call that fails stops
-/// no other. Calls run in parallel only if all their tools are [safe for
-/// that](crate::ToolAnnotations::concurrency_safe); otherwise they run one after the other.
+/// The strategy for the calls of one turn. Results are in the order of the calls, and a call that fails does
+/// not stop the others. Calls run in parallel only if all their tools are [safe for
+/// concurrency](crate::ToolAnnotations::concurrency_safe); otherwise they run in sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolExecutionStrategy {
-    /// All calls in parallel.
+    /// All calls run in parallel.
     #[default]
     Parallel,
-    /// One after the other, even if the tools allow more.
+    /// The calls run in sequence, even if the tools allow more.
     Sequential,
-    /// In batches; steering messages are read between two batches and skip the calls that have not started.
+    /// The calls run in batches. Steering messages are read between two batches; they skip the calls that
+    /// have not started.
     Batched {
-        /// The number of calls in a batch; 0 counts as 1.
+        /// The maximum number of calls in a batch; 0 counts as 1.
         size: u32,
     },
 }

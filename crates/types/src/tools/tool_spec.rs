@@ -1,4 +1,4 @@
-//! The description of a tool for the model, and the request and the progress of a call.
+//! The description of a tool, and the request, the target and the progress of a call.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use crate::{
 pub struct ToolSpec {
     /// The name, unique in a registry: letters, digits, `_`, `-`, and `.` for namespaces.
     pub name: String,
-    /// The name for people; if empty, `name` is shown.
+    /// The name shown to people; if empty, `name` is shown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The text for the model: what the tool does, when to use it, its inputs and outputs.
+    /// The description for the model: the tool's purpose, when to use it, its inputs and outputs.
     pub description: String,
-    /// JSON Schema of the arguments; an object schema.
+    /// The JSON Schema of the arguments, which is an object schema.
     pub parameters: Json,
-    /// The version; it grows with every change of the tool's behaviour.
+    /// The version of the tool, which changes with every change of the tool's behaviour.
     #[serde(default = "default_version")]
     pub version: String,
-    /// The tool's effects and how it wants to be run.
+    /// The tool's effects and its requirements for execution.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// Example calls: argument objects.
+    /// Examples of arguments, each an object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
-    /// Names of similar tools, best first. The model is told of them while the circuit breaker of this tool
-    /// is open.
+    /// The names of similar tools, best first. The model is told these names while the circuit breaker of
+    /// this tool is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
 }
@@ -42,16 +42,16 @@ pub struct ToolSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolDefinition {
-    /// The tool's name.
+    /// The name of the tool.
     pub name: String,
-    /// The text for the model.
+    /// The description for the model.
     pub description: String,
-    /// JSON Schema of the arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: Json,
 }
 
 impl ToolSpec {
-    /// Creates a spec with default annotations: side effects, no permissions needed.
+    /// Creates a spec with default annotations: side effects, no permissions required.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Json) -> Self {
         Self {
             name: name.into(),
@@ -65,7 +65,7 @@ impl ToolSpec {
         }
     }
 
-    /// Sets tools that can replace this one, best first.
+    /// Sets the names of tools that can replace this one, best first.
     pub fn with_alternatives<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.alternatives = names.into_iter().map(Into::into).collect();
         self
@@ -77,7 +77,7 @@ impl ToolSpec {
         self
     }
 
-    /// Returns the part that a model reads.
+    /// Returns the part of the spec that a model reads.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
             name: self.name.clone(),
@@ -91,7 +91,7 @@ fn default_version() -> String {
     "1.0.0".to_owned()
 }
 
-/// The effects of a tool and how it wants to be run. The defaults assume the worst.
+/// The effects of a tool and its requirements for execution. The defaults assume the worst case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -99,50 +99,50 @@ fn default_version() -> String {
 pub struct ToolAnnotations {
     /// The effect of a second execution of the same call.
     pub effect: Effect,
-    /// True if it may run in parallel with other calls of the same turn.
+    /// True if a call may run in parallel with other calls of the same turn.
     pub concurrency_safe: bool,
-    /// True if each call needs a person's consent.
+    /// True if each call needs a person's approval.
     pub requires_confirmation: bool,
-    /// True if it may destroy data that cannot be restored.
+    /// True if a call may destroy data that cannot be restored.
     pub destructive: bool,
-    /// True if the tool is an agent: each call starts a child run, which has a part of the caller's budget
-    /// and ends by itself when the call is cancelled.
+    /// True if the tool is an agent: each call starts a child run, which has a lease (a part of the caller's
+    /// budget) and ends by itself when the call is cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent: bool,
-    /// True if it depends on a network, so that a failed call may succeed a moment later.
+    /// True if the tool depends on a network, so that a failed call may succeed on a retry.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// True if it blocks its thread while it works; it then runs on a thread for blocking work.
+    /// True if the tool blocks its thread while it works; it then runs on a thread for blocking work.
     pub blocking: bool,
-    /// Permissions that it must be granted, for instance `fs_write`.
+    /// The permissions that the tool must be granted, for instance `fs_write`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
-    /// The time limit of a call in milliseconds, instead of the engine's.
+    /// The time limit of a call in milliseconds; `None` for the engine's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The detail of its results, unless the caller sets another level.
+    /// The level of detail of the tool's results, unless the caller sets another level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
-    /// True if the tool may hide parts of its results from the model: of a JSON object with
+    /// True if the tool may hide parts of its results from the model: from a JSON object with
     /// `"_internal_only": true` the model reads only the value of `result`. For other tools this mark is
-    /// ignored, because foreign data that they pass on could contain it.
+    /// ignored, because data from outside that they return could contain it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub internal_results: bool,
 }
 
 impl ToolAnnotations {
-    /// Creates the annotations of a tool that changes nothing and may run in parallel.
+    /// Creates the annotations of a tool that changes nothing and whose calls may run in parallel.
     pub fn read_only() -> Self {
         Self { effect: Effect::ReadOnly, concurrency_safe: true, ..Self::default() }
     }
 
     /// Creates the annotations of a tool that may destroy data that cannot be restored. A person is asked
-    /// before each call, unless the engine's options say otherwise.
+    /// before each call, unless the engine's options allow the calls.
     pub fn destructive() -> Self {
         Self { destructive: true, ..Self::default() }
     }
 
-    /// Makes each call need a person's consent.
+    /// Requires a person's approval for each call.
     pub fn with_confirmation(mut self) -> Self {
         self.requires_confirmation = true;
         self
@@ -154,34 +154,35 @@ impl ToolAnnotations {
         self
     }
 
-    /// Returns the time limit of a call, if the tool sets one.
+    /// Returns the time limit of a call; `None` if the tool sets no limit.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_ms.map(Duration::from_millis)
     }
 }
 
-/// The effect of a second execution of the same call. It decides what happens to a call that a crash cut off.
+/// The effect of a second execution of the same call. The effect decides how a call that a crash cut off is
+/// handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// A call changes nothing. It is simply run again.
+    /// A call changes nothing, so it is run again without a question.
     ReadOnly,
-    /// A second execution changes nothing more. It is run again under the same call id.
+    /// A second execution changes nothing more, so the call is run again under the same call id.
     Idempotent,
-    /// A second execution may do harm. It is never repeated without asking.
+    /// A second execution may do harm, so the call is never repeated without a question to a person.
     #[default]
     SideEffect,
 }
 
 impl Effect {
-    /// Returns true if a call that was cut off may simply run again.
+    /// Returns true if a call that was cut off may run again without a question.
     pub fn may_repeat(self) -> bool {
         self != Self::SideEffect
     }
 }
 
-/// The target of a call, as permission rules see it.
+/// The target of a call, as permission rules match it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
@@ -192,21 +193,21 @@ pub enum Subject {
     Command {
         /// The command line.
         line: String,
-        /// The working folder: absolute, without symbolic links.
+        /// The working folder, as an absolute path without symbolic links.
         root: std::path::PathBuf,
     },
     /// Files or folders, with symbolic links resolved.
     Paths {
-        /// The folder that relative rules are resolved against: absolute, without symbolic links.
+        /// The folder that relative rules are resolved against, as an absolute path without symbolic links.
         root: std::path::PathBuf,
-        /// The paths: absolute; symbolic links are resolved as far as the path exists.
+        /// The absolute paths. Symbolic links are resolved as far as the path exists.
         paths: Vec<std::path::PathBuf>,
     },
     /// Web addresses.
     Urls(Vec<String>),
 }
 
-/// Arguments in place of some that would have failed.
+/// Corrected arguments, in place of arguments with which the call would fail.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Correction {
@@ -214,47 +215,47 @@ pub struct Correction {
     pub kind: &'static str,
     /// The corrected arguments.
     pub arguments: Json,
-    /// The text that tells the model about the correction.
+    /// The text that describes the correction to the model.
     pub what: String,
 }
 
 impl Correction {
-    /// Creates a correction.
+    /// Creates a correction of this kind; `what` describes the correction to the model.
     pub fn new(kind: &'static str, arguments: Json, what: impl Into<String>) -> Self {
         Self { kind, arguments, what: what.into() }
     }
 }
 
-/// A message of a running tool.
+/// A progress message of a running tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// A line for a person.
+    /// One line of text for a person.
     Text(String),
-    /// The partial result so far; replaces the one before.
+    /// The partial result so far, which replaces the previous one.
     Partial(ToolResult),
 }
 
-/// A tool call from outside of a run, with all its options.
+/// A tool call from outside of a run, with all options of the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ToolInvocationRequest {
     /// The id of the request, globally unique.
     pub request_id: String,
-    /// The tool's name.
+    /// The name of the tool.
     pub tool_name: String,
     /// The version of the tool that the caller expects.
     #[serde(default = "default_version")]
     pub tool_version: String,
-    /// The arguments; an object.
+    /// The arguments, which are an object.
     pub parameters: Json,
-    /// The detail that the caller wants in the result.
+    /// The level of detail of the result; `None` for the tool's level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
-    /// Time limit in milliseconds.
+    /// The time limit in milliseconds. Default 120,000.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// True if a call that timed out is retried, provided that the tool may be repeated.
+    /// True if a call is retried after a timeout, provided that it may be repeated. Default true.
     #[serde(default = "yes")]
     pub retry_on_timeout: bool,
     /// The folder for large results.
@@ -269,7 +270,7 @@ pub struct ToolInvocationRequest {
 }
 
 impl ToolInvocationRequest {
-    /// Creates a request with the defaults: version 1.0.0, 120 seconds, one retry after a time-out.
+    /// Creates a request with the defaults: version 1.0.0, a time limit of 120 s, one retry after a timeout.
     pub fn new(request_id: impl Into<String>, tool_name: impl Into<String>, parameters: Json) -> Self {
         Self {
             request_id: request_id.into(),

@@ -1,6 +1,6 @@
-//! A lenient parser for JSON as models write it: single and curly quotes, Python's literals, bare keys, line
-//! breaks in strings, extra commas, a missing bracket, a bare word as a value. It never changes the content of
-//! a string, and never closes an unterminated one.
+//! A lenient parser for almost valid JSON, as models write it: single and curly quotes, Python's literals,
+//! unquoted keys, line breaks in strings, trailing commas, missing closing brackets, an unquoted word as a
+//! value. The parser never changes the content of a string, and never closes an unterminated string.
 
 use std::borrow::Cow;
 
@@ -9,37 +9,40 @@ use serde_json::Map;
 
 use crate::Json;
 
-/// An object at the beginning of a text.
+/// A JSON object that was parsed at the start of a text.
 #[derive(Debug, PartialEq)]
 pub struct ParsedObject {
     /// The entries of the object.
     pub fields: Map<String, Json>,
-    /// The position of its end.
+    /// The position in the text directly behind the object, in bytes.
     pub end: usize,
 }
 
-/// The reason why there is no object.
+/// The reason why no object could be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoObject {
-    /// The bracket begins no JSON but prose.
+    /// The opening bracket belongs to prose, not to JSON.
     Prose,
-    /// The object has no end.
+    /// The object has no end; the text may have been cut off.
     Torn,
     /// The object has an end but cannot be parsed, even leniently.
     Bad,
 }
 
-/// The treatment of an object without an end.
+/// The treatment of an object whose closing brackets are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenEnd {
-    /// Close its brackets if the writer was clearly done: at the end of the text, of a code block or of a
-    /// tag, or at the next keyword of the format.
+    /// Adds the missing brackets if the writer was clearly done: at the end of the text after a string or a
+    /// bracket, at the end of a code block or of a tag, or at the next keyword of the text format.
     Close,
-    /// Refuse it, because the text may have been cut off.
+    /// Refuses the object, because the text may have been cut off.
     Refuse,
 }
 
-/// Parses the object at the start of `text`, which is a `{`.
+/// Parses the object at the start of `text`, which must begin with `{`.
+///
+/// # Errors
+/// The reason why there is no object.
 pub fn object_at(text: &str, open_end: OpenEnd) -> Result<ParsedObject, NoObject> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Json>>();
     if let Some(Ok(fields)) = strict.next() {
@@ -65,7 +68,8 @@ pub fn object_at(text: &str, open_end: OpenEnd) -> Result<ParsedObject, NoObject
     }
 }
 
-/// Returns true for a quote, the end, or a word with a colon after the bracket.
+/// Returns true if the opening bracket is followed by a quote, a closing bracket, the end of the text, or a
+/// word with a colon.
 fn begins_like_an_object(text: &str) -> bool {
     let inside = text.strip_prefix('{').unwrap_or(text).trim_start();
     let word = inside.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -81,26 +85,27 @@ enum Open {
     Text,
 }
 
-/// The beginning of a text, up to the end of its first object, with plain quotes and JSON's literals.
+/// The beginning of a text, up to the end of its first object or list, with straight quotes and JSON's
+/// literals.
 struct Plain<'a> {
     source: &'a str,
     text: String,
     open: Vec<Open>,
     end: usize,
-    /// True if something other than the end of the source ended it.
+    /// True if one of the [`ENDS`] came before the last closing bracket.
     is_ended: bool,
-    /// True if it has more levels than the parser allows.
+    /// True if the value has more nested levels than [`DEEPEST`].
     is_deep: bool,
 }
 
-/// Words that are values.
+/// Words that are JSON values without quotes.
 const LITERALS: [&str; 8] = ["true", "false", "null", "True", "False", "None", "NaN", "Infinity"];
 
-/// The most levels; the parser recurses for each.
+/// The maximum number of nested levels; the parser recurses once per level.
 const DEEPEST: usize = 128;
 
-/// Texts that end an object that is not closed, outside of strings: the end of a code block or a tag, or the
-/// next keyword of the format.
+/// Texts outside of strings that end an object without its closing brackets: the end of a code block or a
+/// tag, or the next keyword of the text format.
 const ENDS: [&str; 8] = [
     "```",
     "</tool_call>",
@@ -168,7 +173,8 @@ impl<'a> Plain<'a> {
         self.is_deep |= self.open.len() > DEEPEST;
     }
 
-    /// Copies a bare word, with Python's literals as JSON's. Returns its length.
+    /// Copies an unquoted word and returns its length in bytes. Python's literals become JSON's literals, and
+    /// a word that is a string value gets quotes.
     fn word(&mut self, rest: &str) -> usize {
         if let Some(end) = self.bare_text(rest) {
             self.text.extend(["\"", &rest[..end], "\""]);
@@ -184,8 +190,8 @@ impl<'a> Plain<'a> {
         end
     }
 
-    /// Returns the end of a string without quotes: one word between a colon and the end of the value. None for a
-    /// literal, and for a word that was cut off or goes on.
+    /// Returns the length in bytes of a string without quotes: one word between a colon and the end of the
+    /// value. `None` for a literal, and for a word that was cut off or is followed by other text.
     fn bare_text(&self, rest: &str) -> Option<usize> {
         if !self.text.trim_end().ends_with(':') {
             return None;
@@ -195,8 +201,8 @@ impl<'a> Plain<'a> {
         (is_end && !LITERALS.contains(&&rest[..end])).then_some(end)
     }
 
-    /// Copies a string that begins with the quote at `from`. Returns the position of its last quote; a string
-    /// without one is left open.
+    /// Copies a string that begins with the quote at `from`. Returns the position of its closing quote; a
+    /// string without a closing quote is left open.
     fn quoted(&mut self, from: usize, quote: char) -> usize {
         let is_end = |c: char, behind: &str| match quote {
             '"' => c == '"',
@@ -238,8 +244,8 @@ impl<'a> Plain<'a> {
         self.source.len()
     }
 
-    /// Returns true if the last token is complete: a number or a word might go on, and a comma needs a
-    /// successor.
+    /// Returns true if missing brackets may be added at the end: after one of the [`ENDS`], a string or a
+    /// bracket. A number or a word might go on, and a comma needs a successor.
     fn may_end_here(&self) -> bool {
         self.is_ended || self.text.trim_end().ends_with(['"', '}', ']'])
     }
@@ -251,18 +257,18 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Returns true if the text after a quote shows that it ends a string and is no apostrophe.
+/// Returns true if the text behind a quote shows that the quote ends a string and is not an apostrophe.
 fn ends_a_text(behind: &str) -> bool {
     let behind = behind.trim_start();
     behind.is_empty() || behind.starts_with([',', ':', '}', ']', ')']) || behind.starts_with("```")
 }
 
-/// Returns true if a text begins with a word, ignoring case.
+/// Returns true if `text` begins with `lower`, ignoring case.
 pub fn starts_with(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|start| start.eq_ignore_ascii_case(lower))
 }
 
-/// Parses a whole text leniently; none if it is no object or list, or cannot be parsed.
+/// Parses a whole text leniently. `None` if the text is not an object or a list, or cannot be parsed.
 pub fn mended(text: &str) -> Option<Json> {
     let is_nested = text.starts_with(['{', '[']);
     if !is_nested {
@@ -274,8 +280,8 @@ pub fn mended(text: &str) -> Option<Json> {
 }
 
 /// Returns the JSON in a text: the whole text, the content of a code block, or the part between the first and
-/// the last bracket. If none of these is valid JSON, the first that can be parsed leniently is returned.
-/// Without JSON it returns the text.
+/// the last bracket. If none of these is valid JSON, the first that can be parsed leniently is returned in
+/// repaired form. A text without JSON is returned unchanged.
 pub fn json_in(text: &str) -> Cow<'_, str> {
     let whole = text.trim();
     let fenced = || {

@@ -1,8 +1,8 @@
 //! A short, stable hash of values in their JSON form, to compare them.
 //!
-//! It is FNV-1a with 64 bits, as <http://www.isthe.com/chongo/tech/comp/fnv/> defines it: the same on every
-//! machine and in every version, unlike the standard library's. It detects accidental changes, but gives no
-//! security against deliberate ones.
+//! The hash is FNV-1a with 64 bits, as <http://www.isthe.com/chongo/tech/comp/fnv/> defines it. It is the
+//! same on every machine and in every version, unlike the hash of the standard library. It detects accidental
+//! changes, but gives no security against deliberate ones.
 
 use serde::Serialize;
 
@@ -11,7 +11,8 @@ use serde::Serialize;
 pub struct ContentHash(u64);
 
 impl ContentHash {
-    /// Adds a value in its JSON form, which marks the end of the value.
+    /// Adds the JSON form of a value, which marks the end of the value: `ab`, `c` and `a`, `bc` give
+    /// different hashes.
     pub fn add(&mut self, value: &(impl Serialize + ?Sized)) {
         // All hashed values can be written as JSON, and this writer cannot fail.
         let _ = serde_json::to_writer(&mut *self, value);
@@ -24,7 +25,7 @@ impl ContentHash {
         hash.0
     }
 
-    /// Returns the hash so far.
+    /// Returns the hash of the values that were added so far.
     pub fn value(self) -> u64 {
         self.0
     }

@@ -1,5 +1,5 @@
-//! A value whose wire format is cached, because many requests carry it: tools, instructions. For messages see
-//! [`Transcript`](crate::Transcript).
+//! A value with a cached encoding in a provider's format, because many requests carry the same value: tools,
+//! instructions. For messages see [`Transcript`](crate::Transcript).
 
 use std::{
     fmt,
@@ -12,8 +12,8 @@ use super::content_hash::ContentHash;
 /// A value with its cached encoding.
 ///
 /// Tools and instructions are sent again with every request. The first provider that encodes the value caches
-/// the text here; the value is immutable, so the text stays valid. A second format (after a fallback to
-/// another protocol) is encoded each time.
+/// the encoded text here; the value is immutable, so the text stays valid. A text in a second format (after a
+/// fallback to another protocol) is not cached.
 #[derive(Default)]
 pub struct Encoded<T> {
     value: T,
@@ -42,7 +42,7 @@ impl<T> Encoded<T> {
         }
     }
 
-    /// Calls `write` with the text in `format`, without taking a reference count.
+    /// Calls `write` with the text in `format`, without cloning the shared pointer to a cached text.
     pub fn with_encoded<R>(
         &self,
         format: &'static str,
@@ -55,7 +55,7 @@ impl<T> Encoded<T> {
         }
     }
 
-    /// Returns the value itself.
+    /// Returns the value without its cached encoding.
     pub fn into_inner(self) -> T {
         self.value
     }
@@ -68,7 +68,8 @@ impl<T: serde::Serialize> Encoded<T> {
     }
 }
 
-/// Compares formats. They are constants and mostly the same pointer, which saves comparing the text.
+/// Returns true if two formats are equal. Formats are constants and mostly the same pointer, so the text is
+/// rarely compared.
 fn same(a: &'static str, b: &'static str) -> bool {
     std::ptr::eq(a, b) || a == b
 }

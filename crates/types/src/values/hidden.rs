@@ -1,7 +1,7 @@
-//! Finds invisible and control characters, so that texts which people approve show them by number.
+//! Finds invisible and control characters, so that a text that a person approves shows them by their code.
 
 /// Returns true for characters that control the terminal, change the direction of writing, or are invisible.
-/// Line ends and tabs are among them.
+/// Line ends and tabs are among these characters.
 /// See <https://www.unicode.org/reports/tr9/> and <https://www.unicode.org/reports/tr36/>.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()

@@ -1,7 +1,7 @@
 //! Identifiers as distinct types, so that a run's id cannot be used as a call's id.
 //!
-//! Ids are text: they appear in file names, logs and other systems. Relations between values are ids, never
-//! references. A clone costs one reference count.
+//! Ids are text, because they appear in file names, logs and other systems. Values refer to each other by id,
+//! never by reference. A clone only increments a reference count.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -62,31 +62,31 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A run, which has one append-only log.
+    /// The id of a run. Each run has one append-only log.
     RunId,
-    /// A session: the runs of a conversation.
+    /// The id of a session. A session holds the runs of one conversation.
     SessionId,
-    /// An agent; it does not change over the agent's life.
+    /// The id of an agent. The id does not change during the agent's lifetime.
     AgentId,
-    /// Display name of a run, `{session}.{config}.{n}`.
+    /// The display name of a run, `{session}.{config}.{n}`.
     LoopId,
-    /// A task.
+    /// The id of a task.
     TaskId,
-    /// A step of a task, unique within its task.
+    /// The id of a subtask, unique within its task.
     SubTaskId,
-    /// A tool call, as the model names it.
+    /// The id of a tool call, as the model wrote it. Models repeat such ids; see [`CallId`].
     ToolCallId,
-    /// A message; globally unique.
+    /// The id of a message; globally unique.
     MessageId,
-    /// A turn: one model response and the results of its tool calls.
+    /// The id of a turn: one answer of the model and the results of its tool calls.
     TurnId,
-    /// A tenant, for which agents work; `:` separates levels, as in `team:eng:alice`.
+    /// The id of a tenant, on whose behalf agents work; `:` separates levels, as in `team:eng:alice`.
     TenantId,
 }
 
 impl RunId {
-    /// Returns the id of the run that a call of this run starts. It is always the same, so that a child run
-    /// is found again after a crash.
+    /// Returns the id of the child run that `call` of this run starts. The id is deterministic, so that the
+    /// child run is found again after a crash.
     pub fn of_call(&self, call: CallId) -> Self {
         let name = format!("{}.{}-{}", self.0, call.command.0, call.index);
         match name.len() {
@@ -97,15 +97,16 @@ impl RunId {
     }
 }
 
-/// A command of a machine, counted from 0 within one run.
+/// The id of a command of a machine: its number within one run, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CommandId(pub u64);
 
-/// A tool call within a run: the command whose answer holds it, and its index there.
+/// The id of a tool call within a run: the command whose answer holds the call, and the index of the call in
+/// that answer.
 ///
-/// Models repeat their ids across turns, so those do not identify a call.
+/// Models repeat their tool call ids across turns, so those ids do not identify a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallId {

@@ -1,13 +1,14 @@
 //! Finds the name that is most similar to a mistyped one.
 
-/// The least similarity (0 to 1) of a typing error; less similar names are different words.
+/// The minimum similarity (0 to 1) of a typing error; less similar names are different words.
 const ALIKE: f64 = 0.6;
 
-/// The most bytes of a name; longer names are not compared, because the cost is the product of the lengths.
+/// The maximum length of a name in bytes. Longer names are not compared, because the cost is the product of
+/// the lengths.
 const LONGEST: usize = 100;
 
-/// Returns the most similar candidate, if one is similar enough; of equals the first. Case and `-` for `_`
-/// count little.
+/// Returns the candidate that is most similar to `name`, if it is similar enough; of equally similar
+/// candidates the first. Case is ignored, and `-`, `.` and a space count as `_`.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -18,7 +19,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the similarity of two names: 0 if nothing fits, 1 for the same name in another spelling.
+/// Returns the similarity of two names: from 0 for nothing in common to 1 for the same name in another
+/// spelling. The similarity is 0 if a name is longer than 100 bytes.
 pub fn likeness(name: &str, candidate: &str) -> f64 {
     let (Some(wanted), Some(known)) = (simplified(name), simplified(candidate)) else { return 0.0 };
     if wanted == known {

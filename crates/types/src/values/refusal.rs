@@ -2,8 +2,8 @@
 //!
 //! A refusal is shown to the person who asked. No code tries to talk a model out of it.
 
-/// Returns true if the text begins by declining. Only the first sentences are checked: an answer that does
-/// the task and mentions a limit later is no refusal.
+/// Returns true if the text begins by declining. Only the first 240 characters are checked: an answer that
+/// does the task and mentions a limit later is no refusal.
 pub(crate) fn is_refusal(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(WITHIN).collect::<String>().to_lowercase();
     let start = start.replace('\u{2019}', "'");
@@ -16,7 +16,7 @@ pub(crate) fn is_refusal(text: &str) -> bool {
     })
 }
 
-/// Returns true if nothing but politeness is before the words.
+/// Returns true if the last sentence of `before` is empty or consists of polite words only.
 fn is_sentence_start(before: &str) -> bool {
     let sentence = before.rsplit(['.', '!', '\n']).next().unwrap_or(before).trim();
     let polite = [
@@ -32,7 +32,7 @@ fn is_sentence_start(before: &str) -> bool {
     polite.contains(&sentence)
 }
 
-/// The number of characters at the beginning that are checked.
+/// The number of characters at the beginning of an answer that are checked.
 const WITHIN: usize = 240;
 
 const CANNOT: &[&str] = &[

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Secret<T = String>(T);
 
 impl<T> Secret<T> {
-    /// Wraps the secret.
+    /// Wraps a secret value.
     pub fn new(secret: T) -> Self {
         Self(secret)
     }

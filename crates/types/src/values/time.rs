@@ -11,7 +11,7 @@ use std::{
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since the Unix epoch, UTC.
+/// A point in time: milliseconds since the Unix epoch, UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -23,12 +23,13 @@ impl Timestamp {
         Self(ms)
     }
 
-    /// Returns the milliseconds since the Unix epoch.
+    /// Returns the number of milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Returns the time since `earlier`; zero if that is in the future, because clocks may step back.
+    /// Returns the time since `earlier`; zero if `earlier` is later than this time, because clocks may step
+    /// back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -42,8 +43,8 @@ impl std::ops::Add<Duration> for Timestamp {
     }
 }
 
-/// Writes ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`; after the year 9999, which has
-/// no such form, `+` and the milliseconds.
+/// Writes ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`. A time after the year 9999 has
+/// no such form; it is written as its milliseconds, as in `+253402300800000ms`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match i64::try_from(self.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
@@ -53,8 +54,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Reads the output of `Display` and any other ISO-8601 form. Without an offset it is UTC; times before 1970
-/// become 1970.
+/// Parses the output of `Display` and other ISO-8601 forms. A time without an offset is in UTC; times before
+/// 1970 become 1970.
 impl std::str::FromStr for Timestamp {
     type Err = jiff::Error;
 
@@ -77,12 +78,12 @@ pub mod iso8601 {
 
     use super::Timestamp;
 
-    /// Writes the ISO-8601 form.
+    /// Writes the timestamp in ISO-8601 form.
     pub fn serialize<S: Serializer>(t: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(t)
     }
 
-    /// Reads every form that [`Timestamp`]'s `FromStr` reads.
+    /// Parses every form that [`Timestamp`]'s `FromStr` parses.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }
@@ -93,25 +94,25 @@ pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Completes when the clock reads `deadline` or later.
+    /// Returns a future that completes when the clock reads `deadline` or later.
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()>;
 
-    /// Returns the current time for deadlines that other processes see, such as the end of a question:
-    /// [`now`](Self::now), or the time of the machine's clock if that is later. A clock of one run falls
-    /// behind it while the machine sleeps.
+    /// Returns the current time for deadlines that other processes see, such as the deadline of a question:
+    /// [`now`](Self::now), or the time of the machine's clock if that is later. The clock of a run falls
+    /// behind the machine's clock while the machine sleeps.
     fn now_for_others(&self) -> Timestamp {
         self.now()
     }
 
-    /// Returns a clock for one run, which starts at the current time and never jumps; none if this clock
+    /// Returns a clock for one run, which starts at the current time and never jumps; `None` if this clock
     /// never jumps either.
     fn for_run(&self) -> Option<Arc<dyn Clock>> {
         None
     }
 }
 
-/// Returns `clock` if it is at `at` or later, otherwise a clock that runs ahead so that it starts at `at`. A
-/// resumed run uses it so that its time does not go back before the end of its log.
+/// Returns `clock` if its time is `at` or later, otherwise a clock that is ahead of `clock` and starts at
+/// `at`. A resumed run uses this clock so that its time does not go back before the end of its log.
 pub fn not_before(at: Timestamp, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
     match at.since(clock.now()) {
         Duration::ZERO => clock,
@@ -140,7 +141,7 @@ impl Clock for Ahead {
 }
 
 impl dyn Clock + '_ {
-    /// Waits for the result of `poll`, until `deadline` at most.
+    /// Polls `poll` until it is ready or `deadline` has passed. Returns `None` after the deadline.
     pub async fn before<T>(
         &self,
         deadline: Timestamp,

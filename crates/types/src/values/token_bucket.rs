@@ -1,10 +1,10 @@
-//! A token bucket: limits the rate of actions. It has no clock; the caller passes the time.
+//! A token bucket, which limits the rate of actions. The bucket has no clock; the caller passes the time.
 
 use std::time::Duration;
 
 use super::time::Timestamp;
 
-/// Allows a number of actions at once, and after that no more than this number in each period.
+/// Allows a number of actions at once. Used tokens are refilled one by one, this number in each period.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,16 +27,17 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Creates a full bucket. 0 tokens count as 1.
+    /// Creates a full bucket of `tokens` tokens, which refills within `period`. 0 tokens count as 1.
     pub fn new(tokens: u32, period: Duration, now: Timestamp) -> Self {
         let capacity = tokens.max(1);
         Self { capacity, refill: period / capacity, count: capacity, since: now }
     }
 
-    /// Takes a token.
+    /// Takes one token.
     ///
     /// # Errors
-    /// There is none: the time at which to try again, always later than `now`.
+    /// The bucket is empty. The error is the time at which the next token is available, always later than
+    /// `now`.
     pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         self.pour(now);
         match self.count.checked_sub(1) {
@@ -49,7 +50,7 @@ impl TokenBucket {
         }
     }
 
-    /// Adds the tokens that were refilled by now.
+    /// Adds the tokens that were refilled until `now`.
     fn pour(&mut self, now: Timestamp) {
         let came = match self.refill.as_nanos() {
             0 => u128::from(self.capacity),

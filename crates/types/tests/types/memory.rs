@@ -166,7 +166,7 @@ fn long_term_newest_default_is_an_error_with_advice() {
     let store: &dyn LongTerm = &Blank;
     let error = ready(store.newest(3)).unwrap_err();
     assert_eq!(error.to_string(), "this memory does not support listing entries");
-    assert_eq!(error.advice(), "use a store that can do it");
+    assert_eq!(error.advice(), "use a store that supports it");
     assert_eq!((MemoryQuery::new("q").limit, MemoryQuery::new("q").threshold), (5, None));
     let embedder: &dyn Embedder = &Blank;
     assert_eq!(ready(embedder.embed(&["a".into(), "b".into()])).unwrap().len(), 2);

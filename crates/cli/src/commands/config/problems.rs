@@ -1,4 +1,4 @@
-//! Finds every problem of a settings file, and not only the first one.
+//! Finds every problem of a settings file rather than only the first one.
 
 use std::path::Path;
 
@@ -18,15 +18,15 @@ use crate::{
     mcp, toolset,
 };
 
-/// Returns all problems of a file with this text, in the order of its lines. A project's file is also held
-/// against what it may set.
+/// Returns all problems of a file with this text, in the order of its lines. A project's file is also
+/// checked for settings that a project may not have.
 pub(crate) fn problems(path: &Path, text: &str, owner: Owner) -> Vec<Problem> {
     let mut found = Found { text, problems: Vec::new() };
     let (document, errors) = DeTable::parse_recoverable(text);
     for e in errors {
-        found.add(e.span().map_or(0, |span| span.start), e.message(), "correct it: it is no TOML");
+        found.add(e.span().map_or(0, |span| span.start), e.message(), "correct the TOML syntax");
     }
-    // Of a line that is no TOML the rest is a guess.
+    // The rest of a line that is not TOML cannot be checked.
     let unreadable: Vec<_> = found.problems.iter().map(|problem| problem.line).collect();
     let mut table = document.into_inner();
     for (place, what, unknown) in Names::new().remove_unknown(&mut table) {
@@ -53,8 +53,8 @@ pub(crate) fn problems(path: &Path, text: &str, owner: Owner) -> Vec<Problem> {
     problems
 }
 
-/// Splits a file into its settings, and tables of tables into their entries, so that the problems of one hide
-/// no others. Each comes with the offset of its name.
+/// Splits a file into its settings, and tables of tables into their entries, so that the problems of one
+/// entry hide no others. Each part comes with the offset of its name.
 fn split(table: DeTable<'_>) -> Vec<(usize, DeTable<'_>)> {
     let mut parts = Vec::new();
     for (key, value) in table {
@@ -92,7 +92,7 @@ impl Found<'_> {
         self.problems.push(Problem { line, problem: one_line(problem), advice: one_line(advice) });
     }
 
-    /// Notes each wrong value, and returns what is right. `None` if nothing can be told of the rest.
+    /// Notes each wrong value, and returns the correct ones. `None` if the rest cannot be checked.
     fn check_values<'i>(&mut self, name: usize, mut part: DeTable<'i>) -> Option<(Settings, DeTable<'i>)> {
         let mut removed = false;
         loop {
@@ -118,7 +118,7 @@ impl Found<'_> {
         }
     }
 
-    /// Notes the tools, models, embedders and servers that this build lacks.
+    /// Adds the tools, models, embedders and servers that this build does not have.
     fn check_built(&mut self, part: &DeTable<'_>) {
         for (key, value) in part.iter() {
             match (&**key.get_ref(), value.get_ref()) {
@@ -163,7 +163,7 @@ impl Found<'_> {
     }
 }
 
-/// Returns the error for a part of the program that a setting names, if this build lacks it.
+/// Returns the error for a tool, model or embedder of a setting, if this build does not have it.
 type NotBuilt = fn(&str) -> Option<Failure>;
 
 fn about(name: &Name) -> String {
@@ -210,16 +210,16 @@ mod tests {
             Owner::User,
             expect![[r#"
                 1: there is no setting `max_turn`; did you mean `max_turns`?
-                2: unknown variant `loud`, expected `native` or `text`; the setting is: Form in which the model gets tools: `native` or `text`; by default as it supports.
-                3: invalid type: string "many", expected u64; the setting is: Most tokens of a run.
+                2: unknown variant `loud`, expected `native` or `text`; the setting is: The form in which the model gets tools: `native` or `text`; by default the form that it supports.
+                3: invalid type: string "many", expected u64; the setting is: The maximum number of tokens of a run.
                 6: there is no setting `permissions.alow`; did you mean `allow`?
                 7: 'bash(' is not a valid permission rule: the closing bracket is missing; write rules as bash(git status:*), write_file(src/**) or read_file
-                8: invalid type: integer `1`, expected a sequence; the setting is: Rules of calls that ask each time.
-                11: invalid type: integer `1`, expected a string; the setting is: Description for agents that may call it.
-                12: invalid type: string "few", expected u32; the setting is: Most model calls for one call.
+                8: invalid type: integer `1`, expected a sequence; the setting is: Rules of calls that need an approval each time.
+                11: invalid type: integer `1`, expected a string; the setting is: The description for agents that may call it.
+                12: invalid type: string "few", expected u32; the setting is: The maximum number of model calls for one call of the agent.
                 14: missing field `description`; the setting is: Agents that the main agent may call as tools. A layer adds to those below.
-                17: [models."opnai:m"]: no such provider; did you mean openai, xai, zai?; the setting is: Properties of models: prices, windows, abilities; over the built-in catalogue. Not in a project's settings.
-                22: invalid type: string "no", expected a boolean; the setting is: True if it can think before it answers.
+                17: [models."opnai:m"]: no such provider; did you mean openai, xai, zai?; the setting is: Properties of models: prices, context windows, abilities; over the built-in catalogue. Not in a project's settings.
+                22: invalid type: string "no", expected a boolean; the setting is: True if the model can think before it answers.
             "#]],
         );
     }
@@ -230,9 +230,9 @@ mod tests {
             "max_turns = \nmodel = 'a\nmode = 'loud'\n",
             Owner::User,
             expect![[r#"
-            1: string values must be quoted, expected literal string; correct it: it is no TOML
-            2: invalid literal string, expected `'`; correct it: it is no TOML
-            3: unknown variant `loud`, expected `native` or `text`; the setting is: Form in which the model gets tools: `native` or `text`; by default as it supports.
+            1: string values must be quoted, expected literal string; correct the TOML syntax
+            2: invalid literal string, expected `'`; correct the TOML syntax
+            3: unknown variant `loud`, expected `native` or `text`; the setting is: The form in which the model gets tools: `native` or `text`; by default the form that it supports.
         "#]],
         );
     }
@@ -241,7 +241,7 @@ mod tests {
     fn problems_of_a_file_are_also_the_parts_that_this_build_lacks() {
         let text = "model = 'local:m'\nfallback = ['openai:m', 'm.gguf']\ntools = ['calculator', 'code_executor']\n\
                     embedder = 'local'\n[agents.a]\ndescription = 'A'\ntools = 'search, web_fetch'\nmodel = 'm.gguf'\n";
-        let local = ("a model in this program", "local", cfg!(feature = "local"));
+        let local = ("the engine for local models", "local", cfg!(feature = "local"));
         let python = cfg!(any(feature = "python", feature = "javascript"));
         let parts = [
             (1, local),

@@ -1,5 +1,5 @@
-//! Problems that `archon doctor --fix` can mend. Each repair is safe: it loses nothing, and takes nothing from
-//! a command that works at this moment.
+//! The problems that `archon doctor --fix` can repair. Each repair is safe: it loses no data, and does not
+//! disturb a command that works at the same time.
 
 use std::{
     collections::HashSet,
@@ -11,22 +11,22 @@ use archon::types::{Journal as _, RunFilter};
 
 use crate::{app::App, chosen::PREFIX, failure::Failure, local, text::visible};
 
-/// A problem that can be mended.
+/// A problem that can be repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     /// The data folder is missing.
     Folder(PathBuf),
-    /// Others than the owner can read or change a file with secrets, or the owner cannot.
+    /// Other users can read or change a file with secrets, or its owner cannot.
     Permissions(PathBuf),
-    /// The index of runs lacks some of these.
+    /// The index of runs lacks some runs.
     Index(PathBuf),
-    /// A lock of a run that never got a log, held by nobody.
+    /// A lock of a run that never got a log; no process holds the lock.
     Lock(PathBuf),
-    /// The settings name a model that was not fetched.
+    /// The settings name a model that was not downloaded.
     Model(String),
 }
 
-/// Returns all problems that can be mended.
+/// Returns all problems that can be repaired.
 pub(super) async fn find(app: &App) -> Vec<Repair> {
     let mut found = Vec::new();
     if !app.data_dir.exists() {
@@ -46,22 +46,24 @@ pub(super) async fn find(app: &App) -> Vec<Repair> {
 const SECRETS: &[&str] = &["credentials.db", "credentials.key", "inbox.key"];
 
 impl Repair {
-    /// Says for people what is wrong.
+    /// Returns the description of the problem, for people.
     pub(super) fn problem(&self) -> String {
         match self {
             Self::Folder(path) => format!("the data folder {} is missing", shown(path)),
-            Self::Permissions(path) => format!("not only its owner can read and write {}", shown(path)),
+            Self::Permissions(path) => {
+                format!("the permissions of {} do not restrict it to its owner", shown(path))
+            }
             Self::Index(path) => format!("the index {} lacks runs", shown(path)),
             Self::Lock(path) => format!("the lock {} belongs to no run", shown(path)),
-            Self::Model(name) => format!("the model {} of the settings was not fetched", visible(name)),
+            Self::Model(name) => format!("the model {} of the settings was not downloaded", visible(name)),
         }
     }
 
-    /// Mends the problem, and says what was done.
+    /// Repairs the problem, and returns a description of the repair.
     pub(super) async fn mend(&self, app: &App) -> Result<String, Failure> {
-        let failed = |e: std::io::Error| Failure::failed(e.to_string(), "mend it by hand");
+        let failed = |e: std::io::Error| Failure::failed(e.to_string(), "repair it by hand");
         match self {
-            Self::Folder(path) => make_folder(path).map(|()| "made".to_owned()).map_err(failed),
+            Self::Folder(path) => make_folder(path).map(|()| "created".to_owned()).map_err(failed),
             Self::Permissions(path) => {
                 close(path).map(|()| "only its owner can now".to_owned()).map_err(failed)
             }
@@ -72,17 +74,19 @@ impl Repair {
                     false => Ok("built again".to_owned()),
                     true => {
                         let advice = format!("remove the folder {} while no run works", shown(path));
-                        Err(Failure::failed("it still lacks runs", advice))
+                        Err(Failure::failed("the index still lacks runs", advice))
                     }
                 }
             }
             Self::Lock(path) => match remove_lock(path).map_err(failed)? {
                 true => Ok("removed".to_owned()),
-                false => Ok("a run has begun with it meanwhile".to_owned()),
+                false => Ok("a run has begun to use it meanwhile".to_owned()),
             },
             Self::Model(name) => match local::fetch(app, Some(name)).await? {
-                Some(path) => Ok(format!("fetched into {}", shown(&path))),
-                None => Err(Failure::failed("interrupted", format!("go on with: archon model pull {name}"))),
+                Some(path) => Ok(format!("downloaded into {}", shown(&path))),
+                None => {
+                    Err(Failure::failed("interrupted", format!("continue with: archon model pull {name}")))
+                }
             },
         }
     }
@@ -122,7 +126,7 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// Returns whether a list by the index has fewer runs than the logs.
+/// Returns true if a list by the index has fewer runs than the logs.
 async fn lacks_runs(app: &App) -> bool {
     if !app.data_dir.join("index").join("complete").exists() {
         return false;
@@ -135,7 +139,7 @@ async fn lacks_runs(app: &App) -> bool {
     all.iter().any(|head| !page.contains(&head.run_id))
 }
 
-/// Returns the locks without a log that nobody holds: a command was killed before its run began.
+/// Returns the locks without a log that no process holds: a command was killed before its run began.
 fn stale_locks(runs: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(runs).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut locks: Vec<_> =
@@ -151,8 +155,8 @@ fn is_without_log(lock: &Path) -> bool {
     !lock.with_extension("jsonl").exists()
 }
 
-/// Removes a lock while it is locked, as its own writer does, so that nobody can hold it without a name.
-/// Returns false if a run has begun.
+/// Removes a lock while it is locked, as its own writer does, so that no process can hold a lock without a
+/// name. Returns false if a run has begun.
 fn remove_lock(path: &Path) -> std::io::Result<bool> {
     let file = File::options().write(true).open(path)?;
     match file.try_lock().is_ok() && is_without_log(path) {
@@ -161,7 +165,7 @@ fn remove_lock(path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Returns the models that settings name as `local:NAME`, can be fetched, and are not on this disk.
+/// Returns the models in the settings as `local:NAME` that can be downloaded and are not on this disk.
 fn missing_models(app: &App) -> Vec<String> {
     let settings = &app.config.settings;
     let agents =

@@ -8,27 +8,29 @@ use crate::{app::App, exit::Exit, failure::Failure};
 pub(crate) struct AddArgs {
     /// The server's name: its tools are called NAME__TOOL
     name: String,
-    /// Address of a server that runs already
+    /// The address of a server that is already running
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env"])]
     url: Option<String>,
-    /// A variable of its environment, as KEY='${KEY}', which keeps the value out of the settings; may be given again
+    /// A variable of the server's environment, as KEY='${KEY}', which keeps the value out of the settings;
+    /// may be given again
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     env: Vec<(String, String)>,
     /// A header for each request, as Authorization='Bearer ${TOKEN}'; may be given again
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     header: Vec<(String, String)>,
-    /// Tools that change nothing, by the server's names; `*` means all. Calls of the others ask you
+    /// Tools that change nothing, by the server's names; `*` means all. Calls of the other tools need an
+    /// approval
     #[arg(long, value_name = "a,b", value_delimiter = ',')]
     read_only: Vec<String>,
-    /// Let each tool wait for `archon mcp approve`
+    /// Hold each tool back until `archon mcp approve`
     #[arg(long)]
     hold_back: bool,
-    /// The command that starts it, behind `--`
+    /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
     command: Vec<String>,
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -39,7 +41,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 #[cfg(feature = "setup")]
 pub(super) use with_setup::remove;
 
-/// Fails: this build cannot change settings.
+/// Returns the error that this build cannot change settings.
 #[cfg(not(feature = "setup"))]
 pub(super) fn remove(app: &App, _: &str) -> Result<Exit, Failure> {
     Err(without_setup(app, "`archon mcp remove`"))
@@ -88,7 +90,9 @@ mod with_setup {
             if app.config.settings.mcp.as_ref().is_some_and(|servers| servers.has(&name)) {
                 return Err(Failure::usage(
                     format!("{} has a server {name:?} already", file.display()),
-                    format!("give this one another name, or remove that one: archon mcp remove {name}"),
+                    format!(
+                        "give the new server another name, or remove the old one: archon mcp remove {name}"
+                    ),
                 ));
             }
             let mut edit = Edit::of(file, Owner::User)?;
@@ -136,7 +140,7 @@ mod with_setup {
         }
     }
 
-    /// Removes a server from the user's settings, or takes back the agreement to one of the project.
+    /// Removes a server from the user's settings, or takes back the agreement to a server of the project.
     pub(in super::super) fn remove(app: &App, name: &str) -> Result<Exit, Failure> {
         let entry = mcp::find(app, name)?;
         let done = match &entry.project {
@@ -152,11 +156,13 @@ mod with_setup {
             }
             Some(place) => {
                 if !Agreements::in_folder(&app.data_dir).remove_server(&place.file, name)? {
-                    let what =
-                        format!("nobody has agreed to the MCP server {name:?} of {}", place.file.display());
+                    let what = format!(
+                        "no person has agreed to the MCP server {name:?} of {}",
+                        place.file.display()
+                    );
                     return Err(Failure::usage(what, "it is not used; `archon mcp list` shows the servers"));
                 }
-                format!("{}: the MCP server {name} is not agreed to any more", entry.shown_place(app))
+                format!("{}: the agreement to the MCP server {name} is taken back", entry.shown_place(app))
             }
         };
         forget_pins(app, &entry)?;

@@ -15,7 +15,7 @@ use crate::{
     text::visible,
 };
 
-/// Shows what is to be agreed to, asks, and stores the agreement.
+/// Shows the server or the tools, asks for the agreement, and stores it.
 pub(super) async fn approve(app: &App, name: &str, tool: Option<&str>, yes: bool) -> Result<Exit, Failure> {
     let entry = mcp::find(app, name)?;
     if !entry.is_agreed(app)? {
@@ -59,12 +59,12 @@ fn agree(app: &App, entry: &Entry, yes: bool) -> Result<Exit, Failure> {
     Agreements::in_folder(&app.data_dir).add_server(&place.file, name, &place.text)?;
     match app.json {
         true => app.item(&json!({"name": name, "agreed": true}), String::new),
-        false => app.output.note(Look::Plain, "agreed; after a change to the entry it is asked again"),
+        false => app.output.note(Look::Plain, "agreed; after a change to the entry you are asked again"),
     }
     Ok(Exit::Finished)
 }
 
-/// Asks about each tool that is held back. Fails if one was not agreed to.
+/// Asks about each tool that is held back. Fails if a person did not agree to one.
 fn decide(app: &App, servers: &McpServers, held: &[&Held], yes: bool) -> Result<Exit, Failure> {
     let mut exit = Exit::Finished;
     for held in held {
@@ -81,29 +81,29 @@ fn decide(app: &App, servers: &McpServers, held: &[&Held], yes: bool) -> Result<
             continue;
         }
         let is_current = servers.approve(held).map_err(|e| {
-            Failure::failed(e.to_string(), "look whether the data folder can be written: archon doctor")
+            Failure::failed(e.to_string(), "check that the data folder can be written: archon doctor")
         })?;
         if !is_current {
-            let what = format!("{tool} has changed meanwhile");
-            return Err(Failure::failed(what, "look at it again: archon mcp approve NAME"));
+            let what = format!("the definition of {tool} has changed meanwhile");
+            return Err(Failure::failed(what, "check it again: archon mcp approve NAME"));
         }
         app.item(&json!({"tool": held.tool, "approved": true}), || format!("{tool} can be used"));
     }
     Ok(exit)
 }
 
-/// Returns a person's answer, or yes if it was given with the command.
+/// Returns a person's answer; true if the flag `--yes` was given.
 ///
 /// # Errors
-/// There is no terminal to ask on.
+/// [`Failure`] if there is no terminal on which to ask.
 fn may_go_on(app: &App, yes: bool, question: &str, command: &str) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
     }
     if app.json || !app.output.asks {
         return Err(Failure::usage(
-            "nothing was agreed to: there is no terminal to ask on",
-            format!("read what stands above, then agree with: {command}"),
+            "nothing was agreed to: there is no terminal on which to ask",
+            format!("read the text above, then agree with: {command}"),
         ));
     }
     let line = Prompt::new(app.output.clone(), Prompt::keyboard(), None).line(question);

@@ -15,10 +15,10 @@ use crate::{
     text::one_line,
 };
 
-/// Most characters of a description in a list.
+/// The maximum number of characters of a description in a list.
 const SHORT: usize = 100;
 
-/// Lists the servers; one that fails does not fail the list.
+/// Lists the servers; a server that fails does not fail the list.
 pub(super) async fn list(app: &App) -> Result<Exit, Failure> {
     let (standings, unreadable) = mcp::survey(app).await;
     if standings.is_empty() && unreadable.is_none() && !app.json {
@@ -40,7 +40,7 @@ pub(super) async fn list(app: &App) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the word for a standing, for programs.
+/// Returns the word for a server's state, for programs.
 fn state(standing: &Standing) -> &'static str {
     match standing {
         Standing::LeftOut(LeftOut::Disabled) => "disabled",

@@ -21,7 +21,7 @@ use crate::{
 /// Arguments of `archon mcp serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// Listen at this address instead of serving one client on standard input and output, as 127.0.0.1:8080
+    /// Listen at this address, as 127.0.0.1:8080, instead of serving one client on standard input and output
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
     /// A tool to offer; may be given again [default without --agent: those that change nothing]
@@ -35,7 +35,7 @@ pub(crate) struct ServeArgs {
 /// The variable with the token of HTTP clients.
 const TOKEN: &str = "ARCHON_MCP_TOKEN";
 
-/// Id of the agent that makes the calls of clients.
+/// The id of the agent that makes the calls of clients.
 const CALLS: &str = "mcp-tools";
 
 impl ServeArgs {
@@ -105,6 +105,6 @@ fn failure(e: &ServeError) -> Failure {
         ServeError::NoToken(_) => Failure::usage(e.to_string(), format!("set a token: export {TOKEN}=…")),
         ServeError::NoHosts(_) => Failure::usage(e.to_string(), "listen at one address: --http ADDRESS"),
         ServeError::Listen(_) => Failure::usage(e.to_string(), "as in --http 127.0.0.1:8080"),
-        _ => Failure::usage(e.to_string(), "name this command in the settings of a client: archon mcp serve"),
+        _ => Failure::usage(e.to_string(), "set this command in the settings of a client: archon mcp serve"),
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps a memory small: eviction, merging, purging.
+//! Keeps a memory small by eviction, merging and purging.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::{app::App, config::Span, exit::Exit, failure::Failure};
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct LimitFlags {
-    /// Keep at most so many notes, turns and summaries
+    /// The maximum number of notes, turns and summaries
     #[arg(long, value_name = "N")]
     most: Option<usize>,
-    /// Forget what was remembered longer ago, and was of no use since: 90d, 12h
+    /// Forget memories that were stored, and last used, longer ago than this: 90d, 12h
     #[arg(long, value_name = "TIME")]
     older_than: Option<Span>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct PurgeFlags {
     /// The day, as 2026-01-31, in the time zone of this machine
     #[arg(long, value_name = "DATE")]
     before: Date,
-    /// Only count what would go
+    /// Only count the memories that would be forgotten
     #[arg(long)]
     dry_run: bool,
 }
@@ -81,10 +81,10 @@ impl PurgeFlags {
     }
 }
 
-/// Returns the moment at which a day begins in the local time zone.
+/// Returns the time at which a day begins in the local time zone.
 fn start_of(day: Date) -> Result<Timestamp, Failure> {
     let start = day.to_zoned(TimeZone::system()).ok();
     let millis = start.and_then(|start| u64::try_from(start.timestamp().as_millisecond()).ok());
-    let wrong = || Failure::usage(format!("{day} is before all that is remembered"), "say a later day");
+    let wrong = || Failure::usage(format!("{day} is before 1970"), "give a later day");
     millis.map(Timestamp::from_millis).ok_or_else(wrong)
 }

@@ -29,7 +29,8 @@ use crate::{
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
     flags: RecordedFlags,
-    /// Follow this plan instead: a file as `archon plan show RUN --format json` writes it; `-` reads standard input
+    /// Follow this plan instead: a file in the format of `archon plan show RUN --format json`; `-` reads
+    /// standard input
     #[arg(long, value_name = "FILE")]
     edit: Option<PathBuf>,
     #[command(flatten)]
@@ -51,7 +52,7 @@ pub(crate) struct RejectArgs {
 /// The question to answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// The question, where there are several
+    /// The question's id, if the run has several questions
     #[arg(long, value_name = "ID")]
     question: Option<String>,
     /// The run's id, its beginning or end, or `last`
@@ -88,14 +89,14 @@ impl RejectArgs {
 async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure> {
     let (run, runs) = (which_run(app, &which.run).await?, app.open_runs()?);
     let records = runs.records(&run, None).await?.whole()?;
-    let shows = |text: &str| format!("`archon {text} {run}` shows how far it is");
+    let shows = |text: &str| format!("`archon {text} {run}` shows its state");
     let Some(machine) = fold(&records) else {
         return Err(Failure::usage(format!("run {run} follows no plan"), shows("runs show")));
     };
     let open = open_questions(&records);
     let wanted = |id: &str| open.iter().find(|(_, request)| request.request_id == id);
     let (call, request) = match (which.question.as_deref(), open.as_slice()) {
-        (_, []) => return Err(Failure::usage(format!("run {run} asks nothing"), shows("plan show"))),
+        (_, []) => return Err(Failure::usage(format!("run {run} has no open question"), shows("plan show"))),
         (None, [only]) => only,
         (Some(id), _) if wanted(id).is_some() => wanted(id).unwrap_or(&open[0]),
         _ => {
@@ -107,7 +108,7 @@ async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure>
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
             return Err(Failure::choices(
                 Exit::Usage,
-                format!("run {run} asks something else, or more"),
+                format!("run {run} has another open question, or several"),
                 &all,
             ));
         }
@@ -116,7 +117,7 @@ async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure>
     let (answer, is_no) = match reply {
         Reply::Yes => (Answer::Approve, false),
         Reply::Edited(_) if !is_of_plan => {
-            return Err(Failure::usage("a subtask is asked about, not the plan", "leave --edit out"));
+            return Err(Failure::usage("the question is about a subtask, not the plan", "leave --edit out"));
         }
         Reply::Edited(file) => {
             let asked_about = machine.proposal().map_or_else(|| machine.task(), |(_, task)| task);
@@ -126,8 +127,10 @@ async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure>
     };
     if !runs.answer(&request.request_id, answer).await? {
         return Err(Failure::failed(
-            format!("question {} was answered before, or its time is over", request.request_id),
-            format!("`archon plan show {run}` shows how far the run is; `archon resume {run}` lets it go on"),
+            format!("question {} was answered before, or has expired", request.request_id),
+            format!(
+                "`archon plan show {run}` shows the state of the run; `archon resume {run}` continues it"
+            ),
         ));
     }
     if is_no && is_of_plan {
@@ -135,7 +138,7 @@ async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure>
         // After a no, a failed run is the wanted result.
         return match ended.outcome.status {
             OutcomeStatus::Failed => {
-                app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));
+                app.output.note(Look::Dim, format!("no subtask of the plan of {run} was started"));
                 Ok(Exit::Finished)
             }
             _ => ended.report(&resume_line(app, run.as_str()), app),
@@ -152,6 +155,6 @@ fn text_of(file: &Path) -> Result<String, Failure> {
         }
         false => std::fs::read_to_string(file),
     };
-    let advice = "name a file as `archon plan show RUN --format json` writes it";
+    let advice = "name a file in the format of `archon plan show RUN --format json`";
     read.map_err(|e| Failure::usage(format!("cannot read the plan in {}: {e}", file.display()), advice))
 }

@@ -63,12 +63,15 @@ fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
     })
 }
 
-/// Reads the values of `--set NAME=VALUE`. A value is text if its parameter is a string, and JSON otherwise.
+/// Parses the values of `--set NAME=VALUE`. A value is text if its parameter is a string, otherwise JSON.
 fn values(template: &WorkflowTemplate, set: &[String]) -> Result<Map<String, Json>, Failure> {
     let mut values = Map::new();
     for word in set {
         let Some((name, value)) = word.split_once('=') else {
-            return Err(Failure::usage(format!("--set {word:?} has no value"), "say it as --set NAME=VALUE"));
+            return Err(Failure::usage(
+                format!("--set {word:?} has no value"),
+                "write it as --set NAME=VALUE",
+            ));
         };
         let is_text = template.parameters.iter().any(|p| p.name == name && p.kind == "string");
         let json = serde_json::from_str(value).ok().filter(|_| !is_text);

@@ -21,7 +21,7 @@ use crate::{
     toolset,
 };
 
-/// Builds the team of a file, with a memory if there is one.
+/// Builds the team of a file, with a memory if `memory` is set.
 pub(super) async fn team(
     app: &App,
     path: &Path,

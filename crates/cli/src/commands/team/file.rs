@@ -1,4 +1,4 @@
-//! Reads a team file, and gives the line of an error and advice.
+//! Reads a team file, and adds the line and an advice to an error.
 
 use std::{collections::BTreeSet, ops::Range, path::Path};
 
@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::{failure::Failure, toolset};
 
-/// Content of a file.
+/// The content of a team file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -80,7 +80,7 @@ struct WrittenStep {
     after: Vec<Spanned<String>>,
 }
 
-/// Limits of a team; the library's defaults hold for missing ones.
+/// Limits of a team; missing limits have the library's defaults.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limits {
@@ -137,7 +137,7 @@ fn parse(name: &str, text: &str, tools: &[String]) -> Result<TeamFile, Failure> 
         place.wrong(
             &e.span().unwrap_or_default(),
             e.message(),
-            "docs/teams.md shows what can be said, with an example",
+            "docs/teams.md describes the settings, with an example",
         )
     })?;
     let roles = roles_of(&written);
@@ -158,7 +158,7 @@ fn parse(name: &str, text: &str, tools: &[String]) -> Result<TeamFile, Failure> 
     Ok(TeamFile { settings, roles, lead, members, steps, max_tokens, max_seconds })
 }
 
-/// Id of the lead, if the file gives none.
+/// The id of the lead, if the file gives none.
 const LEAD: &str = "lead";
 
 struct Place<'a> {
@@ -203,7 +203,7 @@ impl Place<'_> {
                 ));
             }
             if member.roles.is_empty() {
-                let advice = format!("name its roles, its own first: roles = [\"{}\"]", roles[0].name);
+                let advice = format!("set its roles, its main one first: roles = [\"{}\"]", roles[0].name);
                 return Err(self.wrong(&member.id.span(), &format!("{id} has no role"), advice));
             }
             for role in &member.roles {
@@ -247,10 +247,12 @@ impl Place<'_> {
                 role.tools.iter().find(|tool| !inside().any(|m| has(&m.tools, tool.get_ref())))
             {
                 let tool_name = tool.get_ref();
-                let what =
-                    format!("the role {name:?} takes the tool {tool_name:?}, which no agent with it has");
-                let advice =
-                    format!("add tools = [{tool_name:?}] to a [[member]] with the role, or leave it out");
+                let what = format!(
+                    "the role {name:?} needs the tool {tool_name:?}, but no agent with the role has it"
+                );
+                let advice = format!(
+                    "add tools = [{tool_name:?}] to a [[member]] with the role, or leave the tool out"
+                );
                 return Err(self.wrong(&tool.span(), &what, advice));
             }
         }
@@ -322,7 +324,7 @@ impl Place<'_> {
     }
 }
 
-/// Returns the file's roles, after the sample roles that it does not define itself.
+/// Returns the file's roles, after the sample roles that the file does not define itself.
 fn roles_of(written: &Written) -> Vec<Role> {
     let is_written = |name: &str| written.role.iter().any(|role| role.name.get_ref() == name);
     let mut roles: Vec<Role> = sample_roles().into_iter().filter(|role| !is_written(&role.name)).collect();

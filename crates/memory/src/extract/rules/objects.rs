@@ -7,9 +7,9 @@ use super::sentences::{bare, is_ended};
 pub(super) enum Shape {
     /// Any words, except pronouns.
     Thing,
-    /// A name; words after it are ignored.
+    /// A name; the words after it are ignored.
     Name,
-    /// A name, with no words after it.
+    /// A name without words after it.
     NameAlone,
     /// A job: a name, or words with an article.
     Role,
@@ -17,16 +17,16 @@ pub(super) enum Shape {
     State,
     /// An address with an `@`.
     Email,
-    /// A telephone's number.
+    /// A telephone number.
     Phone,
-    /// A day of a year.
+    /// A day, month and year.
     Date,
 }
 
-/// Words that end an object; what follows is another clause.
+/// Words that end an object; another clause follows them.
 const ENDS: &[&str] = &["because", "and", "but", "since", "so", "which"];
 
-/// Words that refer to something said before.
+/// Words that refer to an earlier statement.
 const PRONOUNS: &[&str] = &[
     "it", "this", "that", "these", "those", "him", "her", "them", "you", "me", "us", "my", "your", "how",
     "what",
@@ -40,14 +40,14 @@ const PASSING: &[&str] = &[
     "almost",
 ];
 
-/// Lower case words within names: `Frankfurt am Main`.
+/// Lower-case words within names: `Frankfurt am Main`.
 const WITHIN: &[&str] =
     &["am", "an", "of", "upon", "de", "del", "da", "di", "la", "der", "den", "van", "von"];
 
 const MONTHS: &[&str] = &["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Returns the object at the beginning of these words; `None` if they do not fit the shape, or the end is
-/// unclear.
+/// Returns the object at the beginning of these words; `None` if the words do not fit the shape, or if the
+/// end of the object is unclear.
 pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
     let ends = |word: &&&str| !ENDS.contains(*word) && !word.starts_with(['(', '[', '{']);
     let words: Vec<&str> = words.iter().take_while(ends).copied().collect();
@@ -76,7 +76,7 @@ pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
     (fits && is_one && object.chars().any(char::is_alphanumeric)).then_some(object)
 }
 
-/// Returns whether the word can begin a name: its first letter, in any script, is not lower case.
+/// Returns true if the word can begin a name: its first letter, in any script, is not lower case.
 pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() && !c.is_lowercase())
 }
@@ -107,7 +107,7 @@ fn is_number(object: &str) -> bool {
     digits >= 5 && object.chars().all(|c| c.is_ascii_digit() || " +-./".contains(c))
 }
 
-/// Returns whether the text is a date: `3 March 1990`, `March 3`, `1990-03-03`, `3.3.1990`.
+/// Returns true if the text is a date: `3 March 1990`, `March 3`, `1990-03-03`, `3.3.1990`.
 fn is_date(object: &str) -> bool {
     let is_part = |word: &str| {
         word.chars().all(|c| c.is_ascii_digit() || "-./,".contains(c))

@@ -1,4 +1,4 @@
-//! Splits a text into sentences and keeps the plain statements.
+//! Splits a text into sentences, and keeps the plain statements.
 
 /// Words at the beginning of a clause that do not change its meaning.
 const OPENERS: &[&str] = &[
@@ -21,7 +21,7 @@ const OPENERS: &[&str] = &[
     "thanks",
 ];
 
-/// Words that make the whole text doubtful: it may pretend, or be a text to work on.
+/// Words that make the whole text doubtful: it may be a pretence, or a text to work on.
 const PRETENCE: &[&str] = &[
     "suppose",
     "supposing",
@@ -72,8 +72,8 @@ const CONDITIONS: &[&str] = &[
     "example",
 ];
 
-/// Words that make a sentence a negation, an alternative or a correction. They may concern another clause of
-/// the sentence, as in `I live in Bern, but not any more`.
+/// Words that make a sentence a negation, an alternative or a correction. They may belong to another clause
+/// of the sentence, as in `I live in Bern, but not any more`.
 const DENIALS: &[&str] = &[
     "not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "hardly", "barely", "or", "either",
     "sorry", "mean", "rather", "wait", "oops",
@@ -82,9 +82,9 @@ const DENIALS: &[&str] = &[
 /// Titles that end with a full stop and come before a name.
 const TITLES: &[&str] = &["st", "mt", "dr", "mr", "mrs", "ms", "prof"];
 
-/// Signs that may follow the sign that ends a sentence.
+/// Characters that may follow the character that ends a sentence.
 const CLOSING: &[char] = &['"', '\'', '\u{201D}', '\u{2019}', '\u{BB}', ')', ']', '}'];
-/// Signs that end a sentence if white space or the end of the text follows.
+/// Characters that end a sentence if white space or the end of the text follows.
 const ENDING: &[char] = &['.', '!', '?', ';', '\u{2026}', '\u{3002}', '\u{FF01}', '\u{FF1F}'];
 
 /// Returns the words of each sentence that is a plain statement of the author.
@@ -101,32 +101,32 @@ pub(super) fn statements(text: &str) -> Vec<Vec<&str>> {
     sentences
 }
 
-/// Returns whether the word does not change the meaning of what follows.
+/// Returns true if the word does not change the meaning of the words after it.
 pub(super) fn is_opener(word: &str) -> bool {
     is_one_of(word, OPENERS)
 }
 
-/// Returns whether the sentence may correct itself. At its beginning, `actually` corrects an earlier
-/// sentence.
+/// Returns true if the sentence may correct itself. At the beginning of a sentence, `actually` corrects an
+/// earlier sentence.
 pub(super) fn is_corrected(sentence: &[&str]) -> bool {
     sentence.iter().skip_while(|word| is_opener(word)).any(|word| is_one_of(word, &["actually"]))
 }
 
-/// Returns whether the word ends a sentence; the full stop of a title does not.
+/// Returns true if the word ends a sentence; the full stop of a title does not.
 pub(super) fn is_ended(word: &str) -> bool {
     let word = word.trim_end_matches(CLOSING);
     word.ends_with(ENDING) && !is_title(word)
 }
 
-/// Removes commas, closing signs and signs that end sentences. Signs that belong to the word stay: `C++`,
-/// `.NET`, `+41`.
+/// Removes commas, closing characters and characters that end sentences. Characters that belong to the word
+/// stay: `C++`, `.NET`, `+41`.
 pub(super) fn bare(word: &str) -> &str {
     word.trim_end_matches(|c| c == ',' || CLOSING.contains(&c) || ENDING.contains(&c))
 }
 
-/// Splits a text into sentences of words. A sentence ends at a sign with white space after it, unless lower
-/// case follows, and at an empty line. A single line break within a sentence becomes a word that no pattern
-/// matches.
+/// Splits a text into sentences of words. A sentence ends at an ending character with white space after it,
+/// unless a lower-case word follows, and at an empty line. A single line break within a sentence becomes a
+/// word that no pattern matches.
 fn sentences(text: &str) -> Vec<Vec<&str>> {
     let (mut sentences, mut sentence) = (Vec::new(), Vec::new());
     let mut rest = text.trim_start();
@@ -170,7 +170,7 @@ fn is_question(word: &str) -> bool {
     word.trim_end_matches(CLOSING).ends_with(['?', '\u{FF1F}'])
 }
 
-/// Returns whether the word has quotation marks, a colon, or signs of code or quotes.
+/// Returns true if the word has quotation marks, a colon, or characters of code or quotes.
 fn is_quoting(word: &str) -> bool {
     let marks = ['"', '\u{201C}', '\u{201D}', '\u{201E}', '\u{AB}', '\u{BB}', '\u{300C}', '`'];
     let opening = ['\'', '\u{2018}', '\u{201A}', '>'];

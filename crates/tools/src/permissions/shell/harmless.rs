@@ -10,15 +10,16 @@
 /// The effect of a command on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It uses no files.
+    /// The command uses no files.
     Says,
-    /// It reads the given files.
+    /// The command reads the given files.
     Reads,
-    /// It reads; the current folder decides what it runs or shows.
+    /// The command reads; the current folder determines the programs that it runs and the files that it
+    /// shows.
     ReadsProject,
-    /// It creates, moves or deletes the given files.
+    /// The command creates, moves or deletes the given files.
     Writes,
-    /// It runs code or settings of the project.
+    /// The command runs code or settings of the project.
     RunsProject,
 }
 
@@ -26,9 +27,10 @@ pub(crate) enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
     Any,
-    /// At most this many.
+    /// At most this number of operands.
     Most(usize),
-    /// Names of what runs: at most this many of the project's names, or exactly those in the rule.
+    /// Names of targets or scripts to run: the rule contains all of them, or contains none and there are at
+    /// most this many.
     Chosen(usize),
     /// Files and folders of the project, and names in them.
     Inside,
@@ -51,12 +53,12 @@ pub(crate) struct Harmless {
     pub(super) operands: Operands,
     /// Options allowed after `--`, if they are for another program.
     pub(super) behind: Option<&'static str>,
-    /// Options are whole words with one hyphen: `-name`.
+    /// True if options are whole words with one hyphen: `-name`.
     pub(super) whole: bool,
-    /// A rule must have all of the words.
+    /// True if a rule must have all of the words.
     pub(super) is_named: bool,
-    /// The options with which it opens files within folders (`*`: always), and the number of its operands
-    /// that are not paths.
+    /// The options with which the program opens files within folders (`*`: it always does), and the number
+    /// of its operands that are not paths.
     pub(super) walks: (&'static str, usize),
 }
 
@@ -138,7 +140,7 @@ const RIPGREP: &str = "-ilLcwvFPosSuUpaqxhHnNIb0. -A= -B= -C= -e= -f= -g= -t= -T
     --follow --type-list --vimgrep --trim --pcre2 --invert-match --quiet --null --passthru \
     --with-filename --no-filename --column --no-messages --version";
 
-/// All rows. If a command begins with several of them, the one with the most words applies.
+/// All rows. If a command begins with the words of several rows, the row with the most words applies.
 pub(super) const TABLE: &[Harmless] = &[
     // Words and numbers.
     row(&["echo", "true", "false", ":", "sleep", "seq", "exit", "break", "continue"], Says, "*", Any),

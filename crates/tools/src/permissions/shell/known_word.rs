@@ -1,6 +1,6 @@
 //! A word of a command as far as it is known before it runs: known characters, and places for unknown ones.
 
-/// A place in a word or in a path pattern.
+/// A place in a form, which describes a word or a path pattern place by place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// This character.
@@ -24,29 +24,29 @@ enum Words {
     Any,
 }
 
-/// The possible values of a word. Every word that a shell makes of it matches its form.
+/// The possible values of a word. Each word that a shell makes of it matches the form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownWord {
     form: Vec<Place>,
     words: Words,
-    /// True if it ends with any text; what comes after is not recorded.
+    /// True if the form ends with any text; later characters are not recorded.
     is_open: bool,
 }
 
 impl KnownWord {
-    /// Makes the file of a process substitution.
+    /// Returns the word of a process substitution: the path of a file.
     pub(super) fn process() -> Self {
         Self { form: vec![Place::Is('/'), Place::Text], words: Words::One, is_open: true }
     }
 
-    /// Makes a known word.
+    /// Returns a word with exactly this text.
     pub(crate) fn literal(text: &str) -> Self {
         let mut said = Self::default();
         said.push_str(text);
         said
     }
 
-    /// Makes a word of a line that was not parsed: characters of patterns and expansions count as such.
+    /// Returns a word of a line that was not parsed: characters of patterns and expansions count as such.
     pub(crate) fn guessed(text: &str) -> Self {
         let mut said = Self::default();
         for c in text.chars() {
@@ -120,12 +120,12 @@ impl KnownWord {
         self.words == Words::One && self.form.iter().copied().eq(text.chars().map(Place::Is))
     }
 
-    /// Returns whether it becomes exactly one word.
+    /// Returns whether a shell makes exactly one word of this word.
     pub(super) fn is_one(&self) -> bool {
         self.words == Words::One
     }
 
-    /// Returns the known prefix of every word that it becomes.
+    /// Returns the known prefix of every word that a shell makes of this word.
     pub(crate) fn beginning(&self) -> String {
         let letter = |place: &Place| match place {
             Place::Is(c) => Some(*c),
@@ -137,7 +137,7 @@ impl KnownWord {
         }
     }
 
-    /// Returns the form; any text if it may become any words.
+    /// Returns the form, or any text if a shell may make any words of this word.
     pub(crate) fn form(&self) -> &[Place] {
         match self.words {
             Words::Any => &[Place::Text],
@@ -145,13 +145,13 @@ impl KnownWord {
         }
     }
 
-    /// Returns whether it may become this word, alone or among others.
+    /// Returns whether a shell may make `word` of this word, alone or among others.
     pub(crate) fn may_be(&self, word: &str) -> bool {
         meet(self.form(), &literal(word))
     }
 }
 
-/// Makes a form that matches only this text.
+/// Returns a form that matches only this text.
 pub(crate) fn literal(text: &str) -> Vec<Place> {
     text.chars().map(Place::Is).collect()
 }

@@ -23,8 +23,8 @@ pub(super) fn harmless(words: &[KnownWord], named: usize) -> Option<&'static Har
     command.has_harmless_operands().then_some(row)
 }
 
-/// Returns the first words of a command as a rule would name them: its row's words, and the names of what
-/// runs.
+/// Returns the first words of a command for a rule about it: its row's words, and the names of the targets
+/// or scripts that it runs.
 pub(super) fn name(words: &[KnownWord]) -> Option<Vec<String>> {
     let (row, length) = row(words)?;
     let is_chosen = matches!(row.operands, Operands::Chosen(_));
@@ -40,7 +40,7 @@ pub(super) fn operands(words: &[KnownWord]) -> Vec<&KnownWord> {
     command.operands.iter().filter_map(|(at, _)| words.get(*at)).collect()
 }
 
-/// Returns the row with the most words that the command begins with, and their number.
+/// Returns the row with the most words that the command begins with, and the number of these words.
 fn row(words: &[KnownWord]) -> Option<(&'static Harmless, usize)> {
     let begins = |row: &'static str| {
         let mut length = 0;
@@ -68,14 +68,14 @@ struct Command<'a> {
     row: &'static Harmless,
     named: usize,
     at: usize,
-    /// The operands, each with its index.
+    /// The operands, each with its index in the command.
     operands: Vec<(usize, &'a KnownWord)>,
     /// True after `--`.
     is_behind: bool,
 }
 
 impl<'a> Command<'a> {
-    /// Reads all words; `None` if one is not harmless.
+    /// Reads all words, or returns `None` if a word is not harmless.
     fn read(&mut self, words: &'a [KnownWord]) -> Option<()> {
         while let Some(word) = words.get(self.at) {
             if self.row.options == "*" {
@@ -117,7 +117,8 @@ impl<'a> Command<'a> {
             || !begins.is_empty() && !begins.starts_with('-')
     }
 
-    /// Returns whether the option takes the next word; `None` if it is not in the table.
+    /// Returns whether the option takes the next word as its value, or `None` if the option is not in the
+    /// table.
     fn option(&self, word: &str) -> Option<bool> {
         if self.row.whole {
             let (name, value) =
@@ -190,7 +191,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Returns whether the rule names all operands, or names none and there are at most `most`.
+    /// Returns whether the rule contains all operands, or contains none and there are at most `most`.
     fn are_chosen(&self, most: usize) -> bool {
         let (by_rule, others): (Vec<_>, Vec<_>) = self.operands.iter().partition(|(at, _)| *at < self.named);
         let most = if by_rule.is_empty() { most } else { 0 };
@@ -203,7 +204,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Splits an option of the table from its mark.
+/// Returns an option of the table without its mark, and the kind of value that the mark stands for.
 fn parts(option: &str) -> (&str, Takes) {
     if let Some(name) = option.strip_suffix("[=]") {
         (name, Takes::Here)

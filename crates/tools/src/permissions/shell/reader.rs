@@ -1,14 +1,14 @@
 //! Parses a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups,
 //! `if`, loops and redirections. Words are in [`word`](super::word).
 //!
-//! It refuses everything that it does not know, and everything that two shells read differently, so that
+//! It refuses all syntax that it does not know, and all syntax that two shells read differently, so that
 //! every command that runs is found. That is why it is our own and small: a parser of all of bash's grammar
 //! would have to follow each new version, while this one refuses new syntax. It refuses functions, `case`,
 //! `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
 
 use super::{Line, Part, known_word::KnownWord};
 
-/// Most lists in a line, nested or in sequence.
+/// Maximum number of lists in a line, nested or in sequence.
 const MOST_LISTS: usize = 64;
 
 /// Words with a special meaning at the beginning of a command, in any shell.
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         (!is_other).then_some(word.said)
     }
 
-    /// Returns whether there was a process substitution, whose file is a word.
+    /// Parses a process substitution, whose file counts as a word. Returns whether there was one.
     fn process_substitution(&mut self) -> Option<bool> {
         if !(self.rest.starts_with("<(") || self.rest.starts_with(">(")) {
             return Some(false);
@@ -284,7 +284,8 @@ impl<'a> Reader<'a> {
         self.rest.chars().next().is_none_or(is_whole).then_some(true)
     }
 
-    /// Returns whether there was a redirection. One digit before the operator is a descriptor in every shell.
+    /// Parses a redirection and returns whether there was one. One digit before the operator is a
+    /// descriptor in every shell.
     fn redirection(&mut self) -> Option<bool> {
         let digit = self.rest.strip_prefix(|c: char| c.is_ascii_digit());
         let signs = digit.filter(|rest| rest.starts_with(['<', '>'])).unwrap_or(self.rest);

@@ -22,7 +22,7 @@ enum Quotes {
 }
 
 impl<'a> Reader<'a> {
-    /// Parses the word at this position; `None` if there is none.
+    /// Parses the word at this position; returns `None` if there is none or if it is refused.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let begin = self.rest;
         let mut word = Word { source: "", said: KnownWord::default() };
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses what follows `$`.
+    /// Parses the text after `$`.
     fn dollar(&mut self, word: &mut Word<'a>, quotes: Quotes) -> Option<()> {
         let name = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let next = self.rest.chars().next();
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Parses what follows `${`: a name, a number or a special parameter, without any operation on it.
+    /// Parses the text after `${`: a name, a number or a special parameter, without any operation on it.
     fn braces(&mut self) -> Option<()> {
         let (name, behind) = self.rest.split_once('}')?;
         self.rest = behind;
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns whether `$` before this is only a character in every shell.
+/// Returns whether a `$` before the character `next` is an ordinary character in every shell.
 fn stands_alone(next: Option<char>, quotes: Quotes) -> bool {
     match quotes {
         Quotes::None => next.is_none_or(|c| ends_word(c) && !"<>(".contains(c)),

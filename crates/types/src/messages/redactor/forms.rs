@@ -6,9 +6,9 @@ use crate::{Json, values::Secret};
 
 use super::{HIDDEN, Redactor};
 
-/// All forms of some secrets.
+/// All encoded forms of a set of secrets.
 pub(crate) struct Forms {
-    /// Sorted and without duplicates; none is shorter than the least length of a secret.
+    /// The forms, sorted and without duplicates. No form is shorter than the minimum length of a secret.
     sorted: Vec<String>,
     /// A bit set of the first two bytes of all forms, which quickly rules out most positions of a text.
     heads: Vec<u64>,
@@ -47,7 +47,7 @@ impl Forms {
         self.sorted.iter().map(String::as_str)
     }
 
-    /// Returns the text without secrets; none if it has no secret.
+    /// Returns the text with its secrets replaced; `None` if the text has no secret.
     pub(crate) fn cleaned(&self, text: &str) -> Option<String> {
         let found = self.find(text.as_bytes(), 0);
         let mut clean = String::with_capacity(if found.is_empty() { 0 } else { text.len() });
@@ -59,8 +59,8 @@ impl Forms {
         (at > 0).then(|| clean + &text[at..])
     }
 
-    /// Returns the ranges of all forms, in order; overlapping ranges are merged. The first `covered` bytes
-    /// belong to a form that began earlier.
+    /// Returns the ranges of all forms in the text, in order; overlapping ranges are merged. The first
+    /// `covered` bytes belong to a form that began earlier.
     pub(super) fn find(&self, text: &[u8], covered: usize) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         if covered > 0 {
@@ -79,8 +79,8 @@ impl Forms {
         found
     }
 
-    /// Returns the position from which on the end of the text may be the beginning of a form; none if there
-    /// is none.
+    /// Returns the position at which the end of the text may be the beginning of a form; `None` if there is
+    /// no such position.
     pub(super) fn open_end(&self, text: &[u8]) -> Option<usize> {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         (first..text.len()).find(|at| {
@@ -91,7 +91,7 @@ impl Forms {
         })
     }
 
-    /// Returns the length of the longest form at the beginning of the text.
+    /// Returns the length in bytes of the longest form at the beginning of the text.
     fn longest_at(&self, text: &[u8]) -> Option<usize> {
         if !self.may_begin(text) {
             return None;
@@ -109,14 +109,15 @@ impl Forms {
     }
 }
 
-/// Returns the word and the bit of the first two bytes.
+/// Returns the index of the word and the bit in it for the first two bytes of the text.
 fn head(text: &[u8]) -> Option<(usize, u64)> {
     let [first, second, ..] = text else { return None };
     let number = usize::from(*first) << 8 | usize::from(*second);
     Some((number >> 6, 1 << (number & 63)))
 }
 
-/// Adds the escaped forms in JSON, as different programs write them, and in JSON text inside of JSON text.
+/// Adds the forms in JSON strings, as different programs escape them, and in JSON text inside of JSON
+/// strings.
 fn json(secret: &str, forms: &mut Vec<String>) {
     let escaped = escaped(secret);
     forms.push(self::escaped(&escaped));
@@ -134,7 +135,7 @@ fn escaped(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
-/// Returns the escaped text with all non-ASCII characters escaped.
+/// Returns the escaped text with all non-ASCII characters escaped too.
 fn ascii(escaped: &str, upper: bool) -> String {
     let mut all = String::new();
     for char in escaped.chars() {
@@ -150,7 +151,7 @@ fn ascii(escaped: &str, upper: bool) -> String {
 }
 
 /// Adds the forms in base64. The digits depend on the offset of the secret modulo three, so there are three
-/// variants.
+/// variants per alphabet.
 fn base64(secret: &[u8], forms: &mut Vec<String>) {
     for last_two in [b"+/", b"-_"] {
         for (ahead, foreign) in [(0, 0), (1, 2), (2, 3)] {
@@ -188,9 +189,9 @@ fn base64_digit(sextet: u8, last_two: [u8; 2]) -> u8 {
     }
 }
 
-/// The characters, besides letters and digits, that programs leave unescaped: only the unreserved ones (RFC
-/// 3986), these and the slash, those of JavaScript's `encodeURIComponent`, those allowed in a path or query,
-/// and those of forms.
+/// The characters, besides letters and digits, that programs leave unescaped: the unreserved characters (RFC
+/// 3986), these and the slash, those of JavaScript's `encodeURIComponent`, those allowed in a path, those
+/// allowed in a query, and those of forms.
 const LEFT: [&[u8]; 6] =
     [b"-._~", b"-._~/", b"-._~!*'()", b"-._~!$&'()*+,;=:@", b"-._~!$&'()*+,;=:@/?", FORM];
 const FORM: &[u8] = b"*-._";

@@ -1,4 +1,4 @@
-//! Redacts messages and results, in every field that may hold foreign text.
+//! Redacts messages and results, in every field that may have text from outside.
 
 use std::sync::Arc;
 

@@ -1,18 +1,18 @@
-//! Redacts a text that comes in pieces, also if a secret is split over them.
+//! Redacts a text that arrives in pieces, also if a secret is split over several pieces.
 
 use std::sync::Arc;
 
 use super::{HIDDEN, Redactor, changes_of_all, forms::Forms};
 
-/// Redacts a text that comes in pieces. The output, joined, is the same as [`Redactor::clean`] of the joined
+/// Redacts a text that arrives in pieces. The joined output is the same as [`Redactor::clean`] of the joined
 /// input. Only the end of the input is held back, and only while a secret may begin there.
 pub struct RedactedStream {
     redactor: Redactor,
-    /// The count of changes of all redactors, and the forms of all secrets at that time.
+    /// The number of changes of all redactors, and the forms of all secrets at that number.
     forms: (u64, Arc<Forms>),
-    /// Input that was not returned yet.
+    /// The input that was not returned yet.
     held: String,
-    /// The number of bytes at the beginning of `held` that belong to a secret that was replaced already.
+    /// The number of bytes at the beginning of `held` that belong to a secret that was already replaced.
     covered: usize,
 }
 
@@ -22,7 +22,7 @@ impl RedactedStream {
         Self { redactor, forms, held: String::new(), covered: 0 }
     }
 
-    /// Takes a piece and returns the text that may be shown now, which may be empty.
+    /// Appends a piece and returns the text that may be shown now, which may be empty.
     pub fn push(&mut self, piece: String) -> String {
         if self.held.is_empty() && self.forms().is_empty() {
             return piece;
@@ -33,7 +33,7 @@ impl RedactedStream {
         self.give(end)
     }
 
-    /// Returns the rest of the text.
+    /// Returns the rest of the text, at its end.
     pub fn end(&mut self) -> String {
         if self.held.is_empty() {
             return String::new();
