@@ -14,6 +14,29 @@ use crate::{
     tool_names,
 };
 
+/// Implements the methods of [`Decoder`](crate::http::events::Decoder) that only need the answer.
+macro_rules! answer_methods {
+    ($($answer:ident).+) => {
+        fn abort(&mut self) -> archon_types::AssistantMessage {
+            self.$($answer).+.abort()
+        }
+
+        fn answer(&self) -> &archon_types::AssistantMessage {
+            self.$($answer).+.message()
+        }
+
+        fn size(&self) -> $crate::answer_limits::AnswerSize {
+            self.$($answer).+.size()
+        }
+
+        fn now(&self) -> archon_types::Timestamp {
+            self.$($answer).+.now()
+        }
+    };
+}
+#[allow(unused_imports, reason = "a build may hold no protocol")]
+pub(crate) use answer_methods;
+
 /// An answer while it is received.
 pub(crate) struct Answer {
     message: AssistantMessage,

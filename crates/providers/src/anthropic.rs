@@ -12,8 +12,7 @@ mod wire;
 use std::{mem, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request,
-    Secret,
+    ApiErrorKind, BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request, Secret,
 };
 
 #[cfg(feature = "bedrock")]
@@ -24,7 +23,7 @@ pub use traits::{AnthropicTraits, ThinkingForm, ThinkingOff};
 
 use crate::{
     answer::Answer,
-    connect::{ConnectOptions, SentAs, Service, connect_choices},
+    connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::{events::Exchange, sensitive},
 };
@@ -155,13 +154,7 @@ impl Anthropic {
 }
 
 impl Provider for Anthropic {
-    fn id(&self) -> &str {
-        &self.0.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.0.service.transport.redactor.clone()]
-    }
+    service_methods!(0.service);
 
     fn stream(
         &self,
@@ -188,10 +181,6 @@ impl Provider for Anthropic {
             }
         }
         Box::pin(Exchange::new(transport, http, cancel, decoder))
-    }
-
-    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
-        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

@@ -4,12 +4,12 @@ mod auth;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
 
 pub use auth::AzureAuth;
 
 use crate::{
-    connect::{ConnectOptions, Service, connect_choices},
+    connect::{ConnectOptions, Service, connect_choices, service_methods},
     error::SetupError,
     http::{
         events::{Decoder, Exchange},
@@ -171,13 +171,7 @@ impl AzureOpenAi {
 }
 
 impl Provider for AzureOpenAi {
-    fn id(&self) -> &str {
-        &self.0.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.0.service.transport.redactor.clone()]
-    }
+    service_methods!(0.service);
 
     fn stream(
         &self,
@@ -199,10 +193,6 @@ impl Provider for AzureOpenAi {
                 self.exchange(body, &model, cancel, decoder)
             }
         }
-    }
-
-    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
-        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

@@ -12,9 +12,7 @@ mod wire;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{
-    BoxStream, CancellationToken, Json, ModelEvent, Provider, ProviderError, Redactor, Request,
-};
+use archon_types::{BoxStream, CancellationToken, Json, ModelEvent, Provider, ProviderError, Request};
 
 pub use {
     credentials::{AwsCredentialSource, AwsCredentials, BedrockAuth},
@@ -25,7 +23,7 @@ pub use {
 use crate::{
     anthropic::ThinkingBudgets,
     blocks::Blocks,
-    connect::{ConnectOptions, SentAs, Service, connect_choices},
+    connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::{events::Exchange, percent_encoded, time_of},
 };
@@ -165,13 +163,7 @@ impl Bedrock {
 }
 
 impl Provider for Bedrock {
-    fn id(&self) -> &str {
-        &self.0.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.0.service.transport.redactor.clone()]
-    }
+    service_methods!(0.service);
 
     fn stream(
         &self,
@@ -195,10 +187,6 @@ impl Provider for Bedrock {
                 Exchange::prepared(transport, signed, cancel, decoder)
             }
         })
-    }
-
-    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
-        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

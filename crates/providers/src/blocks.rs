@@ -3,16 +3,15 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use archon_types::{
-    AssistantMessage, Clock, ModelEvent, ProviderError, Request, StopReason, Timestamp, Usage,
-};
+use archon_types::{Clock, ModelEvent, Request, StopReason, Usage};
 
-use crate::{answer::Answer, answer_limits::AnswerSize, http::events::BodyEnd};
+use crate::answer::Answer;
 
 /// An answer while it is received, with the numbers of its blocks.
 pub(crate) struct Blocks {
-    answer: Answer,
-    /// The tool calls: the number of the block, and the index of the call in the answer.
+    /// The answer, for what needs no number.
+    pub(crate) answer: Answer,
+    /// The calls: the number of the block, and the number of the call in the answer.
     calls: Vec<(u64, usize)>,
     /// The numbers of blocks with text or thinking.
     said: Vec<(u64, Part)>,
@@ -49,17 +48,8 @@ impl Blocks {
         Self { answer, calls: Vec::new(), said: Vec::new(), last: None }
     }
 
-    pub(crate) fn set_model(&mut self, model: &str) {
-        self.answer.set_model(model);
-    }
-
     pub(crate) fn set_usage(&mut self, usage: Usage) {
         *self.answer.usage() = usage;
-    }
-
-    /// Returns true if the answer has no content yet.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.answer.is_empty()
     }
 
     /// Returns true if the block has a part of this kind.
@@ -79,28 +69,7 @@ impl Blocks {
         self.answer.refusal(delta, out);
     }
 
-    /// Notes that the service sent the finish reason, see [`Answer::ends`].
-    pub(crate) fn ends(&mut self) {
-        self.answer.ends();
-    }
-
-    /// See [`Answer::is_whole`].
-    pub(crate) fn is_whole(&self, body: BodyEnd) -> bool {
-        self.answer.is_whole(body)
-    }
-
-    /// Declares that the structured output is requested as a tool call, see [`Answer::hold_prose`].
-    pub(crate) fn hold_prose(&mut self) {
-        self.answer.hold_prose();
-    }
-
-    /// Begins the call that carries the structured output. Returns false for a later such call, see
-    /// [`Answer::begin_structured_output`].
-    pub(crate) fn begin_structured_output(&mut self) -> bool {
-        self.answer.begin_structured_output()
-    }
-
-    /// Appends structured output that comes as a tool call.
+    /// Appends structured output that comes as a call.
     pub(crate) fn push_structured_output(
         &mut self,
         number: u64,
@@ -179,31 +148,6 @@ impl Blocks {
             Stop::Done => (StopReason::Stop, None),
         };
         self.answer.finish(reason, because, out);
-    }
-
-    /// Returns the message so far after a cancel.
-    pub(crate) fn abort(&mut self) -> AssistantMessage {
-        self.answer.abort()
-    }
-
-    /// Returns the message so far, with model and provider.
-    pub(crate) fn message(&self) -> &AssistantMessage {
-        self.answer.message()
-    }
-
-    /// Returns the size of the answer received so far.
-    pub(crate) fn size(&self) -> AnswerSize {
-        self.answer.size()
-    }
-
-    /// Returns the time on the provider's clock.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.answer.now()
-    }
-
-    /// Returns the error for a stream that the service closed before the end of the answer.
-    pub(crate) fn broke_off(&self) -> ProviderError {
-        self.answer.broke_off()
     }
 
     fn begin(&mut self, number: u64, part: Part) {

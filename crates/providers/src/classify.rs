@@ -318,6 +318,20 @@ pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
     error.is_eof() || (error.is_syntax() && text.ends_with(['-', '+', '.', 'e', 'E']) && is_at_end())
 }
 
+/// Returns the error of an event that cannot be parsed, to be reported only if another event follows: the
+/// connection most likely broke off in it.
+///
+/// # Errors
+/// The same, if it is not only cut off.
+pub(crate) fn torn(
+    error: &serde_json::Error,
+    data: &str,
+    what: &str,
+) -> Result<ProviderError, ProviderError> {
+    let unread = ProviderError::Protocol(format!("{what} ({error}): {}", first_words(data)).into());
+    if is_torn(error, data) { Ok(unread) } else { Err(unread) }
+}
+
 /// Classifies an error object in the middle of a stream.
 pub(crate) fn stream_error(event: &Json) -> ProviderError {
     let failure = Failure { status: 200, ..Failure::default() };

@@ -176,3 +176,23 @@ macro_rules! connect_choices {
 }
 #[allow(unused_imports, reason = "a build may hold no protocol")]
 pub(crate) use connect_choices;
+
+/// Implements the methods of [`Provider`](archon_types::Provider) that only need the service.
+#[allow(unused_macros, reason = "a build may hold no protocol")]
+macro_rules! service_methods {
+    ($($service:tt).+) => {
+        fn id(&self) -> &str {
+            &self.$($service).+.id
+        }
+
+        fn secrets(&self) -> Vec<archon_types::Redactor> {
+            vec![self.$($service).+.transport.redactor.clone()]
+        }
+
+        fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+            $crate::catalogue::capabilities(self.id(), model)
+        }
+    };
+}
+#[allow(unused_imports, reason = "a build may hold no protocol")]
+pub(crate) use service_methods;

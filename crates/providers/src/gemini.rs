@@ -10,11 +10,11 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
 
 use crate::{
     answer::Answer,
-    connect::{ConnectOptions, SentAs, Service, connect_choices},
+    connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::{events::Exchange, percent_encoded},
 };
@@ -117,13 +117,7 @@ impl Contents {
 }
 
 impl Provider for Gemini {
-    fn id(&self) -> &str {
-        &self.0.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.0.service.transport.redactor.clone()]
-    }
+    service_methods!(0.service);
 
     fn stream(
         &self,
@@ -132,10 +126,6 @@ impl Provider for Gemini {
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
         let (http, decoder) = self.0.exchange(&request);
         Box::pin(Exchange::new(self.0.service.transport.clone(), http, cancel, decoder))
-    }
-
-    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
-        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

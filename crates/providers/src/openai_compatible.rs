@@ -10,13 +10,12 @@ mod wire;
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
-    ProviderError, Redactor, Request,
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
+    Request,
 };
 
 use crate::{
-    catalogue,
-    connect::{ConnectOptions, SentAs, Service, connect_choices},
+    connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::{SharedText, events::Exchange},
     profile::{Compat, Profile, ResponseFormatSupport},
@@ -74,13 +73,7 @@ impl OpenAiCompatible {
 }
 
 impl Provider for OpenAiCompatible {
-    fn id(&self) -> &str {
-        &self.0.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.0.service.transport.redactor.clone()]
-    }
+    service_methods!(0.service);
 
     fn stream(
         &self,
@@ -98,10 +91,6 @@ impl Provider for OpenAiCompatible {
                 Exchange::new(transport, request, cancel, decoder)
             }
         })
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        catalogue::capabilities(self.id(), model)
     }
 }
 

@@ -11,13 +11,11 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{
-    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Redactor, Request,
-};
+use archon_types::{BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request};
 
 use crate::{
     blocks::Blocks,
-    connect::{ConnectOptions, SentAs, Service, connect_choices},
+    connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::events::Exchange,
 };
@@ -111,13 +109,7 @@ impl OpenAiResponses {
 }
 
 impl Provider for OpenAiResponses {
-    fn id(&self) -> &str {
-        &self.0.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.0.service.transport.redactor.clone()]
-    }
+    service_methods!(0.service);
 
     fn stream(
         &self,
@@ -129,10 +121,6 @@ impl Provider for OpenAiResponses {
         let sent = transport.post(body(&request, compat, &service.id));
         let decoder = decoder(&service.id, &request, service.clock.clone());
         Box::pin(Exchange::new(transport, sent, cancel, decoder))
-    }
-
-    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
-        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

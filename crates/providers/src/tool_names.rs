@@ -48,7 +48,13 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     names
 }
 
-/// Returns a name for an additional tool: `wanted`, with a number if a tool of the request has that name.
+/// Returns the wire name of a tool that the model must call.
+pub(crate) fn wire_name<'a>(name: &'a str, tools: &'a [ToolSpec]) -> Cow<'a, str> {
+    let place = tools.iter().position(|tool| tool.name == name);
+    place.map_or_else(|| to_wire(name), |place| wire_names(tools).swap_remove(place))
+}
+
+/// Returns a name like `wanted` that no tool of a request has, for an additional tool.
 pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
     let taken = wire_names(tools);
     let free = |name: &str| !taken.iter().any(|taken| taken == name);

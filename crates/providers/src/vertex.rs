@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
 
 use crate::{
-    connect::{ConnectOptions, SentAs, connect_choices},
+    connect::{ConnectOptions, SentAs, connect_choices, service_methods},
     error::SetupError,
     gemini::{Contents, SafetySetting},
     http::events::Exchange,
@@ -101,13 +101,7 @@ impl Vertex {
 }
 
 impl Provider for Vertex {
-    fn id(&self) -> &str {
-        &self.contents.service.id
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        vec![self.contents.service.transport.redactor.clone()]
-    }
+    service_methods!(contents.service);
 
     fn stream(
         &self,
@@ -118,10 +112,6 @@ impl Provider for Vertex {
         let (http, decoder) = self.contents.exchange(&request);
         let prepared = with_token(http, self.token.clone(), transport.clone());
         Box::pin(Exchange::prepared(transport, prepared, cancel, decoder))
-    }
-
-    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
-        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

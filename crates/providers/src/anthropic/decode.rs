@@ -2,13 +2,12 @@
 
 use std::{collections::VecDeque, mem};
 
-use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, StopReason, Timestamp};
+use archon_types::{Json, ModelEvent, ProviderError, StopReason};
 use eventsource_stream::Event as SseEvent;
 
 use super::wire::{Block, Delta, Event, Kind, Message, StopDetails, is_known};
-use crate::answer_limits::AnswerSize;
 use crate::{
-    answer::Answer,
+    answer::{Answer, answer_methods},
     classify,
     http::{
         events::{BodyEnd, Decoder, Progress},
@@ -256,13 +255,7 @@ impl Decoder for MessagesDecoder {
             Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
             Err(_) if !event.event.is_empty() && !is_known(&event.event) => Ok(Progress::More),
             Err(e) => {
-                let what = format!("an event cannot be decoded ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what.into());
-                if !classify::is_torn(&e, data) {
-                    return Err(error);
-                }
-                // Most likely the connection broke off; then this is the last event.
-                self.cut = Some(error);
+                self.cut = Some(classify::torn(&e, data, "an event cannot be decoded")?);
                 Ok(Progress::More)
             }
         }
@@ -280,19 +273,5 @@ impl Decoder for MessagesDecoder {
         Ok(())
     }
 
-    fn abort(&mut self) -> AssistantMessage {
-        self.answer.abort()
-    }
-
-    fn answer(&self) -> &AssistantMessage {
-        self.answer.message()
-    }
-
-    fn size(&self) -> AnswerSize {
-        self.answer.size()
-    }
-
-    fn now(&self) -> Timestamp {
-        self.answer.now()
-    }
+    answer_methods!(answer);
 }

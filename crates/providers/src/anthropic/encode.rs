@@ -10,7 +10,7 @@ use super::{
     refused,
 };
 use crate::{
-    json_text::{push_field, push_json, push_object_schema, push_separated},
+    json_text::{mark_second_to_last, push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
 
@@ -97,7 +97,8 @@ impl<'a> Encoder<'a> {
         let with_thinking = format == MESSAGES;
         self.request.messages.encode_into(format, &mut body, |m, out| messages::push(m, with_thinking, out));
         if cached.messages {
-            messages::mark_second_to_last(&mut body, start);
+            // Before the brace that ends the last block.
+            mark_second_to_last(&mut body, start, MARK, 1);
         }
         // Removes the last comma and line break.
         if body.len() > start {
@@ -193,9 +194,7 @@ impl<'a> Encoder<'a> {
             ToolChoice::None => head.push_str(",\"tool_choice\":{\"type\":\"none\"}"),
             ToolChoice::Required if can_force => head.push_str(",\"tool_choice\":{\"type\":\"any\"}"),
             ToolChoice::Tool(name) if can_force => {
-                let place = tools.iter().position(|tool| tool.name == *name);
-                let known = place.map(|place| tool_names::wire_names(tools).swap_remove(place));
-                let name = known.unwrap_or_else(|| tool_names::to_wire(name));
+                let name = tool_names::wire_name(name, tools);
                 push_field(head, "tool_choice", &json!({"type": "tool", "name": name}));
             }
             // The service's default.

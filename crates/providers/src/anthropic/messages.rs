@@ -7,15 +7,13 @@ use archon_types::{AssistantMessage, Content, Json, Message, ToolResultMessage, 
 use serde_json::json;
 
 use crate::{
-    json_text::{push_field, push_json},
+    json_text::{ASSISTANT_END, USER_END, push_field, push_json, push_separated, push_turn},
     signature::Signature,
     tool_names,
 };
 
-/// The end of an encoded message of each role. No message contains a raw line break, so this text is found
-/// without parsing.
-const USER_END: &str = "],\"role\":\"user\"},\n";
-const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
+/// The text at the beginning of a message.
+const BLOCKS: &str = "{\"content\":[";
 /// Marks the end of a prefix of the prompt that is to be cached.
 pub(super) const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
@@ -28,19 +26,6 @@ pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
     }
 }
 
-/// Appends blocks to the user message. All messages between two answers become one: the service requires all
-/// results of a turn together.
-fn push_user(blocks: &str, out: &mut String) {
-    if out.ends_with(USER_END) {
-        out.truncate(out.len() - USER_END.len());
-        out.push(',');
-    } else {
-        out.push_str("{\"content\":[");
-    }
-    out.push_str(blocks);
-    out.push_str(USER_END);
-}
-
 fn user(message: &UserMessage, out: &mut String) {
     let mut blocks = String::new();
     push_blocks(&mut blocks, &message.content);
@@ -49,7 +34,7 @@ fn user(message: &UserMessage, out: &mut String) {
         // message.
         blocks = text_block("(nothing)");
     }
-    push_user(&blocks, out);
+    push_turn(out, BLOCKS, &blocks, USER_END);
 }
 
 fn tool_result(message: &ToolResultMessage, out: &mut String) {
@@ -66,7 +51,7 @@ fn tool_result(message: &ToolResultMessage, out: &mut String) {
         block.push_str(",\"is_error\":true");
     }
     block.push('}');
-    push_user(&block, out);
+    push_turn(out, BLOCKS, &block, USER_END);
 }
 
 /// Appends text and images; blank text is left out, since the service refuses it.
@@ -81,15 +66,8 @@ fn push_blocks(json: &mut String, content: &[Content]) {
             .to_string(),
             _ => continue,
         };
-        push_separated(json, &text);
+        push_separated(json, 0, &text);
     }
-}
-
-fn push_separated(json: &mut String, block: &str) {
-    if !json.is_empty() {
-        json.push(',');
-    }
-    json.push_str(block);
 }
 
 pub(super) fn text_block(text: &str) -> String {
@@ -127,11 +105,11 @@ fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) 
             }
             _ => continue,
         };
-        push_separated(&mut blocks, &text);
+        push_separated(&mut blocks, 0, &text);
     }
     // The service refuses an empty message, as of an answer that broke off at once.
     if !blocks.is_empty() {
-        out.push_str("{\"content\":[");
+        out.push_str(BLOCKS);
         out.push_str(&blocks);
         out.push_str(ASSISTANT_END);
     }
@@ -186,19 +164,4 @@ pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
         }
         _ => true,
     })
-}
-
-/// Adds a cache mark at the end of the second-to-last message: every later turn reads the text before the
-/// mark from the prompt cache.
-pub(super) fn mark_second_to_last(body: &mut String, start: usize) {
-    let messages = &body[start..];
-    let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
-        return;
-    };
-    let message = &messages[..=end];
-    let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
-    if message.ends_with(role_end) {
-        // Inserted before the brace that ends the last block.
-        body.insert_str(start + message.len() - role_end.len() - 1, MARK);
-    }
 }

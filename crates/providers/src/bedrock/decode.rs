@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, Timestamp, Usage};
+use archon_types::{Json, ModelEvent, ProviderError, Usage};
 use serde::de::DeserializeOwned;
 
 use super::{
     frames::{Frame, FrameKind, Frames},
     wire::{BlockDelta, BlockStart, BlockStop, Delta, Exception, MessageStop, Metadata},
 };
-use crate::answer_limits::AnswerSize;
 use crate::{
+    answer::answer_methods,
     blocks::{Blocks, Stop},
     classify,
     http::events::{BodyEnd, Decoder, Progress},
@@ -33,7 +33,7 @@ pub(super) struct ConverseDecoder {
 impl ConverseDecoder {
     pub(super) fn new(mut blocks: Blocks, answer_tool: Option<String>) -> Self {
         if answer_tool.is_some() {
-            blocks.hold_prose();
+            blocks.answer.hold_prose();
         }
         Self { blocks, answer_tool, form: None, signature: String::new(), stop: None }
     }
@@ -63,7 +63,7 @@ impl ConverseDecoder {
                 let MessageStop { stop_reason, additional_model_response_fields: more } = read(payload)?;
                 let sequence = more.and_then(|more| Some(more.get("stop_sequence")?.as_str()?.to_owned()));
                 self.stop = Some(stop(&stop_reason, sequence)?);
-                self.blocks.ends();
+                self.blocks.answer.ends();
             }
             "metadata" => {
                 let Metadata { usage } = read(payload)?;
@@ -84,7 +84,7 @@ impl ConverseDecoder {
         if call.kind.is_some_and(|kind| kind == "server_tool_use") {
             // The service runs this tool itself and continues the answer.
         } else if self.answer_tool.as_ref() == Some(&call.name) {
-            if self.blocks.begin_structured_output() {
+            if self.blocks.answer.begin_structured_output() {
                 self.form = Some((block.content_block_index, false));
             }
         } else {
@@ -144,28 +144,14 @@ impl Decoder for ConverseDecoder {
     }
 
     fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        let Some(stop) = self.stop.take().filter(|_| self.blocks.is_whole(body)) else {
-            return Err(self.blocks.broke_off());
+        let Some(stop) = self.stop.take().filter(|_| self.blocks.answer.is_whole(body)) else {
+            return Err(self.blocks.answer.broke_off());
         };
         self.blocks.finish(stop, out);
         Ok(())
     }
 
-    fn abort(&mut self) -> AssistantMessage {
-        self.blocks.abort()
-    }
-
-    fn answer(&self) -> &AssistantMessage {
-        self.blocks.message()
-    }
-
-    fn size(&self) -> AnswerSize {
-        self.blocks.size()
-    }
-
-    fn now(&self) -> Timestamp {
-        self.blocks.now()
-    }
+    answer_methods!(blocks.answer);
 }
 
 /// Maps the service's stop reason; an unknown one means that the model stopped.

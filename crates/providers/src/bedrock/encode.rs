@@ -213,10 +213,7 @@ impl<'a> Encoder<'a> {
         match choice {
             ToolChoice::Required if given && can_force => Some(json!({"any": {}})),
             ToolChoice::Tool(name) if given && can_force => {
-                let tools = &self.request.tools;
-                let place = tools.iter().position(|tool| tool.name == *name);
-                let known = place.map(|place| tool_names::wire_names(tools).swap_remove(place));
-                Some(json!({"tool": {"name": known.unwrap_or_else(|| tool_names::to_wire(name))}}))
+                Some(json!({"tool": {"name": tool_names::wire_name(name, &self.request.tools)}}))
             }
             _ => None,
         }

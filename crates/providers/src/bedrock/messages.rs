@@ -5,17 +5,15 @@ use serde_json::json;
 
 use crate::{
     call_ids,
-    json_text::{push_field, push_json, push_separated},
+    json_text::{
+        ASSISTANT_END, USER_END, mark_second_to_last, push_field, push_json, push_separated, push_turn,
+    },
     signature::Signature,
     tool_names,
 };
 
 /// Marks the end of a prefix of the prompt that is to be cached.
 pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
-/// The end of an encoded message of each role. No message contains a raw line break, so this text is found
-/// without parsing.
-const USER_END: &str = "],\"role\":\"user\"},\n";
-const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
 /// The placeholder for a message without content, which the service refuses.
 const NOTHING: &str = "{\"text\":\"(nothing)\"}";
 
@@ -49,7 +47,7 @@ pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cac
         Message::ToolResult(m) => tool_result(m, form != Form::Plain, out),
     });
     if cached {
-        mark_messages(body, start);
+        mark_second_to_last(body, start, CACHE_POINT, 0);
     }
     // Removes the last comma and line break.
     if body.len() > start {
@@ -57,31 +55,8 @@ pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cac
     }
 }
 
-/// Inserts a cache point at the end of the second-to-last message: every later turn reads the text before it
-/// from the prompt cache.
-fn mark_messages(body: &mut String, start: usize) {
-    let messages = &body[start..];
-    let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
-        return;
-    };
-    let message = &messages[..=end];
-    let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
-    if message.ends_with(role_end) {
-        body.insert_str(start + message.len() - role_end.len(), CACHE_POINT);
-    }
-}
-
-/// Appends blocks to the message of the role that ends with `role_end`. Consecutive messages of one role
-/// become one: the service requires roles to alternate and all results of a turn together.
 fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
-    if out.ends_with(role_end) {
-        out.truncate(out.len() - role_end.len());
-        out.push(',');
-    } else {
-        out.push_str("{\"content\":[");
-    }
-    out.push_str(blocks);
-    out.push_str(role_end);
+    push_turn(out, "{\"content\":[", blocks, role_end);
 }
 
 fn user(message: &UserMessage, out: &mut String) {

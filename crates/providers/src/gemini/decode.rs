@@ -2,13 +2,12 @@
 
 use std::{collections::VecDeque, mem};
 
-use archon_types::{ApiErrorKind, AssistantMessage, Json, ModelEvent, ProviderError, StopReason, Timestamp};
+use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError, StopReason};
 use eventsource_stream::Event;
 
 use super::wire::{Candidate, Chunk, FunctionCall, Part};
-use crate::answer_limits::AnswerSize;
 use crate::{
-    answer::Answer,
+    answer::{Answer, answer_methods},
     classify,
     http::{
         events::{BodyEnd, Decoder, Progress},
@@ -195,15 +194,7 @@ impl Decoder for ChunkDecoder {
         }
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(chunk, out)?,
-            Err(e) => {
-                let what = format!("an event is not a chunk ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what.into());
-                if !classify::is_torn(&e, data) {
-                    return Err(error);
-                }
-                // Most likely the connection broke off; then this is the last chunk.
-                self.cut = Some(error);
-            }
+            Err(e) => self.cut = Some(classify::torn(&e, data, "an event is not a chunk")?),
         }
         Ok(Progress::More)
     }
@@ -217,19 +208,5 @@ impl Decoder for ChunkDecoder {
         Ok(())
     }
 
-    fn abort(&mut self) -> AssistantMessage {
-        self.answer.abort()
-    }
-
-    fn answer(&self) -> &AssistantMessage {
-        self.answer.message()
-    }
-
-    fn size(&self) -> AnswerSize {
-        self.answer.size()
-    }
-
-    fn now(&self) -> Timestamp {
-        self.answer.now()
-    }
+    answer_methods!(answer);
 }

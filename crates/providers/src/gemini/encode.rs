@@ -10,7 +10,7 @@ use serde_json::{Map, json};
 
 use super::{SafetySetting, schema::accepted, traits::Traits};
 use crate::{
-    json_text::{push_field, push_json},
+    json_text::{USER_END, push_field, push_json, push_separated, push_turn},
     signature::Signature,
     tool_names,
 };
@@ -22,9 +22,8 @@ const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const SYSTEM: &str = "gemini-system";
 const TOOLS: &str = "gemini-tools";
 
-/// The end of an encoded content of each role. No content contains a raw line break, so this text is found
-/// without parsing.
-const USER_END: &str = "],\"role\":\"user\"},\n";
+/// The text at the beginning of a content, and at the end of one of the model.
+const PARTS: &str = "{\"parts\":[";
 const MODEL_END: &str = "],\"role\":\"model\"},\n";
 /// The placeholder for the signature of a tool call of another model:
 /// <https://ai.google.dev/gemini-api/docs/thought-signatures>.
@@ -210,9 +209,7 @@ fn tool_config(request: &Request) -> Option<Json> {
         ToolChoice::None => json!({"mode": "NONE"}),
         ToolChoice::Required => json!({"mode": "ANY"}),
         ToolChoice::Tool(name) => {
-            let place = request.tools.iter().position(|tool| tool.name == *name);
-            let known = place.map(|place| tool_names::wire_names(&request.tools).swap_remove(place));
-            let name = known.unwrap_or_else(|| tool_names::to_wire(name));
+            let name = tool_names::wire_name(name, &request.tools);
             json!({"mode": "ANY", "allowedFunctionNames": [name]})
         }
         // The service's default.
@@ -223,10 +220,7 @@ fn tool_config(request: &Request) -> Option<Json> {
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::from("[");
     for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str("{\"name\":");
+        push_separated(&mut text, 1, "{\"name\":");
         push_json(&mut text, &*name);
         push_field(&mut text, "description", &tool.description);
         let takes_any =
@@ -248,32 +242,19 @@ fn message(message: &Message, style: &Style<'_>, out: &mut String) {
     }
 }
 
-/// Appends parts to the user content. All messages between two answers become one content: the service
-/// requires as many results as there were calls.
-fn push_user(parts: &str, out: &mut String) {
-    if out.ends_with(USER_END) {
-        out.truncate(out.len() - USER_END.len());
-        out.push(',');
-    } else {
-        out.push_str("{\"parts\":[");
-    }
-    out.push_str(parts);
-    out.push_str(USER_END);
-}
-
 fn user(message: &UserMessage, out: &mut String) {
     let mut parts = String::new();
     for block in &message.content {
         match block {
-            Content::Text { text } if !text.is_empty() => push_part(&mut parts, &text_part(text)),
-            Content::Image { data, mime_type } => push_part(&mut parts, &image_part(data, mime_type)),
+            Content::Text { text } if !text.is_empty() => push_separated(&mut parts, 0, &text_part(text)),
+            Content::Image { data, mime_type } => push_separated(&mut parts, 0, &image_part(data, mime_type)),
             _ => {}
         }
     }
     if parts.is_empty() {
         parts = text_part(" ");
     }
-    push_user(&parts, out);
+    push_turn(out, PARTS, &parts, USER_END);
 }
 
 fn tool_result(message: &ToolResultMessage, style: &Style<'_>, out: &mut String) {
@@ -295,9 +276,9 @@ fn tool_result(message: &ToolResultMessage, style: &Style<'_>, out: &mut String)
     }
     part.push_str("}}");
     if !style.third && !images.is_empty() {
-        push_part(&mut part, &images);
+        push_separated(&mut part, 0, &images);
     }
-    push_user(&part, out);
+    push_turn(out, PARTS, &part, USER_END);
 }
 
 fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
@@ -306,8 +287,8 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
     let mut calls = 0;
     for block in &message.content {
         match block {
-            Content::Text { text } if !text.is_empty() => push_part(&mut parts, &text_part(text)),
-            Content::Image { data, mime_type } => push_part(&mut parts, &image_part(data, mime_type)),
+            Content::Text { text } if !text.is_empty() => push_separated(&mut parts, 0, &text_part(text)),
+            Content::Image { data, mime_type } => push_separated(&mut parts, 0, &image_part(data, mime_type)),
             // Only the signature of a thought is sent back, not its text.
             Content::Thinking { signature: Some(text), .. } => match Signature::of(text) {
                 Signature::Gemini(text) => signature = Some(text),
@@ -315,7 +296,7 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
                     let mut part = String::from("{\"text\":\"\"");
                     push_field(&mut part, "thoughtSignature", text);
                     part.push('}');
-                    push_part(&mut parts, &part);
+                    push_separated(&mut parts, 0, &part);
                 }
                 _ => {}
             },
@@ -336,24 +317,17 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
                     push_field(&mut part, "thoughtSignature", signature);
                 }
                 part.push('}');
-                push_part(&mut parts, &part);
+                push_separated(&mut parts, 0, &part);
                 calls += 1;
             }
             _ => {}
         }
     }
     if !parts.is_empty() {
-        out.push_str("{\"parts\":[");
+        out.push_str(PARTS);
         out.push_str(&parts);
         out.push_str(MODEL_END);
     }
-}
-
-fn push_part(parts: &mut String, part: &str) {
-    if !parts.is_empty() {
-        parts.push(',');
-    }
-    parts.push_str(part);
 }
 
 fn text_part(text: &str) -> String {

@@ -9,7 +9,7 @@ use archon_types::{
 
 use super::head::{head, schema_instructions, thinks};
 use crate::{
-    json_text::{push_field, push_json},
+    json_text::{push_field, push_json, push_separated},
     profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
     signature::Signature,
     tool_names as names,
@@ -102,10 +102,7 @@ impl Style {
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::from("[");
     for (tool, name) in tools.iter().zip(names::wire_names(tools)) {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str("{\"type\":\"function\",\"function\":{\"name\":");
+        push_separated(&mut text, 1, "{\"type\":\"function\",\"function\":{\"name\":");
         push_json(&mut text, &*name);
         push_field(&mut text, "description", &tool.description);
         push_field(&mut text, "parameters", &tool.parameters);

@@ -97,10 +97,8 @@ fn tool_choice(head: &mut String, choice: &ToolChoice, tools: &[ToolSpec], takes
             push_field(head, "tool_choice", "required");
         }
         (ToolChoice::Tool(name), Any) => {
-            let place = tools.iter().position(|tool| tool.name == *name);
-            let known = place.map(|place| names::wire_names(tools).swap_remove(place));
             head.push_str(",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":");
-            push_json(head, &*known.unwrap_or_else(|| names::to_wire(name)));
+            push_json(head, &*names::wire_name(name, tools));
             head.push_str("}}");
         }
         // The service's default, or a choice that this service does not support.

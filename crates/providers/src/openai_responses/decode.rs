@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use archon_types::{ApiErrorKind, AssistantMessage, Json, ModelEvent, ProviderError, Timestamp, Usage};
+use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError, Usage};
 use eventsource_stream::Event;
 use serde::Deserialize;
 
 use super::wire::{
     ArgumentsDone, CallStart, Delta, ItemEvent, Kind, Output, PartAdded, Response, ResponseEvent,
 };
-use crate::answer_limits::AnswerSize;
 use crate::{
+    answer::answer_methods,
     blocks::{Blocks, Part, Stop},
     classify, content_filter,
     http::{
@@ -77,7 +77,7 @@ impl ResponsesDecoder {
             }
             "response.created" | "response.in_progress" | "response.queued" => {
                 if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
-                    self.blocks.set_model(response.model.as_deref().unwrap_or_default());
+                    self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
@@ -152,7 +152,7 @@ impl ResponsesDecoder {
         data: &str,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
-        self.blocks.set_model(response.model.as_deref().unwrap_or_default());
+        self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
         if let Some(usage) = &response.usage {
             self.blocks.set_usage(Usage::from(usage));
         }
@@ -160,7 +160,7 @@ impl ResponsesDecoder {
             return Err(failure(&error));
         }
         // The response repeats everything; it is read only if nothing came before.
-        if self.blocks.is_empty() {
+        if self.blocks.answer.is_empty() {
             for (number, item) in (0..).zip(output(data)) {
                 self.item(number, &item, out);
             }
@@ -177,7 +177,7 @@ impl ResponsesDecoder {
             }
             _ => Stop::Done,
         });
-        self.blocks.ends();
+        self.blocks.answer.ends();
         Ok(Progress::Last)
     }
 
@@ -230,12 +230,7 @@ impl ResponsesDecoder {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),
             Err(e) => {
-                let what = format!("an event cannot be decoded ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what.into());
-                if !classify::is_torn(&e, data) {
-                    return Err(error);
-                }
-                self.cut = Some(error);
+                self.cut = Some(classify::torn(&e, data, "an event cannot be decoded")?);
                 Ok(None)
             }
         }
@@ -264,28 +259,14 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        let Some(stop) = self.stop.take().filter(|_| self.blocks.is_whole(body)) else {
-            return Err(self.blocks.broke_off());
+        let Some(stop) = self.stop.take().filter(|_| self.blocks.answer.is_whole(body)) else {
+            return Err(self.blocks.answer.broke_off());
         };
         self.blocks.finish(stop, out);
         Ok(())
     }
 
-    fn abort(&mut self) -> AssistantMessage {
-        self.blocks.abort()
-    }
-
-    fn answer(&self) -> &AssistantMessage {
-        self.blocks.message()
-    }
-
-    fn size(&self) -> AnswerSize {
-        self.blocks.size()
-    }
-
-    fn now(&self) -> Timestamp {
-        self.blocks.now()
-    }
+    answer_methods!(blocks.answer);
 }
 
 /// Returns the items of a response, which is in an event or alone.

@@ -14,7 +14,7 @@ use archon_types::{
 use super::{ReasoningModels, ReasoningSummary, ResponsesCompat};
 use crate::{
     call_ids,
-    json_text::{push_field, push_json},
+    json_text::{push_field, push_json, push_separated},
     signature::Signature,
     strict_schema::is_strict,
     tool_names,
@@ -110,10 +110,8 @@ fn tool_choice(body: &mut String, choice: &ToolChoice, tools: &[ToolSpec]) {
         ToolChoice::None => push_field(body, "tool_choice", "none"),
         ToolChoice::Required => push_field(body, "tool_choice", "required"),
         ToolChoice::Tool(name) => {
-            let place = tools.iter().position(|tool| tool.name == *name);
-            let known = place.map(|place| tool_names::wire_names(tools).swap_remove(place));
             body.push_str(",\"tool_choice\":{\"type\":\"function\",\"name\":");
-            push_json(body, &*known.unwrap_or_else(|| tool_names::to_wire(name)));
+            push_json(body, &*tool_names::wire_name(name, tools));
             body.push('}');
         }
         // The service's default.
@@ -144,10 +142,7 @@ fn effort(level: ThinkingLevel) -> Option<&'static str> {
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::from("[");
     for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str("{\"type\":\"function\",\"name\":");
+        push_separated(&mut text, 1, "{\"type\":\"function\",\"name\":");
         push_json(&mut text, &*name);
         push_field(&mut text, "description", &tool.description);
         push_field(&mut text, "parameters", &tool.parameters);
