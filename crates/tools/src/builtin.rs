@@ -1,5 +1,35 @@
 //! The built-in tools, one file each. [`builtin_tools`] and [`file_tools`] return the tools of a workspace.
 
+/// Implements the methods of [`Tool`](archon_types::Tool) that tools with a field `spec` share: `run` does the
+/// work. With `in workspace` they have files as their subject, and `run` blocks.
+#[allow(unused_macros, reason = "a build may hold no tool that uses it")]
+macro_rules! tool_methods {
+    ($run:ident in workspace) => {
+        tool_methods!(@ |tool, arguments, context| async move { tool.$run(arguments, context) });
+
+        fn subject(&self, arguments: &archon_types::Json) -> archon_types::Subject {
+            self.workspace.subject(arguments)
+        }
+    };
+    ($run:ident) => {
+        tool_methods!(@ |tool, arguments, context| tool.$run(arguments, context));
+    };
+    (@ |$tool:ident, $arguments:ident, $context:ident| $work:expr) => {
+        fn spec(&self) -> &archon_types::ToolSpec {
+            &self.spec
+        }
+
+        fn call<'a>(
+            &'a self,
+            $arguments: archon_types::Json,
+            $context: &'a archon_types::ToolContext,
+        ) -> archon_types::BoxFuture<'a, Result<archon_types::ToolResult, archon_types::ToolError>> {
+            let $tool = self;
+            Box::pin($work)
+        }
+    };
+}
+
 #[cfg(all(unix, feature = "bash"))]
 mod bash;
 mod calculator;

@@ -4,8 +4,8 @@
 use std::{path::PathBuf, process::Command, time::Duration};
 
 use archon_types::{
-    BoxFuture, Context, Effect, Json, Preview, Subject, Tool, ToolAnnotations, ToolContext, ToolError,
-    ToolResult, ToolResultStatus, ToolSpec,
+    Context, Effect, Json, Preview, Subject, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolResultStatus, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -235,17 +235,7 @@ impl Bash {
 }
 
 impl Tool for Bash {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.run(arguments, context))
-    }
+    tool_methods!(run);
 
     fn subject(&self, arguments: &Json) -> Subject {
         let line = arguments.get("command").and_then(Json::as_str).unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
 //! The tool `edit_file`: replaces a text that occurs exactly once in a file.
 
 use archon_types::{
-    BoxFuture, Context, Correction, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
-    ToolResult, ToolSpec, metadata,
+    Context, Correction, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -128,21 +128,7 @@ impl EditFile {
 }
 
 impl Tool for EditFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Json) -> archon_types::Subject {
-        self.workspace.subject(arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.edit(arguments, context) })
-    }
+    tool_methods!(edit in workspace);
 
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         self.workspace.recall(session, result);

@@ -1,6 +1,6 @@
 //! The tool `git_diff`: shows changed lines.
 
-use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,15 +51,5 @@ impl GitDiff {
 }
 
 impl Tool for GitDiff {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.run(arguments, context))
-    }
+    tool_methods!(run);
 }

@@ -1,6 +1,6 @@
 //! The tool `git_log`: lists commits, newest first.
 
-use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -53,15 +53,5 @@ impl GitLog {
 }
 
 impl Tool for GitLog {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.run(arguments, context))
-    }
+    tool_methods!(run);
 }

@@ -1,6 +1,6 @@
 //! The tool `git_status`: lists the changes since the last commit.
 
-use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -46,15 +46,5 @@ impl GitStatus {
 }
 
 impl Tool for GitStatus {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.run(arguments, context))
-    }
+    tool_methods!(run);
 }

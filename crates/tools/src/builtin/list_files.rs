@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -127,19 +127,5 @@ impl ListFiles {
 }
 
 impl Tool for ListFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Json) -> archon_types::Subject {
-        self.workspace.subject(arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.list(arguments, context) })
-    }
+    tool_methods!(list in workspace);
 }

@@ -7,8 +7,7 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, CancellationToken, Content, Json, SessionId, Tool, ToolContext, ToolError, ToolResult,
-    ToolSpec, metadata,
+    CancellationToken, Content, Json, SessionId, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -96,21 +95,7 @@ impl ReadFile {
 }
 
 impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Json) -> archon_types::Subject {
-        self.workspace.subject(arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.read(arguments, context) })
-    }
+    tool_methods!(read in workspace);
 
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         self.workspace.recall(session, result);

@@ -3,7 +3,7 @@
 
 use std::{io::Read, path::Path};
 
-use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -119,21 +119,7 @@ impl Search {
 }
 
 impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Json) -> archon_types::Subject {
-        self.workspace.subject(arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.search(arguments, context) })
-    }
+    tool_methods!(search in workspace);
 }
 
 /// A compiled search pattern.

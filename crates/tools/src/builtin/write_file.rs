@@ -1,8 +1,8 @@
 //! The tool `write_file`: creates a file, or replaces the content of one that the session has read.
 
 use archon_types::{
-    BoxFuture, Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext,
-    ToolError, ToolResult, ToolSpec, metadata,
+    Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
+    ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,21 +81,7 @@ impl WriteFile {
 }
 
 impl Tool for WriteFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Json) -> archon_types::Subject {
-        self.workspace.subject(arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.write(arguments, context) })
-    }
+    tool_methods!(write in workspace);
 
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         self.workspace.recall(session, result);
