@@ -5,6 +5,7 @@ use std::{
     io,
     path::Path,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -15,10 +16,15 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 /// process has one mutex.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Opens the file. A database of another program may have triggers and views; both are disabled, since the
-/// statements of this crate need none.
-pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, flags)?;
+/// The longest time to wait for another process's transaction. They take milliseconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Opens the file. A database that somebody else made may have triggers and views; they are disabled, and
+/// our statements need none.
+pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    // The borrow checker sees to it that only one thread at a time uses a connection.
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;

@@ -1,7 +1,7 @@
 //! File operations that journals on disk share.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, Read as _},
     path::Path,
 };
@@ -19,6 +19,20 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     reads::add();
     refuse_irregular(path)?;
     File::open(path)
+}
+
+/// Returns options with which a new file is for its owner only.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Creates a file, or empties the one that exists.
+#[cfg(feature = "jsonl")]
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
+    private().write(true).create(true).truncate(true).open(path)
 }
 
 /// Counts the files that this thread opened and the database records that it read, for tests of the cost of

@@ -2,13 +2,13 @@
 
 use std::{
     collections::hash_map::RandomState,
-    fs::{self, OpenOptions},
+    fs,
     hash::{BuildHasher, Hasher},
     io::{self, Write},
     path::Path,
 };
 
-use crate::files::{make_directory, name_new, read_file, sync_directory};
+use crate::files::{make_directory, name_new, private, read_file, sync_directory};
 
 /// 32 random bytes.
 pub(crate) type Key = [u8; 32];
@@ -43,11 +43,7 @@ pub(crate) fn make(path: &Path) -> io::Result<Key> {
 }
 
 fn write_new(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = private().write(true).create_new(true).open(path)?;
     file.write_all(&random()?)?;
     file.sync_all()
 }

@@ -69,7 +69,7 @@
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blob;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+#[cfg(any(feature = "jsonl", feature = "sqlite", feature = "sqlite-memory"))]
 mod blocking;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod damage;

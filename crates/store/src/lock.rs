@@ -8,14 +8,14 @@
 //! detected.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use archon_types::{JournalError, RunId};
 
-use crate::files::{Identity, create_directory, read_file, storage};
+use crate::files::{Identity, create_directory, private, read_file, storage};
 
 /// The default time for which a lock that is held is tried again. Children of a killed process may hold its
 /// lock until they have started their own program.
@@ -152,11 +152,7 @@ impl Drop for RunLock {
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private().write(true).create(true).truncate(false).open(path)
 }
 
 #[cfg(test)]

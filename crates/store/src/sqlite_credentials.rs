@@ -16,7 +16,6 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use archon_types::{
@@ -24,16 +23,12 @@ use archon_types::{
     TenantId, Timestamp,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
-use tokio::runtime::Handle;
 
 use seal::Seal;
 #[cfg(feature = "encryption")]
 pub use seal::SealingKey;
 
-use crate::database_file;
-
-/// The maximum time to wait for another process's transaction.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::{blocking::blocking_or, database_file};
 
 /// A store that keeps credentials in one SQLite database. Clones share it.
 #[derive(Clone)]
@@ -78,9 +73,7 @@ impl SqliteCredentials {
     fn open_with(path: &Path, seal: Option<Seal>, clock: Arc<dyn Clock>) -> Result<Self, CredentialError> {
         database_file::create(path).map_err(failed("create", path))?;
         let open = || {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = database_file::connect(path, flags)?;
-            connection.busy_timeout(PATIENCE)?;
+            let connection = database_file::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             connection.execute_batch(
                 "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON",
             )?;
@@ -113,12 +106,7 @@ impl SqliteCredentials {
                 work(&database, transaction)
             })
         };
-        let Ok(runtime) = Handle::try_current() else { return work() };
-        match runtime.spawn_blocking(work).await {
-            Ok(result) => result,
-            Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
-            Err(_) => Err(CredentialError::Storage("the runtime shuts down".to_owned())),
-        }
+        blocking_or(work, |_| CredentialError::Storage("the runtime shuts down".to_owned())).await
     }
 }
 

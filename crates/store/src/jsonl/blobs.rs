@@ -1,7 +1,7 @@
 //! Keeps the large records of one run, each in a file named by its hash.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -10,7 +10,7 @@ use archon_types::JournalError;
 
 use crate::{
     blob::{Blob, Blobs},
-    files::{create_directory, read_file, storage, sync_directory},
+    files::{create_directory, create_file, read_file, storage, sync_directory},
 };
 
 /// The directory of a run's blobs, which exists if the run has at least one blob.
@@ -55,15 +55,7 @@ impl Blobs for BlobFiles {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = open(path)?;
+    let mut file = create_file(path)?;
     file.write_all(bytes)?;
     file.sync_data()
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

@@ -6,7 +6,7 @@
 //! [`doorbell`](crate::doorbell). The directory exists only while there are messages.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{self, Write},
     path::Path,
@@ -17,7 +17,7 @@ use archon_types::{BoxFuture, Inbox, InboxEntry, JournalError, RunId};
 use super::{JsonlJournal, RunFiles};
 use crate::{
     blocking::blocking,
-    files::{create_directory, name_new, read_file, storage, sync_directory},
+    files::{create_directory, create_file, name_new, read_file, storage, sync_directory},
     inbox_key::{InboxKey, Opener, close},
     left_out::LeftOut,
     rules::check_id,
@@ -93,20 +93,12 @@ fn write(files: &RunFiles, entry: &InboxEntry, key: Option<&InboxKey>) -> Result
 fn create_in(inbox: &Path, path: &Path) -> Result<io::Result<File>, JournalError> {
     for _ in 0..PATIENCE {
         create_directory(inbox)?;
-        match create(path) {
+        match create_file(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             created => return Ok(created),
         }
     }
-    Ok(create(path))
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    Ok(create_file(path))
 }
 
 fn read(

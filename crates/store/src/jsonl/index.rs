@@ -19,7 +19,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
@@ -31,7 +31,7 @@ use archon_types::{
 use super::RunFiles;
 use crate::{
     blob,
-    files::{Identity, create_directory, make_directory, open_file, storage, sync_directory},
+    files::{Identity, create_directory, make_directory, open_file, private, storage, sync_directory},
     listing::Note,
 };
 
@@ -407,15 +407,13 @@ impl Backwards {
 }
 
 fn open(path: &Path, anew: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
+    let mut options = private();
     options.read(true).create(true);
     if anew {
         options.write(true).truncate(true)
     } else {
         options.append(true)
     };
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 

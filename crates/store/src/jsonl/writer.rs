@@ -7,7 +7,7 @@
 //! thread that may block.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     blob::{self, Blob},
     blocking::blocking,
-    files::{Identity, refuse_irregular, storage, sync_directory},
+    files::{Identity, private, refuse_irregular, storage, sync_directory},
     listing::{Note, Notes},
     lock::{self, RunLock, Wait, lost_writer},
     records::for_writing,
@@ -67,11 +67,7 @@ pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Resu
 
 fn open_file(path: &Path) -> io::Result<File> {
     refuse_irregular(path)?;
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private().append(true).create(true).open(path)
 }
 
 /// The file of a log; a trait so that tests can simulate a full disk.

@@ -9,7 +9,6 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use archon_types::{Durability, JournalError, RunId};
@@ -21,9 +20,6 @@ use crate::{
     files::{Identity, create_directory, storage},
     lock::{self, RunLock, Wait},
 };
-
-/// The maximum time to wait for another process's transaction. Transactions take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Database {
@@ -155,11 +151,7 @@ impl Writing {
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, JournalError> {
-    // The borrow checker sees to it that only one thread at a time uses a connection.
-    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = database_file::connect(path, flags).map_err(failed("open", path))?;
-    connection.busy_timeout(PATIENCE).map_err(failed("open", path))?;
-    Ok(connection)
+    database_file::connect(path, access).map_err(failed("open", path))
 }
 
 fn sibling_file(path: &Path, suffix: &str) -> PathBuf {

@@ -8,8 +8,7 @@
 //! that.
 
 use std::{
-    fs::{self, OpenOptions},
-    io,
+    fs, io,
     path::Path,
     time::SystemTime,
 };
@@ -20,7 +19,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use super::{SqliteJournal, database::Database, error::failed, log};
 use crate::{
     blocking::blocking,
-    files::storage,
+    files::{private, storage},
     inbox_key::{InboxKey, Opener, close},
     left_out::LeftOut,
     rules::check_id,
@@ -154,11 +153,8 @@ fn any(connection: &Connection, run: i64) -> rusqlite::Result<bool> {
 }
 
 fn touch(mark: &Path) -> Result<(), JournalError> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let touched = options.open(mark).and_then(|file| file.set_modified(SystemTime::now()));
+    let file = private().write(true).create(true).truncate(false).open(mark);
+    let touched = file.and_then(|file| file.set_modified(SystemTime::now()));
     touched.map_err(storage("write", mark))
 }
 

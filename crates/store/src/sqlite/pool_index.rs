@@ -8,7 +8,6 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use archon_types::{BoxFuture, JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, Timestamp};
@@ -21,8 +20,6 @@ use crate::{
     files::{create_directory, storage},
 };
 
-/// The maximum time to wait for another process's transaction.
-const PATIENCE: Duration = Duration::from_secs(30);
 const VERSION: u32 = 1;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS waiting (
@@ -63,8 +60,8 @@ impl SqlitePoolIndex {
         let path = path.as_ref();
         create_directory(path.parent().unwrap_or(Path::new("")))?;
         database_file::create(path).map_err(storage("create", path))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = database_file::connect(path, flags).map_err(failed("open", path))?;
+        let access = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let mut connection = database_file::connect(path, access).map_err(failed("open", path))?;
         prepare(&mut connection, path)?;
         Ok(Self(Arc::new(Database { path: path.to_owned(), connection: Mutex::new(connection) })))
     }
@@ -72,7 +69,6 @@ impl SqlitePoolIndex {
 
 fn prepare(connection: &mut Connection, path: &Path) -> Result<(), JournalError> {
     let failed = || failed("open", path);
-    connection.busy_timeout(PATIENCE).map_err(failed())?;
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL").map_err(failed())?;
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed())?;

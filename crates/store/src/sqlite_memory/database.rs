@@ -14,7 +14,7 @@ use rusqlite::{
 use super::{
     damage::failed,
     row::{sum_of, vector_in},
-    schema::{self, PATIENCE},
+    schema,
     vectors::Scan,
 };
 use crate::database_file;
@@ -110,11 +110,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
-    // The borrow checker sees to it that only one thread at a time uses a connection.
-    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connect = || {
-        let connection = database_file::connect(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        let connection = database_file::connect(path, access)?;
         connection.set_prepared_statement_cache_capacity(64);
         // Without this setting SQLite prepares a statement anew for each value that its plan might depend
         // on.

@@ -14,9 +14,7 @@ use super::{
     damage::failed,
     interrupted::{is_interrupted, is_ours_or_empty},
 };
-
-/// The maximum time to wait for another process's transaction.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+use crate::database_file::PATIENCE;
 
 /// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
