@@ -47,7 +47,7 @@ impl InMemoryStore {
     /// # Errors
     /// [`MemoryError::OutOfScope`] if the collection is not within this one.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
-        let scope = narrowed(&self.scope, Some(&collection))?;
+        let scope = self.scope.narrowed(Some(&collection))?;
         Ok(Self { all: self.all.clone(), scope })
     }
 
@@ -61,7 +61,7 @@ impl InMemoryStore {
     }
 
     fn range(&self, filter: &MemoryFilter) -> Result<GroupRange, MemoryError> {
-        Ok(range_of(&narrowed(&self.scope, filter.collection.as_ref())?, filter))
+        Ok(range_of(&self.scope.narrowed(filter.collection.as_ref())?, filter))
     }
 }
 
@@ -69,15 +69,6 @@ fn range_of(collection: &Collection, filter: &MemoryFilter) -> GroupRange {
     match filter.exact {
         true => GroupRange::only(collection.as_str()),
         false => GroupRange::of(collection.as_str()),
-    }
-}
-
-/// Returns `collection` if it is within `scope`; without a collection, `scope` itself.
-fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Collection, MemoryError> {
-    match collection {
-        None => Ok(scope.clone()),
-        Some(inner) if scope.contains(inner) => Ok(inner.clone()),
-        Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
     }
 }
 
@@ -109,7 +100,7 @@ impl MemoryStore for InMemoryStore {
                 by_position.insert(entry.position, Candidate::new(bare(entry), Some(score), None));
             }
             if let Some((embedder, vector)) = &search.vector {
-                check_question(all.vectors.get(embedder), vector)?;
+                MemorySearch::check_vector(vector, all.vectors.get(embedder).map(VectorIndex::dimensions))?;
                 for (entry, cosine) in all.by_vector(&range, embedder, vector, search) {
                     by_position
                         .entry(entry.position)
@@ -155,21 +146,19 @@ impl InMemoryStore {
         let mut check_length = |id: &str, embedder: &str, length: usize| {
             let known = || all.vectors.get(embedder).map_or(length, VectorIndex::dimensions);
             let expected = *lengths.entry(embedder.to_owned()).or_insert_with(known);
-            check_length(id, embedder, length, expected)
+            MemoryEntry::check_length(id, embedder, length, expected)
         };
         for change in &mut changes {
+            change.check(&self.scope)?;
             match change {
                 MemoryChange::Put(entry) => {
-                    entry.check()?;
                     if entry.collection.is_root() {
                         entry.collection = self.scope.clone();
                     }
-                    narrowed(&self.scope, Some(&entry.collection))?;
                     if let Some((embedder, vector)) = entry.embedder.as_ref().zip(entry.embedding.as_ref()) {
                         check_length(&entry.id, embedder, vector.len())?;
                     }
                 }
-                MemoryChange::Forget(filter) => _ = narrowed(&self.scope, filter.collection.as_ref())?,
                 MemoryChange::Expect { filter, entries } => {
                     let now = all.fitting(&self.range(filter)?, filter);
                     let same = now.iter().zip(&*entries).all(|(now, before)| now.is_as_written(before));
@@ -177,13 +166,7 @@ impl InMemoryStore {
                         return Err(MemoryError::Changed);
                     }
                 }
-                MemoryChange::Embed { id, collection, embedder, vector, .. } => {
-                    narrowed(&self.scope, Some(collection))?;
-                    MemoryEntry::check_embedder(id, embedder)?;
-                    if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
-                        let problem = "its vector is empty or has a value that is not a number".to_owned();
-                        return Err(MemoryError::Invalid { id: id.clone(), problem });
-                    }
+                MemoryChange::Embed { id, embedder, vector, .. } => {
                     check_length(id, embedder, vector.len())?;
                 }
                 _ => {}
@@ -191,27 +174,6 @@ impl InMemoryStore {
         }
         Ok(changes)
     }
-}
-
-fn check_length(id: &str, embedder: &str, found: usize, expected: usize) -> Result<(), MemoryError> {
-    if found == expected {
-        return Ok(());
-    }
-    let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
-    Err(MemoryError::Invalid { id: id.to_owned(), problem })
-}
-
-fn check_question(index: Option<&VectorIndex>, vector: &[f32]) -> Result<(), MemoryError> {
-    let problem = match index.map(VectorIndex::dimensions) {
-        _ if vector.iter().any(|x| !x.is_finite()) => {
-            "the vector has a value that is not a number".to_owned()
-        }
-        Some(expected) if expected != vector.len() => {
-            format!("the vector has {} dimensions, stored vectors have {expected}", vector.len())
-        }
-        _ => return Ok(()),
-    };
-    Err(MemoryError::Question { problem })
 }
 
 /// Returns a copy without the fields that candidates do not need.

@@ -3,28 +3,15 @@
 mod question;
 
 use archon_types::{
-    Collection, Damaged, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder,
-    MemoryPage, Timestamp,
+    Collection, Damaged, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemoryPage, Timestamp,
 };
 use archon_vectors::GroupRange;
 
 pub(crate) use question::words_of;
 
-/// Returns `collection` if it is within `scope`; without a collection, `scope` itself.
-pub(crate) fn narrowed(
-    scope: &Collection,
-    collection: Option<&Collection>,
-) -> Result<Collection, MemoryError> {
-    match collection {
-        None => Ok(scope.clone()),
-        Some(inner) if scope.contains(inner) => Ok(inner.clone()),
-        Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
-    }
-}
-
 /// Returns the range of collections that a filter selects.
 pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRange, MemoryError> {
-    let collection = narrowed(scope, filter.collection.as_ref())?;
+    let collection = scope.narrowed(filter.collection.as_ref())?;
     Ok(match filter.exact {
         true => GroupRange::only(collection.as_str()),
         false => GroupRange::of(collection.as_str()),
@@ -53,33 +40,7 @@ impl Damage {
     }
 }
 
-/// Checks a change as far as that needs no database.
-pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
-    match change {
-        MemoryChange::Put(entry) => {
-            entry.check()?;
-            match entry.collection.is_root() {
-                true => Ok(()),
-                false => narrowed(scope, Some(&entry.collection)).map(drop),
-            }
-        }
-        MemoryChange::Forget(filter) | MemoryChange::Expect { filter, .. } => {
-            narrowed(scope, filter.collection.as_ref()).map(drop)
-        }
-        MemoryChange::Embed { id, collection, embedder, vector, .. } => {
-            narrowed(scope, Some(collection))?;
-            MemoryEntry::check_embedder(id, embedder)?;
-            if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
-                let problem = "its vector is empty or has a value that is not a number".to_owned();
-                return Err(MemoryError::Invalid { id: id.clone(), problem });
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns the first text in order after all texts that begin with `prefix`.
+/// Returns the first text in order that is after all texts that begin with `prefix`.
 pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
     let mut past = prefix.to_owned();
     while let Some(last) = past.pop() {
@@ -91,7 +52,7 @@ pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
     None
 }
 
-/// Returns a listing of all entries that the filter admits, in the order that [`MemoryChange::Expect`]
+/// Returns a listing of all entries that the filter admits, in the order that [`MemoryChange::Expect`](archon_types::MemoryChange::Expect)
 /// requires.
 pub(crate) fn everything(filter: &MemoryFilter) -> Listing {
     Listing::new(filter.clone(), MemoryOrder::First, usize::MAX >> 1)
@@ -104,28 +65,8 @@ pub(crate) fn check_expected(now: &MemoryPage, expected: &[MemoryEntry]) -> Resu
     if same { Ok(()) } else { Err(MemoryError::Changed) }
 }
 
-/// Returns the error for a vector of `found` dimensions whose embedder's vectors have `expected` dimensions.
-pub(crate) fn other_length(id: &str, embedder: &str, found: usize, expected: i64) -> MemoryError {
-    let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
-    MemoryError::Invalid { id: id.to_owned(), problem }
-}
-
-/// Checks that a question's vector can be compared with vectors of `expected` dimensions.
-pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<(), MemoryError> {
-    let problem = match expected {
-        _ if vector.iter().any(|x| !x.is_finite()) => {
-            "the vector has a value that is not a number".to_owned()
-        }
-        Some(expected) if expected != vector.len() => {
-            format!("the vector has {} dimensions, stored vectors have {expected}", vector.len())
-        }
-        _ => return Ok(()),
-    };
-    Err(MemoryError::Question { problem })
-}
-
-/// The texts of an entry's row and their checksum. The vector, `used`, and the values for filters are in
-/// other columns.
+/// The texts of an entry's row and their checksum. The vector, `used`, and what filters look at are in other
+/// columns.
 pub(crate) struct Texts {
     pub(crate) metadata: String,
     pub(crate) body: String,

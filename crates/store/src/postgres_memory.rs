@@ -22,8 +22,6 @@ use archon_types::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
 
-use crate::memories::narrowed;
-
 /// A store of memories in one schema of a PostgreSQL database, restricted to a collection. Clones share it.
 #[derive(Clone)]
 pub struct PostgresMemory {
@@ -92,7 +90,7 @@ impl PostgresMemory {
     /// # Errors
     /// [`MemoryError::OutOfScope`] if the collection is outside.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
-        let scope = narrowed(&self.scope, Some(&collection))?;
+        let scope = self.scope.narrowed(Some(&collection))?;
         Ok(Self { pool: self.pool.clone(), scope })
     }
 }

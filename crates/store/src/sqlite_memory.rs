@@ -27,9 +27,8 @@ use archon_types::{
     BoxFuture, Collection, Listing, MemoryCandidates, MemoryChange, MemoryError, MemoryPage, MemorySearch,
     MemoryStore,
 };
-use tokio::runtime::Handle;
 
-use crate::memories::narrowed;
+use crate::blocking::blocking_or;
 use database::Database;
 
 /// A store of memories in one SQLite database, restricted to a collection. Clones share it.
@@ -57,7 +56,7 @@ impl SqliteMemory {
     /// # Errors
     /// [`MemoryError::OutOfScope`] if the collection is outside.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
-        let scope = narrowed(&self.scope, Some(&collection))?;
+        let scope = self.scope.narrowed(Some(&collection))?;
         Ok(Self { database: self.database.clone(), scope })
     }
 
@@ -100,14 +99,6 @@ impl MemoryStore for SqliteMemory {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, MemoryError> + Send + 'static,
 ) -> Result<T, MemoryError> {
-    let Ok(runtime) = Handle::try_current() else { return work() };
-    match runtime.spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
-        Err(e) => Err(MemoryError::Storage {
-            action: "finish",
-            place: "a runtime that shuts down".to_owned(),
-            source: Box::new(e),
-        }),
-    }
+    let place = "a runtime that shuts down".to_owned();
+    blocking_or(work, |e| MemoryError::Storage { action: "finish", place, source: Box::new(e) }).await
 }

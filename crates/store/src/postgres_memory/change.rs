@@ -8,7 +8,7 @@ use super::{
     query::{COLUMNS, Conditions, SOUND, borrowed, labels, length_of, list, read},
     words::indexed,
 };
-use crate::memories::{Damage, Texts, check, check_expected, everything, number, other_length};
+use crate::memories::{Damage, Texts, check_expected, everything, number};
 
 pub(super) async fn apply(
     client: &mut Client,
@@ -16,7 +16,7 @@ pub(super) async fn apply(
     changes: Vec<MemoryChange>,
 ) -> Result<usize, MemoryError> {
     for change in &changes {
-        check(scope, change)?;
+        change.check(scope)?;
         check_columns(change)?;
     }
     // Each statement must see everything that was committed before it, whatever the server's default is:
@@ -168,10 +168,6 @@ async fn check_length(
     let length = i64::try_from(found).unwrap_or(i64::MAX);
     let sql = "INSERT INTO embedders VALUES ($1, $2) ON CONFLICT DO NOTHING";
     transaction.execute(sql, &[&embedder, &length]).await.map_err(failed("write to", "embedders"))?;
-    match length_of(transaction, embedder).await? {
-        Some(expected) if expected != found => {
-            Err(other_length(id, embedder, found, i64::try_from(expected).unwrap_or(i64::MAX)))
-        }
-        _ => Ok(()),
-    }
+    let expected = length_of(transaction, embedder).await?;
+    MemoryEntry::check_length(id, embedder, found, expected.unwrap_or(found))
 }

@@ -9,7 +9,7 @@ use archon_types::{
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
 use super::{failed, words::query_words};
-use crate::memories::{Damage, Texts, check_question, columns_damaged, number, past_all_of, range, time};
+use crate::memories::{Damage, Texts, columns_damaged, number, past_all_of, range, time};
 
 /// The condition that the columns of `entries e` for filters are undamaged.
 pub(super) const SOUND: &str = "e.columns_checksum = sha256(convert_to(ROW(e.kind, e.trust, e.key, e.labels, \
@@ -225,7 +225,7 @@ pub(super) async fn candidates(
     }
     if let Some((embedder, vector)) = search.vector.as_ref().filter(|(embedder, _)| !embedder.contains('\0'))
     {
-        check_question(vector, length_of(client, embedder).await?)?;
+        MemorySearch::check_vector(vector, length_of(client, embedder).await?)?;
         let mut conditions = Conditions::of(scope, &search.filter, Damage::Admitted)?;
         let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
         let (embedder, vector) = (conditions.value(embedder.clone()), conditions.value(vector.clone()));

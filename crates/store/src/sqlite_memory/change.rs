@@ -11,7 +11,7 @@ use super::{
     row::{COLUMNS, SOUND, bytes_of, length_of, read},
     words::number_of,
 };
-use crate::memories::{Damage, Texts, check, check_expected, everything, number, other_length};
+use crate::memories::{Damage, Texts, check_expected, everything, number};
 
 pub(super) fn apply(
     database: &Database,
@@ -20,7 +20,7 @@ pub(super) fn apply(
 ) -> Result<usize, MemoryError> {
     // Checks that need no database are made before the lock is taken.
     for change in &changes {
-        check(scope, change)?;
+        change.check(scope)?;
     }
     database.write(|transaction| {
         for change in &changes {
@@ -190,10 +190,7 @@ impl Work<'_> {
             statement.query_row(params![embedder, length], |row| row.get::<_, i64>(0))
         };
         let expected = expected().map_err(self.failed())?;
-        if expected == length {
-            return Ok(());
-        }
-        Err(other_length(id, embedder, found, expected))
+        MemoryEntry::check_length(id, embedder, found, usize::try_from(expected).unwrap_or(0))
     }
 
     fn forget(&self, filter: &MemoryFilter) -> Result<usize, MemoryError> {

@@ -13,7 +13,7 @@ use super::{
     row::{COLUMNS, SOUND, read},
     words,
 };
-use crate::memories::{Damage, check_question, narrowed, range};
+use crate::memories::{Damage, range};
 
 pub(super) fn candidates(
     database: &Database,
@@ -25,7 +25,7 @@ pub(super) fn candidates(
     let without = std::mem::take(&mut filter.without);
     let conditions = Conditions::of(scope, &filter, Damage::Admitted)?;
     // The index of words knows a collection only with all within it; the conditions check each entry.
-    let around = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
+    let around = GroupRange::of(scope.narrowed(search.filter.collection.as_ref())?.as_str());
     let range = range(scope, &search.filter)?;
     database.read(|connection| {
         let mut gathered = Gathered {
@@ -150,7 +150,7 @@ impl Gathered<'_> {
         let mut scan = lock(&self.database.scan);
         scan.follow(self.connection).map_err(self.failed())?;
         let index = scan.of(embedder);
-        check_question(vector, index.map(VectorIndex::dimensions))?;
+        MemorySearch::check_vector(vector, index.map(VectorIndex::dimensions))?;
         let keep = |row| keep.is_none_or(|rows| rows.contains(&row));
         Ok(index.map(|index| index.nearest(range, vector, count, keep)).unwrap_or_default())
     }

@@ -65,7 +65,19 @@ impl Collection {
         self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
 
-    /// Returns the name of the collection; empty for the root.
+    /// Returns `inner` if it is within this collection; this one if none is named.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfScope`].
+    pub fn narrowed(&self, inner: Option<&Self>) -> Result<Self, MemoryError> {
+        match inner {
+            None => Ok(self.clone()),
+            Some(inner) if self.contains(inner) => Ok(inner.clone()),
+            Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: self.clone() }),
+        }
+    }
+
+    /// Returns the name; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -189,7 +189,19 @@ impl MemoryEntry {
         too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
     }
 
-    /// Returns true if both entries are equal, apart from their vectors and the times of last use.
+    /// Checks that a new vector is as long as the other vectors of its embedder in a store.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`].
+    pub fn check_length(id: &str, embedder: &str, found: usize, expected: usize) -> Result<(), MemoryError> {
+        if found == expected {
+            return Ok(());
+        }
+        let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
+        Err(MemoryError::Invalid { id: id.to_owned(), problem })
+    }
+
+    /// Returns true if both entries are equal, apart from the vector and the time of the last use.
     pub fn is_as_written(&self, other: &Self) -> bool {
         let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
         let held = |e: &Self| (e.valid_from, e.valid_to, e.position);

@@ -80,6 +80,35 @@ pub enum MemoryChange {
 }
 
 impl MemoryChange {
+    /// Makes the checks that need no stored entries, for a store that is bound to `scope`.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfScope`] and [`MemoryError::Invalid`].
+    pub fn check(&self, scope: &Collection) -> Result<(), MemoryError> {
+        match self {
+            Self::Put(entry) => {
+                entry.check()?;
+                match entry.collection.is_root() {
+                    true => Ok(()),
+                    false => scope.narrowed(Some(&entry.collection)).map(drop),
+                }
+            }
+            Self::Forget(filter) | Self::Expect { filter, .. } => {
+                scope.narrowed(filter.collection.as_ref()).map(drop)
+            }
+            Self::Embed { id, collection, embedder, vector, .. } => {
+                scope.narrowed(Some(collection))?;
+                MemoryEntry::check_embedder(id, embedder)?;
+                if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
+                    let problem = "its vector is empty or has a value that is not a number".to_owned();
+                    return Err(MemoryError::Invalid { id: id.clone(), problem });
+                }
+                Ok(())
+            }
+            Self::Use { .. } => Ok(()),
+        }
+    }
+
     /// Creates a change that stores an entry.
     pub fn put(entry: MemoryEntry) -> Self {
         Self::Put(Box::new(entry))
@@ -207,7 +236,24 @@ pub struct MemorySearch {
 }
 
 impl MemorySearch {
-    /// Creates a search by words for at most `limit` entries.
+    /// Checks that a vector can be compared with stored vectors of `expected` dimensions.
+    ///
+    /// # Errors
+    /// [`MemoryError::Question`].
+    pub fn check_vector(vector: &[f32], expected: Option<usize>) -> Result<(), MemoryError> {
+        let problem = match expected {
+            _ if vector.iter().any(|x| !x.is_finite()) => {
+                "the vector has a value that is not a number".to_owned()
+            }
+            Some(expected) if expected != vector.len() => {
+                format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
+            }
+            _ => return Ok(()),
+        };
+        Err(MemoryError::Question { problem })
+    }
+
+    /// Creates a search by words.
     pub fn words(text: impl Into<String>, limit: usize) -> Self {
         Self { text: text.into(), limit, ..Self::default() }
     }
