@@ -17,7 +17,28 @@ pub(crate) struct Asked {
     pub(crate) others: Vec<FallbackModel>,
 }
 
-/// Assumed maximum number of tokens of an answer, if a request sets no limit.
+/// Adds setters of the model's price and fallbacks to a type with a field `model` of [`Asked`].
+macro_rules! asked_choices {
+    ($of:ident) => {
+        impl $of {
+            /// Sets the price of the model; by default the provider's.
+            pub fn with_price(mut self, price: archon_types::ModelPrice) -> Self {
+                self.model.price = Some(price);
+                self
+            }
+
+            /// Sets the fallback models of the provider with their prices, so that each answer is charged
+            /// with the price of its model.
+            pub fn with_fallbacks(mut self, models: Vec<archon_types::FallbackModel>) -> Self {
+                self.model.others = models;
+                self
+            }
+        }
+    };
+}
+pub(crate) use asked_choices;
+
+/// Assumed most tokens of an answer if a request sets no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 
 impl Asked {

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, FallbackModel, Lease, Message, ModelPrice,
-    PlanError, Provider, Request, RequestOptions, ResponseFormat, SchemaProblem, Spending, SpendingCounter,
-    StopReason, SubTask, SubTaskId, SubTaskStatus, Task, json_in, problems_note,
+    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, Lease, Message, PlanError, Provider, Request,
+    RequestOptions, ResponseFormat, SchemaProblem, Spending, SpendingCounter, StopReason, SubTask, SubTaskId,
+    SubTaskStatus, Task, json_in, problems_note,
 };
 
-use crate::{PlanGraph, ask::Asked};
+use crate::{
+    PlanGraph,
+    ask::{Asked, asked_choices},
+};
 
 /// Makes the final answer of a plan.
 pub trait Conclude: Send + Sync {
@@ -143,6 +146,8 @@ pub struct LlmConclusion {
     is_for_forms: bool,
 }
 
+asked_choices!(LlmConclusion);
+
 impl LlmConclusion {
     /// Creates a conclusion with this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
@@ -150,20 +155,7 @@ impl LlmConclusion {
         Self { model, options: RequestOptions::default(), is_for_forms: false }
     }
 
-    /// Sets the price of the model. Default: the provider's price.
-    pub fn with_price(mut self, price: ModelPrice) -> Self {
-        self.model.price = Some(price);
-        self
-    }
-
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with
-    /// the price of the model that gave it.
-    pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
-        self.model.others = models;
-        self
-    }
-
-    /// Sets the options of requests.
+    /// Replaces the options of requests.
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self

@@ -11,15 +11,15 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError, Planner,
-    PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, Role, StopReason,
-    SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
+    ApiErrorKind, AssistantMessage, Encoded, Json, Message, PlanError, Planner, PlanningContext, Provider,
+    ProviderError, Request, RequestOptions, ResponseFormat, Role, StopReason, SubTask, SubTaskId,
+    SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
 
 use crate::{
     CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading,
-    ask::Asked,
+    ask::{Asked, asked_choices},
     check_running,
     plan_form::{plan_outline, plan_schema},
     problem::with_remedy,
@@ -90,6 +90,8 @@ impl Default for LlmPlannerOptions {
     }
 }
 
+asked_choices!(LlmPlanner);
+
 impl LlmPlanner {
     /// Creates a planner that asks this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
@@ -103,19 +105,6 @@ impl LlmPlanner {
     /// Sets the options.
     pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
         self.options = options;
-        self
-    }
-
-    /// Sets the price of the model. Default: the provider's price.
-    pub fn with_price(mut self, price: ModelPrice) -> Self {
-        self.model.price = Some(price);
-        self
-    }
-
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with
-    /// the price of the model that gave it.
-    pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
-        self.model.others = models;
         self
     }
 

@@ -4,11 +4,15 @@
 use std::{future::Future, sync::Arc};
 
 use archon_types::{
-    Encoded, FallbackModel, GoalVerdict, Message, ModelPrice, PlanError, Planner, PlanningContext, Provider,
-    Request, RequestOptions, Task,
+    Encoded, GoalVerdict, Message, PlanError, Planner, PlanningContext, Provider, Request, RequestOptions,
+    Task,
 };
 
-use crate::{PlanFormat, ask::Asked, render};
+use crate::{
+    PlanFormat,
+    ask::{Asked, asked_choices},
+    render,
+};
 
 /// Compares a plan with the query, before the plan is shown or followed.
 pub trait PlanCheck: Send + Sync {
@@ -66,6 +70,8 @@ pub struct LlmPlanCheck {
     options: RequestOptions,
 }
 
+asked_choices!(LlmPlanCheck);
+
 impl LlmPlanCheck {
     /// Creates a check with this model of the provider, at temperature 0.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
@@ -75,20 +81,7 @@ impl LlmPlanCheck {
         Self { model, options }
     }
 
-    /// Sets the price of the model. Default: the provider's price.
-    pub fn with_price(mut self, price: ModelPrice) -> Self {
-        self.model.price = Some(price);
-        self
-    }
-
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with
-    /// the price of the model that gave it.
-    pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
-        self.model.others = models;
-        self
-    }
-
-    /// Sets the options of requests.
+    /// Replaces the options of requests.
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self

@@ -352,17 +352,21 @@ pub(super) fn literal(values: &Values) -> Values {
 
 /// Escapes one value, like [`literal`].
 pub(super) fn literal_value(value: &Json) -> Json {
-    with_texts(value, &escaped)
+    with_texts(value, &|text| escaped(text).into())
 }
 
 /// Reverses [`literal`].
 pub(super) fn plain(values: &Values) -> Values {
-    values.iter().map(|(name, value)| (name.clone(), with_texts(value, &unescaped))).collect()
+    values
+        .iter()
+        .map(|(name, value)| (name.clone(), with_texts(value, &|text| unescaped(text).into())))
+        .collect()
 }
 
-fn with_texts(value: &Json, change: &dyn Fn(&str) -> String) -> Json {
+/// Returns the value with something else in place of each of its texts.
+pub(super) fn with_texts(value: &Json, change: &dyn Fn(&str) -> Json) -> Json {
     match value {
-        Json::String(text) => Json::String(change(text)),
+        Json::String(text) => change(text),
         Json::Array(items) => items.iter().map(|item| with_texts(item, change)).collect(),
         Json::Object(entries) => {
             entries.iter().map(|(key, value)| (key.clone(), with_texts(value, change))).collect()
@@ -443,14 +447,7 @@ pub(super) fn escaped(text: &str) -> String {
 
 /// Replaces references to `values` by these values. Other references stay.
 pub(super) fn substitute(value: &Json, values: &Values) -> Json {
-    match value {
-        Json::String(text) => substitute_text(text, values),
-        Json::Array(items) => items.iter().map(|item| substitute(item, values)).collect(),
-        Json::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), substitute(value, values))).collect()
-        }
-        other => other.clone(),
-    }
+    with_texts(value, &|text| substitute_text(text, values))
 }
 
 /// Replaces references to `values` by these values, and removes escapes.

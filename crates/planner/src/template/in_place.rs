@@ -8,7 +8,7 @@ use archon_types::{ForEach, Json, OnFailure, SubTask, SubTaskId};
 
 use super::{
     TemplateProblem, WorkflowTemplate,
-    expand::{Ends, Values, escaped, steps},
+    expand::{Ends, Values, escaped, steps, with_texts},
     marks::{OUTER, names_of, unmarked},
 };
 use crate::references::{Piece, Reference, pieces};
@@ -271,14 +271,7 @@ fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> F
 
 /// Returns the value with other names in its references.
 fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
-    match value {
-        Json::String(text) => Json::String(text_with_heads(text, head)),
-        Json::Array(items) => items.iter().map(|item| with_heads(item, head)).collect(),
-        Json::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), with_heads(value, head))).collect()
-        }
-        other => other.clone(),
-    }
+    with_texts(value, &|text| text_with_heads(text, head).into())
 }
 
 fn text_with_heads(text: &str, head: &dyn Fn(&str) -> String) -> String {
