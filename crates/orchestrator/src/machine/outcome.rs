@@ -75,30 +75,15 @@ impl TeamMachine {
             return None;
         }
         let all = self.steps().count();
+        let subtasks: Vec<&SubTask> = failed.iter().map(|(subtask, _)| *subtask).collect();
         let given_up = match self.given_up.join(" / ") {
             none if none.is_empty() => none,
-            plans => format!(". Plans that were given up: {plans}. {}", simpler_goal(&failed, all)),
+            plans => {
+                format!(". Plans that were given up: {plans}. {}", SubTask::simpler_goal(&subtasks, all))
+            }
         };
         let reasons: Vec<String> =
             failed.iter().map(|(subtask, reason)| format!("{} ({reason})", subtask.id)).collect();
         Some(format!("{} of {all} subtasks failed: {}{given_up}", failed.len(), reasons.join("; ")))
     }
 }
-
-/// Returns a simpler goal that the team may reach: the same goal without the failed subtasks.
-fn simpler_goal(failed: &[(&SubTask, &String)], all: usize) -> String {
-    let quoted = |(subtask, _): &(&SubTask, &String)| {
-        let text: String = subtask.description.chars().take(LONGEST).collect();
-        format!("'{text}'")
-    };
-    match failed.len() < all {
-        true => {
-            let parts: Vec<String> = failed.iter().map(quoted).collect();
-            format!("A simpler goal may work: the same without {}.", parts.join(" and "))
-        }
-        false => "A simpler goal may work: a part of this one.".to_owned(),
-    }
-}
-
-/// Maximum length of a description in the text of a simpler goal, in characters.
-const LONGEST: usize = 200;

@@ -1,6 +1,6 @@
 //! Builds the outcomes of a plan's run.
 
-use archon_types::{FailureKind, Outcome, OutcomeStatus};
+use archon_types::{FailureKind, Outcome, OutcomeStatus, SubTask};
 
 use super::{NodeState, PlanMachine, PlanNode, failures::why};
 
@@ -45,7 +45,8 @@ impl PlanMachine {
         if !self.given_up.is_empty() {
             text.push_str(&format!(". Plans that were given up: {}", self.given_up.join(" / ")));
         }
-        text.push_str(&format!(". {}", simpler_goal(&failed, all)));
+        let subtasks: Vec<&SubTask> = failed.iter().map(|node| &*node.subtask).collect();
+        text.push_str(&format!(". {}", SubTask::simpler_goal(&subtasks, all)));
         self.failed_outcome(FailureKind::Subtasks, text)
     }
 
@@ -60,24 +61,6 @@ impl PlanMachine {
         done.map(text).collect::<Vec<_>>().join("\n\n")
     }
 }
-
-/// Returns a text with a simpler goal that may be reached: the same goal without the failed subtasks.
-fn simpler_goal(failed: &[&PlanNode], all: usize) -> String {
-    let quoted = |node: &&PlanNode| {
-        let text: String = node.subtask.description.chars().take(LONGEST).collect();
-        format!("'{text}'")
-    };
-    match failed.len() < all {
-        true => {
-            let parts: Vec<String> = failed.iter().map(quoted).collect();
-            format!("A simpler goal may work: the same without {}.", parts.join(" and "))
-        }
-        false => "A simpler goal may work: a part of this one.".to_owned(),
-    }
-}
-
-/// Maximum length of a description in the text of a simpler goal, in characters.
-const LONGEST: usize = 200;
 
 fn names(nodes: &[&PlanNode]) -> String {
     nodes.iter().map(|node| node.subtask.id.as_str()).collect::<Vec<_>>().join(", ")

@@ -211,7 +211,19 @@ impl OnFailure {
 }
 
 impl SubTask {
-    /// Creates a subtask without dependencies and without a fixed tool.
+    /// Names a goal that may be reached after these of `all` subtasks failed: the same one without them.
+    pub fn simpler_goal(failed: &[&Self], all: usize) -> String {
+        const LONGEST: usize = 200;
+        if failed.len() >= all {
+            return "A simpler goal may work: a part of this one.".to_owned();
+        }
+        let quoted =
+            |subtask: &&Self| format!("'{}'", subtask.description.chars().take(LONGEST).collect::<String>());
+        let parts: Vec<String> = failed.iter().map(quoted).collect();
+        format!("A simpler goal may work: the same without {}.", parts.join(" and "))
+    }
+
+    /// Creates a step without dependencies and without a fixed tool.
     pub fn new(id: impl Into<SubTaskId>, description: impl Into<String>) -> Self {
         Self {
             id: id.into(),
