@@ -29,7 +29,7 @@ impl Questions {
             };
             let ids = ids.clone();
             let patient = RetryProvider::new(keyed, clock.clone()).with_config(retry.clone());
-            Arc::new(patient.with_jitter(move || jitter(&*ids)))
+            Arc::new(patient.with_jitter(move || RetryConfig::draw_jitter(&*ids)))
         };
         let first = patient(provider, keys);
         let others: Vec<_> =
@@ -45,11 +45,4 @@ impl Questions {
         };
         Self { provider, fallbacks: fallbacks.iter().map(recorded).collect() }
     }
-}
-
-/// Returns a number from -1.0 to 1.0, derived from an id, so that tests can control it.
-fn jitter(ids: &dyn Ids) -> f64 {
-    let sum =
-        ids.fresh("jitter").bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
-    f64::from(sum % 2001) / 1000.0 - 1.0
 }

@@ -7,9 +7,8 @@ mod work;
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    Agent, BoxFuture, CallId, CommandId, Context, Effect, FailureKind, Json, Outcome, OutcomeStatus, RunId,
-    SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec,
-    metadata,
+    Agent, BoxFuture, CallId, CommandId, Context, Effect, FailureKind, Json, Outcome, OutcomeStatus, Tool,
+    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 use serde_json::Map;
 
@@ -129,23 +128,7 @@ impl AgentTool {
         self
     }
 
-    /// Returns the context of the run that a call starts.
-    fn context(call: &ToolContext) -> Context {
-        let mut child = call.run.clone();
-        child.depth += 1;
-        child.cancel = call.cancel.clone();
-        let delegation = call.run.delegation.as_ref().filter(|by| by.caller == call.run.run);
-        child.run = match delegation {
-            Some(by) => by.child.clone(),
-            None => RunId::new(call.run.ids.fresh("run")),
-        };
-        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
-        child.delegation = delegation.cloned();
-        child
-    }
-
-    /// Runs a call without a journal. Such a call cannot wait for a person, so a missing field is an
-    /// error.
+    /// Runs a call without a journal. It cannot wait, so a missing field is an error.
     async fn at_once(&self, given: &Map<String, Json>, context: &Context) -> Outcome {
         let filled = fill(&self.parts.fields, given);
         if let Some(problem) = self.parts.cannot_begin(&filled, false) {
@@ -195,7 +178,7 @@ impl Tool for AgentTool {
             let Json::Object(given) = arguments else {
                 return Err(ToolError::InvalidArgs("the arguments are not an object".to_owned()));
             };
-            let child = Self::context(context);
+            let child = context.child();
             let outcome = match child.called_by() {
                 Some(by) => Call { parts: &self.parts, by }.run(given, &child).await,
                 None => self.at_once(&given, &child).await,
@@ -221,7 +204,7 @@ fn result(outcome: &Outcome, name: &str) -> ToolResult {
     result.with_metadata("agent", name).with_metadata(metadata::TOKEN_USAGE, outcome.spending().tokens)
 }
 
-archon_types::debug_fields!(AgentTool: spec = parts.spec);
+archon_types::debug_fields!(AgentTool { spec: parts.spec });
 
 /// Returns the agents that are not hidden from models.
 pub fn exposed(agents: &[AgentTool]) -> Vec<AgentTool> {

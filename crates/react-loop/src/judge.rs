@@ -20,7 +20,6 @@ use crate::{
     ContextParts, Fallback, ReactAgent, ReactAgentOptions,
     fallback::{self, Chain, Next},
     limits::Money,
-    retry::draw_jitter,
     single_call::ask,
     window::message_text,
 };
@@ -160,7 +159,7 @@ impl LlmJudge {
                 Err(error) => error,
             };
             tracing::warn!(run = %context.run, model = fallback::model(&config, target), %error, "the judge gave no answer");
-            let mut failure = ModelFailure::new(&error, draw_jitter(context));
+            let mut failure = ModelFailure::new(&error, RetryConfig::draw_jitter(&*context.ids));
             failure.had_output = begun;
             bill.failed(&failure, price);
             match chain.failed(&failure, &config, clock.now(), deadline) {
@@ -249,7 +248,7 @@ impl EvaluationStrategy for LlmJudge {
     }
 }
 
-archon_types::debug_fields!(LlmJudge: options);
+archon_types::debug_fields!(LlmJudge { options });
 
 fn no_price(model: &str) -> EvaluationError {
     EvaluationError::Other(format!("the cost of the judge is limited, but the price of `{model}` is unknown"))

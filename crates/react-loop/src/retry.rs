@@ -1,6 +1,6 @@
 //! Retries of model calls. The machine decides about them, and every attempt is a record.
 
-use archon_types::{Context, ModelFailure, RetryConfig, Timestamp};
+use archon_types::{ModelFailure, RetryConfig, Timestamp};
 
 /// Returns the time of attempt `attempt + 1`; `None` if the failure is final.
 ///
@@ -19,14 +19,6 @@ pub(crate) fn next_attempt_at(
     let ours = retry.delay_for_attempt(attempt, failure.jitter);
     let due = now + failure.retry_after_ms.map_or(ours, std::time::Duration::from_millis);
     (due < deadline).then_some(due)
-}
-
-/// Returns the jitter of a retry, from -1 to 1. The jitter is derived from an id, so that seeded ids give
-/// the same jitter every time.
-pub(crate) fn draw_jitter(context: &Context) -> f64 {
-    let seed = context.ids.fresh("jitter");
-    let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
-    f64::from(sum % 2001) / 1000.0 - 1.0
 }
 
 #[cfg(test)]

@@ -6,13 +6,12 @@ use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 use archon_run::{Interrupt, Watch};
 use archon_types::{
     AssistantMessage, CommandId, Context, ModelEvent, ModelFailure, Provider, ProviderError, RecordBody,
-    Request, Timestamp,
+    Request, RetryConfig, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt};
 
 use crate::{
     Driver, ReactMachine, decode_answer, deltas::Deltas, panic_text::panic_text, redacted::RedactedEvents,
-    retry::draw_jitter,
 };
 
 /// Grace period of a provider after a cancel, before its stream is dropped.
@@ -90,7 +89,7 @@ pub(crate) async fn answer(
         Err(error) => {
             let error = error.with_text(|text| context.redactor.clean(text));
             tracing::warn!(run = %context.run, attempt, model = machine.model(), %error, "no answer");
-            let mut failure = ModelFailure::new(&error, draw_jitter(context));
+            let mut failure = ModelFailure::new(&error, RetryConfig::draw_jitter(&*context.ids));
             failure.had_output = deltas.any();
             RecordBody::ModelCallFailed { command, attempt, failure }
         }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    Agent, ApprovalRequest, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, RunId,
-    SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    Agent, ApprovalRequest, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, Tool,
+    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use serde_json::json;
 
@@ -69,17 +69,8 @@ impl SubAgentTool {
 
     /// Returns the context of the child run.
     fn context(&self, call: &ToolContext) -> Context {
-        let mut child = call.run.clone();
-        child.depth += 1;
-        child.cancel = call.cancel.clone();
-        // A call outside of a run starts a run without a caller.
-        let delegation = call.run.delegation.as_deref().filter(|d| d.caller == call.run.run);
-        child.run = match delegation {
-            Some(delegation) => delegation.child.clone(),
-            None => RunId::new(call.run.ids.fresh("run")),
-        };
-        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
-        child.delegation = delegation.map(|delegation| Arc::new(self.narrowed(delegation)));
+        let mut child = call.child();
+        child.delegation = child.delegation.map(|delegation| Arc::new(self.narrowed(&delegation)));
         child
     }
 
@@ -130,7 +121,7 @@ fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     request
 }
 
-archon_types::debug_fields!(SubAgentTool: spec);
+archon_types::debug_fields!(SubAgentTool { spec });
 
 /// Returns the schema of the tool's arguments. The schema does not require `task`, because the other form
 /// of arguments has no `task`, and services refuse schemas with alternatives.

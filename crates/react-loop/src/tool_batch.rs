@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use archon_run::{Interrupt, Recorded};
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
-    JournalError, ReadyCall, RecordBody, SeenResult, ToolResult, metadata, questions_below,
+    JournalError, ReadyCall, RecordBody, RetryConfig, SeenResult, ToolResult, metadata, questions_below,
 };
 
 use crate::{
@@ -15,7 +15,6 @@ use crate::{
     drive::ReactExecutor,
     driver::Run,
     hooked::{self, Calls},
-    retry::draw_jitter,
 };
 
 impl ReactExecutor<'_> {
@@ -217,7 +216,7 @@ impl ReactExecutor<'_> {
         run: &mut Run,
     ) -> Result<bool, JournalError> {
         let now = self.context.clock.now();
-        let failed = run.machine.tool_retry(id, result, now, || draw_jitter(&self.context));
+        let failed = run.machine.tool_retry(id, result, now, || RetryConfig::draw_jitter(&*self.context.ids));
         let Some(failed) = failed else { return Ok(false) };
         tracing::warn!(run = %self.context.run, call = %id, error = %result.text(), "a tool failed and is tried again");
         run.record(vec![failed]).await?;

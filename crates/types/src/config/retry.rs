@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::values::Ids;
+
 /// Exponential backoff with jitter. `delay = min(initial × multiplierⁿ, max) × (1 ± 0.2)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,7 +37,15 @@ impl RetryConfig {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// Returns the delay before retry `attempt` (from 0). `jitter` is a random number from -1.0 to 1.0.
+    /// Draws the jitter of a delay, from -1.0 to 1.0. It is derived from an id, so that seeded ids give the
+    /// same jitter every time.
+    pub fn draw_jitter(ids: &dyn Ids) -> f64 {
+        let seed = ids.fresh("jitter");
+        let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
+        f64::from(sum % 2001) / 1000.0 - 1.0
+    }
+
+    /// Returns the delay before retry `attempt` (from 0). The caller draws `jitter` from -1.0 to 1.0.
     pub fn delay_for_attempt(&self, attempt: u32, jitter: f64) -> Duration {
         let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
         // The growth is bounded, because zero times infinity is not a number.

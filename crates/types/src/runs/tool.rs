@@ -9,7 +9,7 @@ use crate::{
     Json,
     messages::ToolResult,
     tools::{Correction, Credentials, Preview, Processes, Progress, Subject, ToolError, ToolSpec},
-    values::{CallId, SessionId, ToolCallId},
+    values::{CallId, RunId, SessionId, ToolCallId},
 };
 
 use super::context::{Context, PermissionBound};
@@ -123,7 +123,21 @@ impl ToolContext {
         }
     }
 
-    /// Returns a key of the call for other services, as an idempotency key. Another call has another key, and
+    /// Makes the context of the run that the call starts. A call outside of a run starts one without a caller.
+    pub fn child(&self) -> Context {
+        let mut child = self.run.clone();
+        child.depth += 1;
+        child.cancel = self.cancel.clone();
+        child.delegation = child.delegation.filter(|by| by.caller == self.run.run);
+        child.run = match &child.delegation {
+            Some(by) => by.child.clone(),
+            None => RunId::new(self.run.ids.fresh("run")),
+        };
+        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        child
+    }
+
+    /// Returns a key of the call for other services, as an idempotency key: another call has another key, and
     /// the call has the same key when it is run again after a failure or a crash.
     pub fn key(&self) -> String {
         let run = self.call.map(|call| self.run.run.of_call(call));
@@ -172,4 +186,4 @@ impl ToolContext {
     }
 }
 
-crate::debug_fields!(ToolContext: tool_call_id, tool_name);
+crate::debug_fields!(ToolContext { tool_call_id, tool_name });
