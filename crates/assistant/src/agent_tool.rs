@@ -204,7 +204,7 @@ fn result(outcome: &Outcome, name: &str) -> ToolResult {
     result.with_metadata("agent", name).with_metadata(metadata::TOKEN_USAGE, outcome.spending().tokens)
 }
 
-archon_types::debug_fields!(AgentTool { spec: parts.spec });
+archon_types::debug_fields!(AgentTool: spec = parts.spec);
 
 /// Returns the agents that are not hidden from models.
 pub fn exposed(agents: &[AgentTool]) -> Vec<AgentTool> {

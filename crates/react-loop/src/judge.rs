@@ -248,7 +248,7 @@ impl EvaluationStrategy for LlmJudge {
     }
 }
 
-archon_types::debug_fields!(LlmJudge { options });
+archon_types::debug_fields!(LlmJudge: options);
 
 fn no_price(model: &str) -> EvaluationError {
     EvaluationError::Other(format!("the cost of the judge is limited, but the price of `{model}` is unknown"))

@@ -121,7 +121,7 @@ fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     request
 }
 
-archon_types::debug_fields!(SubAgentTool { spec });
+archon_types::debug_fields!(SubAgentTool: spec);
 
 /// Returns the schema of the tool's arguments. The schema does not require `task`, because the other form
 /// of arguments has no `task`, and services refuse schemas with alternatives.

@@ -202,7 +202,8 @@ mod sealed {
             json!("x")
         );
         let none = SealingKey::from_hex("abc").unwrap_err().to_string();
-        let text = "the credentials cannot be decrypted: the key must have 64 hexadecimal digits (32 random bytes)";
+        let text =
+            "the credentials cannot be decrypted: the key must have 64 hexadecimal digits (32 random bytes)";
         assert_eq!(none, text);
         assert!(SealingKey::from_hex(&"+1".repeat(32)).is_err());
     }

@@ -7,11 +7,7 @@
 //! So rows without a file exist only if somebody copied the database alone; opening a run's writer repairs
 //! that.
 
-use std::{
-    fs, io,
-    path::Path,
-    time::SystemTime,
-};
+use std::{fs, io, path::Path, time::SystemTime};
 
 use archon_types::{BoxFuture, Durability, Inbox, InboxEntry, JournalError, RunId};
 use rusqlite::{Connection, OptionalExtension, Transaction};

@@ -246,7 +246,7 @@ impl MemorySearch {
                 "the vector has a value that is not a number".to_owned()
             }
             Some(expected) if expected != vector.len() => {
-                format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
+                format!("the vector has {} dimensions, stored vectors have {expected}", vector.len())
             }
             _ => return Ok(()),
         };

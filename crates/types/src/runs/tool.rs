@@ -186,4 +186,4 @@ impl ToolContext {
     }
 }
 
-crate::debug_fields!(ToolContext { tool_call_id, tool_name });
+crate::debug_fields!(ToolContext: tool_call_id, tool_name);
