@@ -38,10 +38,10 @@ fn kill_at_random_bytes(kind: &str) {
         if kind == "jsonl" && !resumed.status.success() {
             // The end may be that of a call that had its effect, so nothing goes on by itself, and nothing is lost.
             let said = String::from_utf8_lossy(&resumed.stderr).into_owned();
-            assert!(said.contains("may be the start of a call that had its effect"), "{place}: {said}");
+            assert!(said.contains("may be the start of a tool call that had its effect"), "{place}: {said}");
             let line = torn.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
             let text = String::from_utf8_lossy(line);
-            assert!(text.contains("\"type\":\"tool_s") || text.len() < 75, "{place}: {text}");
+            assert!(text.contains("\"type\":\"tool_c") || text.len() < 75, "{place}: {text}");
             assert_eq!(
                 fs::read(dir.path().join("runs").join("victim.jsonl")).unwrap_or_default(),
                 torn,

@@ -158,7 +158,7 @@ async fn a_plan_that_repeats_a_step_in_doubt_after_a_no_is_not_followed() {
     let outcome = agent.answer(call, no, &world.context()).await.unwrap();
     assert_eq!((outcome.status, paid.load(Ordering::Relaxed)), (OutcomeStatus::Failed, 1), "{outcome:?}");
     let log = serde_json::to_string(&world.journal.read(&"run_1".into()).await.unwrap()).unwrap();
-    assert!(log.contains("a person said no to doing it again"), "{log}");
+    assert!(log.contains("a person refused to repeat"), "{log}");
 }
 
 // spec: PL-23

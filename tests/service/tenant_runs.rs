@@ -155,7 +155,7 @@ async fn start_for_another_tenant_is_refused_and_the_session_and_key_of_another_
     let (anna, ben) = (runs.for_tenant("anna"), runs.for_tenant("ben"));
     let asked = StartRun::new("Take a step").session("desk").key("1");
     let refused = anna.start(asked.clone().tenant("ben")).await.unwrap_err();
-    assert_eq!(refused.advice(), "leave it out");
+    assert_eq!(refused.advice(), "leave the option out");
     let own = anna.start(asked.clone().tenant("anna")).await.unwrap();
     anna.reply(&own.run).await.ended();
     let other = ben.start(asked).await.unwrap();

@@ -384,7 +384,7 @@ async fn a_run_of_the_same_name_is_not_taken_for_the_sub_agents() {
     let agent = boss(&journal, tool, vec![json!({"task": "t"})]).0.build().unwrap();
     agent.run_with("Work.", named("boss")).await.ended();
     let said = finished(&log(&journal, "boss").await).remove(0).text();
-    assert!(said.contains("was not started by this call"), "{said}");
+    assert!(said.contains("but this call of run boss did not start it"), "{said}");
 }
 
 /// A journal that does not append at once, as one on a disk.

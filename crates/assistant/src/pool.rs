@@ -274,7 +274,8 @@ impl AgentPool {
         entry.answer(Answer::Withdrawn { reason }, self.clock.now(), &*self.journal).await
     }
 
-    /// Answers a question with a cancel, as a person would.
+    /// Answers a question with [`Answer::Cancel`]: the call does not run. The log shows it like a person's answer,
+    /// not like a withdrawal.
     ///
     /// # Errors
     /// The errors of [`answer`](Self::answer).

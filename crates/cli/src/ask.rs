@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(text.matches(line).count(), 2, "{text}");
         for help in [
             "  y         yes, this once\n",
-            "  n, n WHY  no; WHY is told to the model\n",
+            "  n, n WHY  no; WHY is sent to the model\n",
             "  e         change the arguments first\n",
         ] {
             assert!(text.contains(help), "{help}: {text}");

@@ -410,32 +410,32 @@ mod tests {
         check(
             "archon run",
             expect![[r#"
-            the following required arguments were not provided: <TASK>...
-              usage: archon run <TASK>...; --help says more"#]],
+                the following required arguments were not provided: <TASK>...
+                  usage: archon run <TASK>...; --help shows more"#]],
         );
         check(
             "archon run --mode loud hi",
             expect![[r#"
-            invalid value 'loud' for '--mode <MODE>'
-              [possible values: native, text]; --help says more"#]],
+                invalid value 'loud' for '--mode <MODE>'
+                  [possible values: native, text]; --help shows more"#]],
         );
         check(
             "archon rnu hi",
             expect![[r#"
-            unrecognized subcommand 'rnu'
-              did you mean `run`? --help says more"#]],
+                unrecognized subcommand 'rnu'
+                  did you mean `run`? --help shows more"#]],
         );
         check(
             "archon run --modle M hi",
             expect![[r#"
-            unexpected argument '--modle' found
-              did you mean `--model`? --help says more"#]],
+                unexpected argument '--modle' found
+                  did you mean `--model`? --help shows more"#]],
         );
         check(
             "archon runs lits",
             expect![[r#"
-            unrecognized subcommand 'lits'
-              did you mean `list`? --help says more"#]],
+                unrecognized subcommand 'lits'
+                  did you mean `list`? --help shows more"#]],
         );
         check(
             "archon chat",
@@ -447,13 +447,13 @@ mod tests {
             "archon run --continue --session s hi",
             expect![[r#"
                 the argument '--continue' cannot be used with '--session <NAME>'
-                  usage: archon run --continue <TASK>...; --help says more"#]],
+                  usage: archon run --continue <TASK>...; --help shows more"#]],
         );
         check(
             "archon run --max-turns 0 hi",
             expect![[r#"
-            invalid value '0' for '--max-turns <N>': 0 is not in 1..=4294967295
-              --help says more"#]],
+                invalid value '0' for '--max-turns <N>': 0 is not in 1..=4294967295
+                  --help shows more"#]],
         );
     }
 }

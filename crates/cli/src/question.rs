@@ -226,9 +226,9 @@ mod tests {
         let mut below = request.clone().from_below("run_2".into(), call);
         let asked_by =
             |request: &ApprovalRequest| text(&brief(request).lines).lines().nth(1).unwrap().to_owned();
-        assert_eq!(asked_by(&below), "  asked by ada\\u{1b}[2K in run_2, which this run called");
+        assert_eq!(asked_by(&below), "  asked by ada\\u{1b}[2K in run_2, a child run of this run");
         below.agent_name = "agent".to_owned();
-        assert_eq!(asked_by(&below), "  asked by run_2, which this run called");
+        assert_eq!(asked_by(&below), "  asked by run_2, a child run of this run");
     }
 
     // spec: AP-13, CL-09
@@ -251,7 +251,7 @@ mod tests {
         let request = asks("Overwrite 'a'", json!({ "arguments": { "content": "new" }, "preview": preview }));
         assert_eq!(
             text(&brief(&request).lines),
-            "? Overwrite 'a'\n  a: the difference is too large to be shown\n  content: \"new\""
+            "? Overwrite 'a'\n  a: the difference is too large to show\n  content: \"new\""
         );
     }
 

@@ -65,7 +65,7 @@ impl Prebuilt {
             .map(|kernel| kernel.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX))
     }
 
-    /// Returns the libraries of the engine itself, in the order of opening.
+    /// Returns the engine's libraries without the CPU kernels, in the order in which they are loaded.
     #[cfg(all(feature = "engine", not(feature = "from-source")))]
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &'static Pinned> {
         self.files.iter().filter(|pinned| !pinned.file.starts_with(KERNEL_PREFIX))

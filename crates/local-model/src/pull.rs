@@ -141,7 +141,7 @@ pub async fn pull(
 }
 
 /// Keeps other processes from downloading into the same folder of parts until the lock is dropped. The
-/// lock's file is next to that folder and is never removed: a lock on a removed file keeps nobody out.
+/// lock's file is next to that folder and is never removed: a lock on a removed file has no effect.
 fn lock(parts: &Path, what: &str) -> Result<File, LocalModelError> {
     let path = parts.with_extension("lock");
     let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;

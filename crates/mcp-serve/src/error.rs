@@ -20,7 +20,7 @@ pub enum ServeError {
     /// set.
     #[error("the address {0} means every address of this machine: set the hosts by which clients reach it")]
     NoHosts(SocketAddr),
-    /// The listener failed.
+    /// The server cannot listen at the address.
     #[error("the server cannot listen: {0}; choose another address or port")]
     Listen(#[from] io::Error),
 }

@@ -52,8 +52,8 @@ pub(crate) struct Answers {
 }
 
 impl Memory {
-    /// Creates the handle to a store that is bound to its owner's collection. Without an embedder, memories
-    /// are found by words alone.
+    /// Creates a memory on `store`, which must already be bound to the owner's collection. Without an embedder,
+    /// only keyword search works.
     pub fn new(store: Arc<dyn MemoryStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let parts = Parts {
             store,

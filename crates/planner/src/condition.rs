@@ -416,7 +416,7 @@ mod tests {
             ("{kind == 'x'", "a brace is not closed"),
             ("{a b} == 1", "{a b} is not a reference"),
             ("(true", "a bracket is not closed"),
-            ("true true", "\"true\" unexpected"),
+            ("true true", "unexpected \"true\""),
             ("import('os')", "import is not a value; put texts in quotes"),
             ("1 ; 2", "unexpected character ';'"),
         ] {

@@ -171,12 +171,7 @@ impl ProblemKind {
                 or_nearest(nearest, "add the subtask, or remove the dependency")
             }
             Self::DependencyTwice { .. } => "list the dependency once".into(),
-            Self::Cycle { path } => match path.as_slice() {
-                [first, .., last, _] => {
-                    format!("remove the dependency of {first} on {last}, or merge the steps")
-                }
-                _ => "remove one of the dependencies".into(),
-            },
+            Self::Cycle { path } => cycle_remedy(path),
             Self::UnknownTool { way: Some(way), .. } => way.clone(),
             Self::UnknownTool { nearest, .. } => or_nearest(nearest, "name an existing tool, or none"),
             Self::ArgumentsNotAnObject { .. } => "write the arguments as an object".into(),
@@ -205,6 +200,13 @@ impl ProblemKind {
             Self::SaidNo => "replace it by other work, or leave it out".into(),
             Self::NoChange => "replace or remove the failed subtasks".into(),
         }
+    }
+}
+
+fn cycle_remedy(path: &[SubTaskId]) -> String {
+    match path {
+        [first, .., last, _] => format!("remove the dependency of {first} on {last}, or merge the steps"),
+        _ => "remove one of the dependencies".into(),
     }
 }
 

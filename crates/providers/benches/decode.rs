@@ -1,4 +1,4 @@
-//! What a streamed answer costs: `cargo bench -p archon-providers`. Prints the framing of events in MB/s
+//! Measures the cost of a streamed answer: `cargo bench -p archon-providers`. Prints the framing of events in MB/s
 //! (fails below 150) and the CPU time of an answer of 20,000 pieces beside the least that does the
 //! same work (fails above 1.5 times that): reqwest, eventsource-stream and serde_json by hand. The parser of events
 //! copies what it has left after each line, so there is a second floor, whose parser gets a few lines at once.

@@ -50,7 +50,7 @@ impl log::Log for Lines {
     fn flush(&self) {}
 }
 
-/// What the environment says: secrets are all the canary.
+/// The variables of the environment; every secret is the canary.
 fn variable(name: &str) -> Option<String> {
     let value = match name {
         "GOOGLE_CLOUD_PROJECT" => "project",
@@ -107,7 +107,7 @@ fn stopped() -> Vec<MockResponse> {
     [claude, gemini, chat, responses].iter().map(|body| MockResponse::json(200, body)).collect()
 }
 
-/// What is told of the failure.
+/// Returns the text of the failure.
 async fn fails(model: &str, variable: impl Fn(&str) -> Option<String>, options: ConnectOptions) -> String {
     let resolved = resolve(model, variable, options).unwrap();
     let request = Request::new(resolved.model.as_str(), vec![Message::user("hi", Timestamp::default())]);

@@ -1,4 +1,4 @@
-//! What only an encrypted connection shows: whose certificate is trusted, HTTP/2, and a handshake that never ends.
+//! Encrypted connections: trusted certificates, HTTP/2, and a handshake that never ends.
 //!
 //! The server is a real one. Its certificate is for 127.0.0.1, by an authority that nobody trusts; its key
 //! is worth nothing.

@@ -391,7 +391,8 @@ impl ReactMachine {
         &self.config
     }
 
-    /// Returns the time at which the run must stop.
+    /// Returns the deadline of the current work. With [`OnLimit::ForceSummary`](archon_types::OnLimit::ForceSummary),
+    /// it leaves time for the final summary until a limit is reached.
     pub fn deadline(&self) -> Timestamp {
         match self.limit {
             // At a limit only the final summary may still take time.

@@ -19,7 +19,8 @@ use crate::{
 /// Adds the calls in a text-mode answer as blocks, so that readers of the record see them like native
 /// calls. In native mode the answer keeps its blocks.
 ///
-/// In both modes, the last call of an answer that was cut off never runs.
+/// If the token limit cut the answer off, an incomplete call does not run, and neither does a native call at
+/// the very end, even if it looks complete.
 pub fn decode_answer(mut answer: AssistantMessage, mode: ToolMode, command: CommandId) -> AssistantMessage {
     answer.refuse_cut_call();
     if mode == ToolMode::Text

@@ -88,7 +88,7 @@ impl ReactExecutor<'_> {
         }
     }
 
-    /// Shows the notice about the window, if there is one.
+    /// Logs the warning about context-window usage, if there is one, and reports it as progress of `call`.
     fn report_notice(&mut self, call: CallId) {
         let Some(text) = self.notice.take() else { return };
         tracing::warn!(run = %self.context.run, "{text}");

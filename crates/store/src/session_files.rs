@@ -2,7 +2,7 @@
 //! an index.
 //!
 //! A file is written under another name and then renamed, so a reader sees either the old file or the new
-//! one. The lock is on another file, since a lock on a replaced file keeps nobody out.
+//! one. The lock is on another file, since a lock on a replaced file has no effect.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,4 @@
-//! What all journals promise alike, and what only the memory journal does.
+//! The guarantees of all journals, and those of the memory journal only.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 mod sample;
@@ -319,7 +319,7 @@ async fn the_memory_journal_shares_records_and_forgets_them() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However a log is cut into appends and sessions, it is read back as it was written.
+    /// A log is read back as it was written, for every division into appends and sessions.
     #[test]
     fn any_sequence_of_appends_and_reopens_reads_back_equal(
         texts in prop::collection::vec(".{0,40}", 0..30),

@@ -1,4 +1,4 @@
-//! What the file journal promises: crashes, damage, races, permissions and the format on disk.
+//! The guarantees of the file journal: crashes, damage, races, permissions and the format on disk.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 mod sample;
@@ -128,7 +128,7 @@ fn open_of_a_log_that_ends_within_the_start_of_an_effect_is_refused() {
     }
 }
 
-/// What the writer acted on is gone, and would be done again.
+/// The records on which the writer acted are gone, and the work would be repeated.
 #[test]
 fn open_of_a_log_that_lost_its_end_after_a_crash_is_refused_each_time() {
     let f = fixture();
@@ -153,7 +153,7 @@ fn open_of_a_log_that_lost_its_end_after_a_crash_is_refused_each_time() {
                 Err(e) => {
                     let at = matches!(&e, JournalError::Corrupt { record, .. } if *record == records as u64);
                     assert!(
-                        records < 4 && at && e.to_string().contains("gone from the end"),
+                        records < 4 && at && e.to_string().contains("are missing at the end"),
                         "{records}: {e}"
                     );
                 }
@@ -268,7 +268,7 @@ fn open_a_log_with_an_unknown_record_is_refused_with_its_name() {
             matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == "moon_landed"),
             "{e}"
         );
-        assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer version"), "{e}");
+        assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer"), "{e}");
     }
     assert_eq!(fs::read_to_string(&f.file).unwrap(), text);
 }
@@ -724,5 +724,5 @@ fn the_key_of_an_inbox_is_made_once_by_many_for_its_owner_alone() {
     fs::write(&file, "short").unwrap();
     let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));
     let refused = block_on(journal.inbox().unwrap().waiting(&run("r1"))).unwrap_err().to_string();
-    assert!(refused.contains("inbox.key") && refused.contains("remove it"), "{refused}");
+    assert!(refused.contains("inbox.key") && refused.contains("remove the file"), "{refused}");
 }

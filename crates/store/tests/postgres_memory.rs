@@ -173,7 +173,7 @@ async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_lo
         let ids: Vec<&str> = page.entries.iter().map(|entry| entry.id.as_str()).collect();
         assert_eq!((ids.as_slice(), page.damaged.len()), (&["one"][..], 1), "{damage}");
         let problem = &page.damaged[0];
-        assert_eq!((&*problem.id, &*problem.problem), ("two", "the checksum of its columns does not fit"));
+        assert_eq!((&*problem.id, &*problem.problem), ("two", "the checksum of its columns does not match"));
         for mut search in
             [MemorySearch::words("words", 9), MemorySearch::default().near("e:2", vec![1.0, 0.0])]
         {

@@ -1,4 +1,4 @@
-//! What the SQLite journal promises: torn and damaged files, foreign files, permissions and the format.
+//! The guarantees of the SQLite journal: torn and damaged files, foreign files, permissions and the format.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 mod sample;
@@ -266,7 +266,7 @@ struct Crashed {
     records: Vec<Arc<Record>>,
     database: Vec<u8>,
     log: Vec<u8>,
-    /// How long the log was after each append of one record.
+    /// The length of the log after each append of one record.
     lengths: Vec<usize>,
     _alive: (TempDir, SqliteJournal),
 }
@@ -314,7 +314,7 @@ impl Crashed {
         })
     }
 
-    /// How many appends ended before this byte of the log.
+    /// Returns the number of appends that ended before this byte of the log.
     fn before(&self, byte: usize) -> usize {
         self.lengths.iter().filter(|length| **length <= byte).count()
     }

@@ -131,7 +131,7 @@ async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_lo
         let ids: Vec<&str> = page.entries.iter().map(|entry| entry.id.as_str()).collect();
         assert_eq!((ids.as_slice(), page.damaged.len()), (&["one"][..], 1), "{damage}");
         let problem = &page.damaged[0];
-        assert_eq!((&*problem.id, &*problem.problem), ("two", "the checksum of its columns does not fit"));
+        assert_eq!((&*problem.id, &*problem.problem), ("two", "the checksum of its columns does not match"));
         for mut search in
             [MemorySearch::words("words", 9), MemorySearch::default().near("e:2", vec![1.0, 0.0])]
         {
@@ -265,7 +265,7 @@ async fn vector_search_with_a_filter_finds_matches_behind_nearer_entries() {
     assert_eq!(ids, ["3995", "3996", "3997"]);
 }
 
-/// What is lacking a vector of this embedder.
+/// Returns the entries without a vector of this embedder.
 async fn lacking(store: &SqliteMemory, embedder: &str) -> Vec<String> {
     let mut filter = MemoryFilter::all();
     filter.not_embedded_by = Some(embedder.to_owned());

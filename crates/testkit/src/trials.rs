@@ -102,6 +102,29 @@ macro_rules! trial {
 
 /// Runs the tests of a program with `harness = false`, as the standard harness does: with its arguments and its
 /// output. `main` returns the result.
+///
+/// # Example
+/// ```no_run
+/// // With the feature `trials`, and with `harness = false` below `[[test]]` in Cargo.toml.
+/// use std::{path::Path, process::ExitCode};
+///
+/// use archon_testkit::{Need, Trial, run_trials, trial};
+///
+/// static SERVER: Need = Need::new(
+///     || Path::new("/run/server.sock").exists().then_some(()).ok_or_else(|| "no server; start it".to_owned()),
+///     "REQUIRE_SERVER",
+/// );
+///
+/// static TRIALS: &[Trial] = &[trial!(answers).needs(&SERVER), trial!(names_are_checked)];
+///
+/// async fn answers() {}
+///
+/// async fn names_are_checked() {}
+///
+/// fn main() -> ExitCode {
+///     run_trials(&[TRIALS])
+/// }
+/// ```
 pub fn run_trials(tables: &[&[Trial]]) -> ExitCode {
     let trials = tables.concat();
     let names: Vec<&str> = trials.iter().map(Trial::name).collect();

@@ -13,11 +13,11 @@ use crate::{layers, repository};
 const DOORS: &[&str] = &["archon-agents", "archon-agents-cli"];
 
 /// Finds the place of each feature: a feature of the facade or the command that turns it on, an example that
-/// needs it, or a page. The testkit is for our own tests.
+/// needs it, or a page.
 pub(super) fn rows(shown: &Shown) -> Result<Vec<Row>> {
     let packages = packages()?;
     let mut rows = Vec::new();
-    for package in packages.iter().filter(|package| package.name != "archon-testkit") {
+    for package in &packages {
         for (feature, _) in &package.features {
             let place = turned_on_by(&packages, package, feature)
                 .or_else(|| package.example_that_needs(feature))

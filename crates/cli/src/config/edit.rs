@@ -389,8 +389,8 @@ mod tests {
             "models.\"openai:m\".input",
             "1.5",
             expect![[r#"
-            `models."openai:m".input` cannot be "1.5": [models."openai:m"]: a price needs both `input` and `output`
-              the setting is: Price of input tokens. To set several parts together: archon config set 'models."openai:m"' '{ PART = VALUE, PART = VALUE }'"#]],
+                `models."openai:m".input` cannot be "1.5": [models."openai:m"]: a price needs both `input` and `output`
+                  the setting is: The price of input tokens. To set several parts together: archon config set 'models."openai:m"' '{ PART = VALUE, PART = VALUE }'"#]],
         );
     }
 }

@@ -108,9 +108,9 @@ mod tests {
         for (text, expected) in [
             ("$a {b} ${A_1}", None),
             ("${A", Some("`${` has no `}`")),
-            ("${}", Some("`${}` is not written as `${VAR}` or `${VAR:-TEXT}`")),
-            ("${a-b}", Some("`${a-b}` is not written as `${VAR}` or `${VAR:-TEXT}`")),
-            ("${1A}", Some("`${1A}` is not written as `${VAR}` or `${VAR:-TEXT}`")),
+            ("${}", Some("`${}` does not have the form `${VAR}` or `${VAR:-TEXT}`")),
+            ("${a-b}", Some("`${a-b}` does not have the form `${VAR}` or `${VAR:-TEXT}`")),
+            ("${1A}", Some("`${1A}` does not have the form `${VAR}` or `${VAR:-TEXT}`")),
         ] {
             assert_eq!(problem(text).as_deref(), expected, "{text}");
         }

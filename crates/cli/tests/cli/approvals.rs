@@ -139,7 +139,7 @@ async fn rules_in_the_users_settings_allow_and_a_project_cannot() {
 
     let place = Place::new();
     std::fs::write(place.path("archon.toml"), "[permissions]\nallow = ['bash']\n").unwrap();
-    place.archon("run", &["x"]).await.check_refused(2, "may not allow anything", "your own settings");
+    place.archon("run", &["x"]).await.check_refused(2, "may not allow calls", "your own settings");
     std::fs::write(place.path("archon.toml"), "[permissions]\ndeny = ['bash(']\n").unwrap();
     let ran = place.archon("run --base-url http://127.0.0.1:1/v1 --model m", &["x"]).await;
     ran.check_refused(2, "the closing bracket is missing", "bash(git status:*)");

@@ -133,7 +133,7 @@ async fn run_goes_on_with_a_warning_where_the_sealing_key_is_lost() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Paris\n"), "{ran:?}");
     assert!(
         ran.err.contains("warning: the credentials cannot be decrypted")
-            && ran.err.contains("bring back the key"),
+            && ran.err.contains("restore the key"),
         "{ran:?}"
     );
 }

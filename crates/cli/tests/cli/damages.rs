@@ -159,7 +159,7 @@ impl Crashed {
         check_named(files, &ran, damage, at);
         assert_eq!(self.ledger(), before, "{at}: an effect beside a damaged log");
         let Some(fork) = ran.err.split('`').find(|part| part.starts_with("archon runs fork")) else {
-            assert!(ran.err.contains("begin it again") || ran.err.contains("start it again"), "{at}");
+            assert!(ran.err.contains("start the task again") || ran.err.contains("start it again"), "{at}");
             let again = self.kind.start(&self.place).output().await.unwrap();
             assert_eq!(again.status.code(), Some(0), "{at}: {again:?}");
             return Met::StartedAgain;

@@ -19,10 +19,10 @@ fn check_one(ran: &Ran, mark: &str, parts: &[&str]) {
 async fn doctor_with_fix_makes_a_missing_data_folder() {
     let place = Place::new();
     let ran = place.archon("doctor", &[]).await;
-    check_one(&ran, "-- ", &["the data folder", "is missing", "`archon doctor --fix` mends it"]);
+    check_one(&ran, "-- ", &["the data folder", "is missing", "`archon doctor --fix` repairs it"]);
     assert!(!place.data().exists());
     let ran = place.archon("doctor --fix", &[]).await;
-    check_one(&ran, "ok ", &["is missing: made"]);
+    check_one(&ran, "ok ", &["is missing: created"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -48,7 +48,7 @@ async fn doctor_with_fix_closes_files_with_secrets_to_others() {
         check_one(
             &place.archon("doctor --fix", &[]).await,
             "ok ",
-            &["credentials.key: only its owner can now"],
+            &["credentials.key", "now only its owner can read it"],
         );
         assert_eq!(mode(), 0o600);
     }

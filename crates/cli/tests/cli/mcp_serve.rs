@@ -75,7 +75,7 @@ async fn mcp_serve_refuses_an_unknown_agent_and_an_address_that_others_reach_wit
     let refused = place.archon("mcp serve", &["--http", "0.0.0.0:0"]).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
-        refused.err.contains("a token is needed") && refused.err.contains("ARCHON_MCP_TOKEN"),
+        refused.err.contains("a token is required") && refused.err.contains("ARCHON_MCP_TOKEN"),
         "{refused:?}"
     );
 }

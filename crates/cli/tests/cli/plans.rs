@@ -96,7 +96,7 @@ async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterw
     assert!(dot.out.starts_with("digraph plan {") && dot.out.contains("penwidth=3"), "{dot:?}");
     let again = place.archon("runs show", &[&run]).await;
     assert!(again.out.contains("It is 30 [say].") && again.err.contains("<- say: It is 30."), "{again:?}");
-    place.archon("replay", &[&run]).await.check_refused(2, "of kind plan", "archon runs events");
+    place.archon("replay", &[&run]).await.check_refused(2, "has the kind plan", "archon runs events");
     let events = place.archon("runs events", &[&run]).await;
     assert!(events.out.contains("made, 2 subtasks: sum, say"), "{events:?}");
     assert_eq!(server.requests().len(), 3);

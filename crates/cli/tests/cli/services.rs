@@ -192,7 +192,7 @@ async fn invalid_address_or_proxy_is_refused_before_any_request() {
         expect![[r#"
             2
             error: base URL "http://h/v1": contains a user name or a password
-              send them as a header; the address looks like http://127.0.0.1:8080/v1
+              send them in a header; the address looks like http://127.0.0.1:8080/v1
         "#]],
     )
     .await;

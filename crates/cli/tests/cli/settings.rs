@@ -177,8 +177,8 @@ mod changes {
     async fn config_set_for_a_project_refuses_forbidden_settings_and_notes_the_needed_agreement() {
         let place = Place::new();
         for (name, value, what) in [
-            ("api_key_env", "K", "a project does not choose your keys"),
-            ("data_dir", "d", "a project does not choose where logs go"),
+            ("api_key_env", "K", "a project may not choose your keys"),
+            ("data_dir", "d", "a project may not choose the folder of the logs"),
             ("permissions.allow", "read_file", "may not allow calls in a project's settings"),
             ("workspace", "../..", "is a path outside the project"),
         ] {
@@ -230,7 +230,7 @@ async fn config_check_lists_every_problem_of_every_file_with_its_line() {
     );
     assert!(found[0].ends_with("there is no setting `max_turn`; did you mean `max_turns`?"), "{checked:?}");
     assert!(found[2].contains("the closing bracket is missing"), "{checked:?}");
-    assert!(found[3].contains("a project does not choose your keys"), "{checked:?}");
+    assert!(found[3].contains("a project may not choose your keys"), "{checked:?}");
     assert_eq!(checked.err, "2 files read, 5 problems\n");
     let item = place.archon("config check --json", &[]).await.json().remove(0);
     assert_eq!((&item["line"], &item["advice"]), (&json!(1), &json!("did you mean `max_turns`?")));

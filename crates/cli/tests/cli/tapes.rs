@@ -30,7 +30,7 @@ async fn run_replay_answers_from_the_recorded_cassette_without_a_key() {
     let other = replay("What is 40 + 3?").await;
     assert_eq!(other.code, Some(1), "{other:?}");
     assert!(other.err.contains("from call 1 it differs at messages[0]"), "{other:?}");
-    assert!(other.err.contains("2 calls of"), "{other:?}");
+    assert!(other.err.contains("2 recorded calls of"), "{other:?}");
     assert_eq!(server.requests().len(), 2, "nobody is asked");
 }
 

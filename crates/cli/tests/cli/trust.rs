@@ -139,7 +139,7 @@ async fn forged_inbox_answer_does_not_approve_a_call() {
         std::fs::write(inbox.join("z.json"), text).unwrap();
         let resumed = place.archon("resume --ask-later", &[run]).await;
         assert_eq!(resumed.code, Some(3), "{resumed:?}");
-        assert!(resumed.err.contains("is left out") && resumed.err.contains("z.json"), "{resumed:?}");
+        assert!(resumed.err.contains("is skipped") && resumed.err.contains("z.json"), "{resumed:?}");
         assert!(!place.path("notes.txt").exists());
     }
     // It does not stand in the way of a person's own answer either.

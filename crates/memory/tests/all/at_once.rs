@@ -255,6 +255,6 @@ async fn learn_that_always_conflicts_fails_without_a_change() {
     let memory = memory_of(Arc::new(Always(store.clone())), 3);
     let error = memory.knowledge().learn([lives("Bern", 1)]).await.unwrap_err();
     assert!(matches!(error, MemoryError::Changed), "{error}");
-    assert_eq!(error.advice(), "try again");
+    assert_eq!(error.advice(), "read the memories and make the change again");
     assert_eq!(all_entries(&*store, MemoryFilter::all()).await, []);
 }

@@ -156,7 +156,7 @@ async fn replan_must_fit_the_remaining_budget() {
         assert_eq!(outcome.is_finished(), is_done, "{steps}: {:?}", outcome.error);
         if !is_done {
             let error = outcome.error.unwrap();
-            assert!(error.contains("will need about 3000 tokens, and there are 2900"), "{error}");
+            assert!(error.contains("will need about 3000 tokens, but only 2900 are available"), "{error}");
         }
     }
 }

@@ -101,5 +101,5 @@ async fn child_plan_with_the_id_but_another_caller_is_not_resumed() {
     let mut deep = context(&journal, 1);
     deep.depth = 3;
     let says = agent.run("Do it", &deep).await.error.unwrap_or_default();
-    assert!(says.contains("cannot be at depth 3"), "{says}");
+    assert!(says.contains("a run at depth 3 cannot start child runs"), "{says}");
 }

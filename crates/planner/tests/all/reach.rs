@@ -24,7 +24,7 @@ fn replan_may_not_change_independent_subtasks_that_have_not_started() {
     assert!(diff.replace.is_empty(), "{diff:?}");
     assert_eq!(diff.remove, ["bad".into(), "after".into()]);
     let says: Vec<String> = remarks.iter().map(ToString::to_string).collect();
-    assert!(says[0].contains("later") && says[0].contains("it stays as it was"), "{says:?}");
+    assert!(says[0].contains("later") && says[0].contains("must stay as it is"), "{says:?}");
     let mut greedy = diff.clone();
     greedy.remove.push("later".into());
     let problems = check_diff(&fed.machine, &greedy, &Default::default());

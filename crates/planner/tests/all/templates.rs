@@ -99,12 +99,12 @@ fn subtask_settings_that_a_template_cannot_honour_are_refused() {
         (|whole| whole.rules.fallback_tools = vec!["c".into()], "fallback_tools"),
         (|whole| whole.rules.on_failure = OnFailure::Skip, "on_failure: skip"),
         (|whole| whole.rules.on_failure = OnFailure::Ask, "on_failure: ask"),
-        (|whole| whole.rules.gate = Some("May it?".into()), "say `approve` in the template"),
+        (|whole| whole.rules.gate = Some("May it?".into()), "set `approve` in the template"),
     ];
     for (change, says) in cases {
         let problem = with_template(two(), change).unwrap_err().to_string();
         assert!(
-            problem.contains("subtask do is done by the template flow") && problem.contains(says),
+            problem.contains("subtask do names the template flow") && problem.contains(says),
             "{problem}"
         );
     }

@@ -74,7 +74,7 @@ fn addresses_of_both_protocols_and_both_kinds() {
     }
     let refused = |endpoint: &str, options| AzureOpenAi::new(endpoint, options).unwrap_err().to_string();
     let error = refused(&format!("{at}/openai/deployments/d"), options(ChatCompletions));
-    assert!(error.contains("names a deployment; leave it out"), "{error}");
+    assert!(error.contains("names a deployment; leave the deployment out"), "{error}");
     let error = refused(at, options(Responses).with_api_version("2025&x=y"));
     assert!(error.contains("is not a version"), "{error}");
     let error = refused("x.openai.azure.com", options(Responses));

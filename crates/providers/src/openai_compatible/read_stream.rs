@@ -57,7 +57,7 @@ impl Clock for StoppedClock {
 /// Decodes the chunks of a chat-completions event stream into the message. For fuzz tests.
 ///
 /// # Errors
-/// As [`Provider::stream`](archon_types::Provider::stream) for such an answer.
+/// The same errors as [`Provider::stream`](archon_types::Provider::stream).
 #[doc(hidden)]
 pub fn read_chat_stream(
     pieces: impl IntoIterator<Item = Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What comes instead of an answer, and that no error ever shows the key.
+//! Failures of the service; no error ever shows the key.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is sent, byte for byte.
+//! Requests, compared byte for byte.
 
 use archon_providers::{Compat, PROFILES, Profile};
 use archon_testkit::MockResponse;

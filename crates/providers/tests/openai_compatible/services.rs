@@ -1,4 +1,4 @@
-//! What single services do differently: their streams, and how requests are spelled for them.
+//! Differences between services: their streams, and the form of requests to them.
 
 use archon_providers::{PROFILES, Profile};
 use archon_testkit::MockResponse;

@@ -50,7 +50,7 @@ fn ask_with_tools() -> Request {
     request
 }
 
-/// What the deltas add up to has to be what the message says.
+/// Checks that the deltas together equal the message.
 fn check_deltas(events: &[ModelEvent], message: &AssistantMessage) {
     let (mut text, mut thinking) = (String::new(), String::new());
     let mut calls: Vec<(String, String, String, bool)> = Vec::new();

@@ -356,8 +356,8 @@ impl Settling<'_> {
         is_fine || self.is_copy(path, name)
     }
 
-    /// Returns whether a folder is a `.git` that existed before, or one that git keeps in it for a worktree
-    /// or submodule. The settings of any other git folder were not approved.
+    /// Returns true if a folder is a `.git` that existed before the command, its `worktrees` or `modules`
+    /// folder, or below one of these. The settings of any other git folder were not approved.
     fn is_held_git(&self, folder: &Path) -> bool {
         let is_held = |git: &&Path| {
             git.file_name().is_some_and(|name| name == ".git") && self.before.places.pinned.contains(*git)

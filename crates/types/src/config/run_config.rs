@@ -23,7 +23,7 @@ use super::{
 #[serde(default)]
 #[non_exhaustive]
 pub struct RunConfig {
-    /// The id of the provider, to show to people.
+    /// The id of the provider, such as `openai`.
     pub provider: String,
     /// The model, as the provider names it.
     pub model: String,

@@ -141,7 +141,7 @@ pub enum ModelErrorCode {
     Network,
     /// No server listens at an address of this machine.
     Unreachable,
-    /// No data came before the timeout.
+    /// The request timed out: no data came, or the answer was not complete in time.
     Timeout,
     /// The key is missing or refused.
     Auth,

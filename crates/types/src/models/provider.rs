@@ -435,7 +435,7 @@ pub enum ProviderError {
     /// No server listens at an address of this machine, so waiting does not help.
     #[error("network: {0}")]
     Unreachable(ErrorText),
-    /// No data came before the timeout.
+    /// The request timed out: no data came, or the answer was not complete in time.
     #[error("timed out: {0}")]
     Timeout(ErrorText),
     /// The key is missing or refused.

@@ -271,11 +271,11 @@ mod tests {
             text,
             Owner::Project,
             expect![[r#"
-            1: `api_key_env` may not stand in a project's settings: a project does not choose your keys; say it with a flag or in your own settings, or remove `api_key_env` there
-            2: `workspace` leads out of the project; say it with a flag or in your own settings, or remove `workspace` there
-            3: `data_dir` may not stand in a project's settings: a project does not choose where logs go; say it with a flag or in your own settings, or remove `data_dir` there
-            4: `permissions` may not allow anything in a project's settings: a project does not decide what it may do; say it with a flag or in your own settings, or remove `permissions` there
-        "#]],
+                1: `api_key_env` is not allowed in a project's settings: a project may not choose your keys; set it with a flag or in your own settings, or remove `api_key_env` there
+                2: `workspace` is a path outside the project; set it with a flag or in your own settings, or remove `workspace` there
+                3: `data_dir` is not allowed in a project's settings: a project may not choose the folder of the logs; set it with a flag or in your own settings, or remove `data_dir` there
+                4: `permissions` may not allow calls in a project's settings: a project may not extend its own permissions; set it with a flag or in your own settings, or remove `permissions` there
+            "#]],
         );
     }
 }

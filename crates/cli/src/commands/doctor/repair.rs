@@ -65,7 +65,7 @@ impl Repair {
         match self {
             Self::Folder(path) => make_folder(path).map(|()| "created".to_owned()).map_err(failed),
             Self::Permissions(path) => {
-                close(path).map(|()| "only its owner can now".to_owned()).map_err(failed)
+                close(path).map(|()| "now only its owner can read it".to_owned()).map_err(failed)
             }
             Self::Index(path) => {
                 // The next list builds it again.

@@ -404,7 +404,7 @@ mod tests {
             ),
             (
                 &format!("{ada}[[role]]\nname = \"writer\"\ntools = [\"search\"]"),
-                "team.toml:6: the role \"writer\" takes the tool \"search\"",
+                "team.toml:6: the role \"writer\" needs the tool \"search\"",
                 "add tools = [\"search\"]",
             ),
             (
