@@ -109,6 +109,10 @@ impl Archon {
         answer: &Answer,
     ) -> Result<(), RunError> {
         let Answer::Edit { arguments } = answer else { return Ok(()) };
+        // The values are for the tool that asks, which checks them; they are not the arguments of its call.
+        if pending.request.is_of_tool() {
+            return Ok(());
+        }
         let name = pending.request.details.get("tool").and_then(Json::as_str).unwrap_or_default();
         if !pending.request.call_path.is_empty() || !self.toolbox.specs().iter().any(|spec| spec.name == name)
         {

@@ -1,5 +1,5 @@
 //! Tools of an MCP server in a run that dies: a call that may change something is never made twice, one that
-//! only reads is made again.
+//! only reads is made again. And in a run that waits for what the server asks a person.
 
 #![cfg(all(feature = "mcp", target_os = "linux"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -7,13 +7,14 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use archon::{
-    Archon, RunId, RunOptions, SystemClock,
+    Archon, Outcome, OutcomeStatus, RunId, RunOptions, SystemClock,
     mcp::{InMemoryPins, McpOptions, McpServer, McpServers},
     react_loop::replay,
+    store::JsonlJournal,
     tools::{Ask, EngineOptions},
-    types::{Effect, Record, RecordBody, ToolCall},
+    types::{Answer, AskLater, Effect, QuestionKind, Record, RecordBody, ToolCall},
 };
-use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
 use serde_json::json;
 
 /// A server whose one tool adds a line to the file of its first argument. It says that it only reads.
@@ -117,4 +118,86 @@ async fn mcp_call_in_doubt_is_not_repeated_despite_the_servers_read_only_hint() 
 async fn mcp_call_in_doubt_is_repeated_if_configured_as_read_only() {
     let calls = calls_of_runs_that_died_in_the_call(&["add"], Effect::ReadOnly).await;
     assert!(!calls.is_empty() && calls.iter().all(|calls| *calls >= 1) && calls.contains(&2), "{calls:?}");
+}
+
+/// A server whose one tool asks for a name before it goes on. It writes the calls that it gets to the file of its first
+/// argument.
+const ASKING: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{$1}}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *\"server/discover\"*) answer '"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private","capabilities":{"tools":{}}' ;;
+    *\"tools/list\"*) answer '"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]' ;;
+    *\"tools/call\"*\"inputResponses\"*) echo "$line" >> "$1"; answer '"content":[{"type":"text","text":"greeted"}]' ;;
+    *\"tools/call\"*) echo "$line" >> "$1"; answer '"resultType":"input_required","requestState":"s1","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Whom?","requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":2}}}}}}' ;;
+  esac
+done
+"#;
+
+/// Goes on with a run, or begins one, as a process does that has only the folder; returns its outcome and the
+/// question that it waits for, and answers the question before if there is an answer.
+async fn in_a_process_of_its_own(folder: &Path, answer: Option<Answer>) -> (Outcome, Option<String>) {
+    let file = folder.join("calls").display().to_string();
+    let server = McpServer::stdio("sh", ["-c", ASKING, "sh", &file]);
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
+    let servers = McpServers::start([("people".to_owned(), server)], &options).unwrap();
+    let model = FnProvider::new(|_, request| {
+        match request.messages.iter().any(|message| message.text().contains("greeted")) {
+            false => FnProvider::calls(vec![ToolCall::new("c", "people__greet", json!({}))]),
+            true => FnProvider::text("done"),
+        }
+    });
+    let agent = Archon::builder()
+        .provider(Arc::new(model), "scripted")
+        .engine_options(EngineOptions::default().asking(Ask::WhereRequired))
+        .approver(AskLater)
+        .journal(Arc::new(JsonlJournal::open(folder.join("runs")).unwrap()));
+    let agent = agent.mcp(&servers, Duration::from_secs(60)).await.build().unwrap();
+    let run = RunId::new("run_1");
+    let outcome = match answer {
+        None => {
+            let mut options = RunOptions::default();
+            options.run = Some(run.clone());
+            agent.run_with("Greet somebody", options).await.ended()
+        }
+        Some(answer) => {
+            let open = agent.approvals(None).await.unwrap();
+            assert!(agent.answer_pending(&open[0], answer).await.unwrap());
+            agent.resume(run.clone()).await.unwrap().reply().await.ended()
+        }
+    };
+    let open = agent.approvals(None).await.unwrap();
+    assert!(open.iter().all(|pending| pending.request.kind == QuestionKind::Input));
+    if outcome.is_finished() {
+        let journal = JsonlJournal::open(folder.join("runs")).unwrap();
+        assert!(replay(&journal, &run).await.unwrap().is_identical());
+    }
+    servers.close().await;
+    (outcome, open.first().map(|pending| pending.request.action_summary.clone()))
+}
+
+#[tokio::test]
+async fn mcp_server_that_asks_is_answered_by_another_process_and_called_again_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (outcome, question) = in_a_process_of_its_own(folder.path(), None).await;
+    assert_eq!(outcome.status, OutcomeStatus::Suspended);
+    assert!(question.unwrap().contains("MCP server `people` (tool `greet`) asks: Whom?"));
+    let too_short = Answer::Edit { arguments: json!({ "name": "A" }) };
+    let (outcome, question) = in_a_process_of_its_own(folder.path(), Some(too_short)).await;
+    assert_eq!(outcome.status, OutcomeStatus::Suspended);
+    assert!(
+        question.unwrap().starts_with("That does not fit: `name` must be text of at least 2 characters.")
+    );
+    let (outcome, question) =
+        in_a_process_of_its_own(folder.path(), Some(Answer::Reply { text: "Ann".to_owned() })).await;
+    assert!(outcome.is_finished() && question.is_none(), "{outcome:?}");
+    let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
+    let calls: Vec<serde_json::Value> =
+        calls.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    let repeated = &calls[1]["params"];
+    assert_eq!(repeated["requestState"], "s1");
+    let response = json!({ "q": { "action": "accept", "content": { "name": "Ann" } } });
+    assert_eq!(repeated["inputResponses"], response);
 }

@@ -10,15 +10,15 @@ use std::{
 };
 
 use archon_process::KeptProcess;
-use archon_types::{CancellationToken, Clock, Json, ProcessGroup, Redactor};
+use archon_types::{CancellationToken, Clock, ProcessGroup, Redactor};
 use futures_util::future::{Either, select};
 use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, GetPromptRequest,
-        GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsRequest, ListResourcesRequest,
-        ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ReadResourceRequest,
-        ReadResourceRequestParams, ReadResourceResult, ServerResult,
+        GetPromptRequestParams, GetPromptResult, InputRequiredResult, JsonObject, ListPromptsRequest,
+        ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ReadResourceRequest,
+        ReadResourceRequestParams, ReadResourceResult, RequestMetaObject, ServerResult,
     },
     service::{ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle},
     transport::{DynamicTransportError, async_rw::AsyncRwTransport},
@@ -27,9 +27,11 @@ use tokio::sync::Mutex;
 
 use crate::{
     Definition, McpError, McpOptions, McpProblem, McpServer, Phase, SignInBy, Transport,
-    handler::{Handler, OnProgress},
+    asked_time::AskedTime,
+    handler::{Handler, OnProgress, OnQuestion},
     handshake::{Handshake, Shake},
     http::{self, Access},
+    input,
     stdio::{self, Tail},
     text::{MESSAGE, plain, with_causes},
 };
@@ -80,7 +82,7 @@ impl Connection {
             () = end.cancelled() => Err(McpProblem::Closed),
         };
         let access = signed_in.map_err(|problem| McpError::new(name, Phase::SignIn, problem))?;
-        let handler = Handler::default();
+        let handler = Handler::new(options.questions_during_calls);
         let shake = Shake { handler: handler.clone(), lifecycle, end: end.clone() };
         let mut link = Link::new(settings, access, shake)
             .map_err(|problem| McpError::new(name, Phase::Start, problem))?;
@@ -187,7 +189,7 @@ impl Connection {
     }
 
     async fn read_answer(&self, request: ClientRequest) -> Result<ServerResult, McpError> {
-        self.timed(Phase::Read, self.limits.call, self.exchange(request, None)).await
+        self.timed(Phase::Read, self.limits.call, self.exchange(request)).await
     }
 
     async fn pages<T>(
@@ -199,7 +201,7 @@ impl Connection {
         let (mut listed, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES {
             let request = request(PaginatedRequestParams::default().with_cursor(cursor));
-            let Some((items, next)) = page(self.exchange(request, None).await?) else {
+            let Some((items, next)) = page(self.exchange(request).await?) else {
                 return Err(McpProblem::Protocol(format!("the server's answer is not a list of {what}")));
             };
             listed.extend(items);
@@ -217,33 +219,73 @@ impl Connection {
     /// Calls a tool. If the future is dropped, the server is told that the call is cancelled.
     pub(crate) async fn call(
         &self,
-        tool: &str,
-        arguments: Json,
-        on_progress: OnProgress,
-    ) -> Result<CallToolResult, McpError> {
-        let mut parameters = CallToolRequestParams::new(tool.to_owned());
-        if let Json::Object(fields) = arguments {
-            parameters = parameters.with_arguments(fields);
-        }
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
+        call: CallToolRequestParams,
+        way: CallWay<'_>,
+    ) -> Result<Called, McpError> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(call));
         self.calls.fetch_add(1, Ordering::Relaxed);
         let _counted = Counted(&self.calls);
-        let answer = self.exchange(request, Some(on_progress));
-        match self.timed(Phase::Call, self.limits.call, answer).await? {
-            ServerResult::CallToolResult(result) => Ok(result),
-            ServerResult::EmptyResult(_) => Ok(CallToolResult::default()),
-            other => Err(self.failed(Phase::Call, unexpected("a result of a tool", &other)).await),
+        let _talking = (!self.asks_in_results()).then(|| self.handler.talk(way.on_question));
+        let mut options = PeerRequestOptions::no_options();
+        if way.may_ask && self.asks_in_results() {
+            let mut meta = RequestMetaObject::new();
+            meta.set_client_capabilities(input::asking());
+            options = options.with_meta(meta);
+        }
+        let answer = Box::pin(self.exchange_with(request, Some(way.on_progress), options));
+        let done = self.without_waits(answer, way.asked_time).await;
+        match done.unwrap_or(Err(McpProblem::Timeout(self.limits.call))) {
+            Ok(ServerResult::CallToolResult(result)) => Ok(Called::Done(result)),
+            Ok(ServerResult::EmptyResult(_)) => Ok(Called::Done(CallToolResult::default())),
+            Ok(ServerResult::InputRequiredResult(asked)) if way.may_ask || asks_nobody(&asked) => {
+                Ok(Called::Asks(asked))
+            }
+            Ok(other) => Err(self.failed(Phase::Call, unexpected("a result of a tool", &other)).await),
+            Err(problem) => Err(self.failed(Phase::Call, problem).await),
+        }
+    }
+
+    /// Returns whether the server asks for input in the result of a call (revision 2026-07-28), and not during it.
+    fn asks_in_results(&self) -> bool {
+        self.peer.peer_info().is_some_and(|server| !server.protocol_version.has_initialize())
+    }
+
+    /// Waits for the result of a call, at most its limit. The time in which a person is asked does not count.
+    async fn without_waits<T>(
+        &self,
+        mut work: impl Future<Output = T> + Unpin,
+        asked_time: &AskedTime,
+    ) -> Option<T> {
+        /// Shortest time between two looks at the clock while a person is asked.
+        const LOOK: Duration = Duration::from_millis(50);
+        let began = self.clock.now();
+        let mut left = self.limits.call;
+        loop {
+            if let Some(done) = within(&*self.clock, left, &mut work).await {
+                return Some(done);
+            }
+            let now = self.clock.now();
+            let spent = now.since(began).saturating_sub(asked_time.total(now));
+            left = self.limits.call.saturating_sub(spent);
+            if left.is_zero() {
+                return None;
+            }
+            left = left.max(LOOK);
         }
     }
 
     /// Sends a request and waits for its answer. If the future is dropped, the server is told that the
     /// request is cancelled.
-    async fn exchange(
+    async fn exchange(&self, request: ClientRequest) -> Result<ServerResult, McpProblem> {
+        self.exchange_with(request, None, PeerRequestOptions::no_options()).await
+    }
+
+    async fn exchange_with(
         &self,
         request: ClientRequest,
         on_progress: Option<OnProgress>,
+        options: PeerRequestOptions,
     ) -> Result<ServerResult, McpProblem> {
-        let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_request_with_option(request, options).await.map_err(service_problem)?;
         let _listening = on_progress.map(|on| self.handler.listen(handle.progress_token.clone(), on));
         let mut pending = Pending(Some(handle));
@@ -320,7 +362,31 @@ impl Drop for Connection {
     }
 }
 
-/// A call that counts as under way until this value is dropped.
+/// What happens during a call of a tool.
+pub(crate) struct CallWay<'c> {
+    pub(crate) on_progress: OnProgress,
+    /// The call can wait for a person, so the server is told that it may ask in its result.
+    pub(crate) may_ask: bool,
+    /// Answers a server that asks during the call.
+    pub(crate) on_question: OnQuestion,
+    /// Time that the call waits for a person.
+    pub(crate) asked_time: &'c AskedTime,
+}
+
+/// The answer to a call of a tool.
+pub(crate) enum Called {
+    /// The call is done.
+    Done(CallToolResult),
+    /// The server wants input before it goes on, and then the call again.
+    Asks(InputRequiredResult),
+}
+
+/// Returns whether a server wants the call again without asking anybody.
+fn asks_nobody(asked: &InputRequiredResult) -> bool {
+    asked.input_requests.as_ref().is_none_or(|requests| requests.is_empty())
+}
+
+/// A call under way; counts down when it ends, in whatever way.
 struct Counted<'c>(&'c AtomicUsize);
 
 impl Drop for Counted<'_> {

@@ -1,24 +1,25 @@
-//! Handles the messages that a server sends by itself: the progress of calls, and changes of its tools.
+//! Handles the messages that a server sends by itself: the progress of calls, changes of its tools, and questions
+//! during a call.
 //!
-//! We offer a server nothing: no models, no folders, no questions to a person. Such requests are refused by the
-//! library.
+//! We offer a server no models and no folders. Such requests are refused by the library.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use archon_types::BoxFuture;
 use rmcp::{
-    ClientHandler, RoleClient,
+    ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-        ProtocolVersion,
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+        Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
     },
-    service::NotificationContext,
+    service::{NotificationContext, RequestContext},
 };
 use tokio::sync::Notify;
 
-use crate::text::plain;
+use crate::{input, text::plain};
 
 /// Maximum number of characters of a progress message that are shown.
 const SHOWN: usize = 200;
@@ -26,16 +27,42 @@ const SHOWN: usize = 200;
 /// Receives the texts of one call's progress.
 pub(crate) type OnProgress = Arc<dyn Fn(String) + Send + Sync>;
 
-/// The client's end of a connection.
+/// Answers the questions of a server during a call.
+pub(crate) type OnQuestion =
+    Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
+
+/// Our end of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Handler {
     progress: Arc<Mutex<HashMap<ProgressToken, OnProgress>>>,
+    /// The calls during which a server may ask, by numbers of our own.
+    talks: Arc<Mutex<(u64, HashMap<u64, OnQuestion>)>>,
     changed: Arc<Notify>,
+    /// Servers that ask during a call are told that they may.
+    announces: bool,
 }
 
 impl Handler {
-    /// Passes the progress of the call with this token to `on_progress` until the returned value is
-    /// dropped.
+    /// Creates the end of a connection. `announces`: a server that asks during a call is told that it may.
+    pub(crate) fn new(announces: bool) -> Self {
+        Self { announces, ..Self::default() }
+    }
+
+    /// Answers the questions of a server during a call until the return value is dropped.
+    pub(crate) fn talk(&self, on_question: OnQuestion) -> Talking {
+        let mut talks = self.talks();
+        talks.0 += 1;
+        let number = talks.0;
+        talks.1.insert(number, on_question);
+        drop(talks);
+        Talking { handler: self.clone(), number }
+    }
+
+    fn talks(&self) -> MutexGuard<'_, (u64, HashMap<u64, OnQuestion>)> {
+        self.talks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes the progress with this token on until the return value is dropped.
     pub(crate) fn listen(&self, token: ProgressToken, on_progress: OnProgress) -> Listening {
         self.calls().insert(token.clone(), on_progress);
         Listening { handler: self.clone(), token }
@@ -63,11 +90,41 @@ impl Drop for Listening {
     }
 }
 
+/// A call during which a server may ask.
+pub(crate) struct Talking {
+    handler: Handler,
+    number: u64,
+}
+
+impl Drop for Talking {
+    fn drop(&mut self) {
+        self.handler.talks().1.remove(&self.number);
+    }
+}
+
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("archon", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        let capabilities = if self.announces { input::asking() } else { ClientCapabilities::default() };
+        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    /// The message does not say which call it belongs to, so it is answered only if there is one call: with several,
+    /// the person of another run could be asked.
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let only = {
+            let talks = self.talks();
+            let mut calls = talks.1.values();
+            calls.next().filter(|_| talks.1.len() == 1).cloned()
+        };
+        Ok(match only {
+            Some(on_question) => on_question(request).await,
+            None => ElicitResult::new(ElicitationAction::Cancel),
+        })
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

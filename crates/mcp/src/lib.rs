@@ -17,6 +17,8 @@
 //! | `Login`, a person's login (feature `sign-in`), and the browser's answer | `login.rs`, `redirect.rs` |
 //! | requests with a token that is renewed | `access.rs` |
 //! | requests and notifications of the server | `handler.rs` |
+//! | a request for input as a question to a person, and its form | `input.rs`, `form.rs` |
+//! | a call that waits for a person: in the result, or while it is open | `round.rs`, `talk.rs` |
 //! | [`McpTool`], a tool of a server | `tool.rs` |
 //! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs`, `resource_access.rs` |
 //! | the tools that list and read resources | `resource_tools.rs` |
@@ -70,13 +72,16 @@
 mod access;
 #[cfg(feature = "http")]
 mod address;
+mod asked_time;
 mod connection;
 mod definition;
 mod error;
+mod form;
 mod handler;
 mod handshake;
 mod held;
 mod http;
+mod input;
 #[cfg(feature = "sign-in")]
 mod login;
 mod names;
@@ -88,11 +93,13 @@ mod resource_access;
 mod resource_tools;
 mod resources;
 mod result;
+mod round;
 mod server;
 mod servers;
 mod sign_in;
 mod stdio;
 mod supervise;
+mod talk;
 mod text;
 mod tokens;
 mod tool;

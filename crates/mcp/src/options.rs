@@ -26,6 +26,10 @@ pub struct McpOptions {
     pub check_every: Duration,
     /// The token store of sign-ins. A server with the sign-in of a person needs it. Default: none.
     pub tokens: Option<TokenStore>,
+    /// True if servers of revisions before 2026-07-28 are told that they may ask a person. They ask while a call is
+    /// open, so this is for programs whose approver answers at once, as at a terminal. Default: false. Servers of
+    /// revision 2026-07-28 are told in each call of a run that can ask a person.
+    pub questions_during_calls: bool,
 }
 
 impl McpOptions {
@@ -39,10 +43,17 @@ impl McpOptions {
             longest_retry: Duration::from_secs(60),
             check_every: Duration::from_secs(60),
             tokens: None,
+            questions_during_calls: false,
         }
     }
 
-    /// Sets the token store of sign-ins.
+    /// Lets servers of revisions before 2026-07-28 ask a person while a call is open.
+    pub fn with_questions_during_calls(mut self) -> Self {
+        self.questions_during_calls = true;
+        self
+    }
+
+    /// Sets the store of the tokens of sign-ins.
     pub fn with_tokens(mut self, tokens: TokenStore) -> Self {
         self.tokens = Some(tokens);
         self

@@ -3,16 +3,20 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use archon_types::{
-    BoxFuture, Effect, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, Content, Effect, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
 };
 use futures_util::future::{Either, select};
+use rmcp::model::{CallToolRequestParams, CallToolResult};
 
 use crate::{
-    Definition, McpError, McpProblem, McpServer, Phase,
-    connection::Connection,
+    Definition, McpError, McpOptions, McpProblem, McpServer, Phase,
+    connection::{CallWay, Called, Connection},
+    input::Asker,
     model_name,
     result::{failure, links, shaped},
+    round::Round,
     supervise::Server,
+    talk::{ANSWER, Talk},
     text::plain,
 };
 
@@ -22,6 +26,8 @@ const DESCRIPTION: usize = 4_000;
 const SCHEMA_TEXT: usize = 1_000;
 /// Time added to the sum of a server's time limits, so that the server's own error comes first.
 const MARGIN: Duration = Duration::from_secs(5);
+/// The pause before a call is made again that the server put off without asking anybody.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A tool of a server.
 ///
@@ -40,7 +46,8 @@ pub struct McpTool {
 impl McpTool {
     pub(crate) fn new(server: Arc<Server>, definition: &Definition) -> Self {
         let hash = definition.hash(&server.identity);
-        let spec = spec(&server.name, &server.settings, definition, &hash);
+        let mut spec = spec(&server.name, &server.settings, definition, &hash);
+        spec.annotations = with_time_to_ask(spec.annotations, &server.options);
         Self { spec, server, tool: definition.name.clone(), hash }
     }
 
@@ -52,32 +59,100 @@ impl McpTool {
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let source = format!("mcp://{}/{}", self.server.name, plain(&self.tool, DESCRIPTION));
         let may_change = self.spec.annotations.effect != Effect::ReadOnly;
-        let work = pin!(self.answer(arguments, context));
+        let talk = Arc::new(Talk::new(context.clone(), self.server.clone(), self.tool.clone()));
+        let work = pin!(self.answer(arguments, context, &talk));
         let mut result = match select(work, pin!(context.cancel.cancelled())).await {
             Either::Left((Ok(answer), _)) => shaped(answer, &source),
             Either::Left((Err(Stopped::Failed(error)), _)) => failure(&error, may_change, &source),
             Either::Left((Err(Stopped::Refused(error)), _)) => return Err(error),
             Either::Right(_) => return Err(ToolError::Cancelled),
         };
+        result.content.extend(talk.notes().into_iter().map(Content::text));
         self.server.redactor.clean_result(&mut result);
         Ok(result)
     }
 
+    /// Calls the tool until the server has all that it asks for. A question to a person suspends the call, which comes
+    /// back here with the answer.
     async fn answer(
         &self,
         arguments: Json,
         context: &ToolContext,
-    ) -> Result<rmcp::model::CallToolResult, Stopped> {
+        talk: &Arc<Talk>,
+    ) -> Result<CallToolResult, Stopped> {
         context.run.redactor.include(&self.server.redactor);
+        let mut round = self.answered(context)?;
         let connection = self.connection().await?;
         if let (Some(processes), Some(group)) = (&context.processes, connection.group()) {
             processes.uses(group).await.map_err(Stopped::Refused)?;
         }
+        let mut call = CallToolRequestParams::new(self.tool.clone());
+        if let Json::Object(fields) = arguments {
+            call = call.with_arguments(fields);
+        }
+        loop {
+            let asked = round.as_ref().map_or_else(|| call.clone(), |round| round.repeated(call.clone()));
+            let asked = match connection.call(asked, self.way(context, talk)).await? {
+                Called::Done(answer) => {
+                    self.server.names(links(&answer));
+                    return Ok(answer);
+                }
+                Called::Asks(asked) => asked,
+            };
+            let number = round.map_or(0, |round| round.number) + 1;
+            let next = Round::new(number, &self.hash, asked, &context.run.redactor);
+            let next = next.map_err(|why| {
+                self.server.error(Phase::Call, McpProblem::Protocol(why)).cleaned(&self.server.redactor)
+            })?;
+            self.ask(&next, &[], context)?;
+            self.server.options.clock.sleep_until(self.server.options.clock.now() + PAUSE).await;
+            round = Some(next);
+        }
+    }
+
+    fn way<'t>(&self, context: &ToolContext, talk: &'t Arc<Talk>) -> CallWay<'t> {
         let (shown, redactor) = (context.clone(), self.server.redactor.clone());
-        let on_progress = Arc::new(move |text| shown.on_progress(redactor.clean(text)));
-        let answer = connection.call(&self.tool, arguments, on_progress).await?;
-        self.server.names(links(&answer));
-        Ok(answer)
+        let talking = talk.clone();
+        CallWay {
+            on_progress: Arc::new(move |text| shown.on_progress(redactor.clean(text))),
+            may_ask: context.may_suspend(),
+            on_question: Arc::new(move |request| {
+                let talking = talking.clone();
+                Box::pin(async move { talking.reply(request).await })
+            }),
+            asked_time: &talk.asked_time,
+        }
+    }
+
+    /// Returns the round of questions in which a person has answered; none if nothing was asked. If something is left
+    /// to ask, that is the next question.
+    fn answered(&self, context: &ToolContext) -> Result<Option<Round>, Stopped> {
+        let Some(answered) = context.answered() else { return Ok(None) };
+        let problem =
+            |why: &str| Stopped::from(self.server.error(Phase::Call, McpProblem::HeldBack(why.to_owned())));
+        let mut round = Round::of(&answered.request)
+            .ok_or_else(|| problem("its question is of another version of this program"))?;
+        if round.hash != self.hash {
+            return Err(problem("its definition is another one than when it asked"));
+        }
+        let problems = round.answered(&answered.answer);
+        self.ask(&round, &problems, context)?;
+        Ok(Some(round))
+    }
+
+    /// Suspends the call with the next question of a round, if there is one.
+    fn ask(&self, round: &Round, problems: &[String], context: &ToolContext) -> Result<(), Stopped> {
+        let asker = Asker { server: &self.server.name, tool: &self.tool, name: &self.spec.name };
+        let id = || context.run.ids.fresh("question");
+        let Some(mut question) = round.question(id, asker, problems) else { return Ok(()) };
+        if !context.may_suspend() {
+            let why = format!("it asks for input, and nobody can be asked here: {}", round.message());
+            let error = self.server.error(Phase::Call, McpProblem::Protocol(why));
+            return Err(error.cleaned(&self.server.redactor).into());
+        }
+        self.server.redactor.clean_json(&mut question.details);
+        question.action_summary = self.server.redactor.clean(question.action_summary);
+        Err(Stopped::Refused(ToolError::Suspended(Box::new(question))))
     }
 
     /// Waits for the connection, and checks that the tool is still the one that was agreed to.
@@ -157,6 +232,15 @@ fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
     annotations =
         annotations.with_timeout(limits.initialize + limits.list + limits.call + 3 * limits.close + MARGIN);
     annotations
+}
+
+/// Adds the time in which a server asks a person while a call is open; its own limits say when a call without a
+/// question ends.
+fn with_time_to_ask(annotations: ToolAnnotations, options: &McpOptions) -> ToolAnnotations {
+    match annotations.timeout() {
+        Some(limit) if options.questions_during_calls => annotations.with_timeout(limit + ANSWER),
+        _ => annotations,
+    }
 }
 
 /// Clears the texts of a schema that a model reads of invisible characters, and bounds them. What is checked

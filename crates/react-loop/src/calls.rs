@@ -3,7 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use archon_run::GrantedLease;
-use archon_types::{ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult};
+use archon_types::{
+    AnsweredQuestion, ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult,
+};
 use serde::{Deserialize, Serialize};
 
 /// A tool call of the current turn.
@@ -28,6 +30,9 @@ pub struct CallState {
     /// was asked. Calls run in this order.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub answer_place: u32,
+    /// The last question that the tool asked during the call, with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Arc<AnsweredQuestion>>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -122,6 +127,7 @@ impl CallState {
             is_begun: false,
             loan: GrantedLease::default(),
             answer_place: 0,
+            answered: None,
         }
     }
 

@@ -113,7 +113,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
     /// Records the result of a call, or the questions for which the call waits.
     async fn done(&mut self, (id, executed): Self::Done, run: &mut Run) -> Recorded {
         let result = match executed {
-            Executed::Suspended(question) => return self.waits_below(id, *question, run).await,
+            Executed::Suspended(question) => return self.waits(id, *question, run).await,
             Executed::Done(result) => self.annotate(id, *result, &run.machine),
             _ => ToolResult::error("the toolbox gave no result"),
         };

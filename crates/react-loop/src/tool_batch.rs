@@ -6,8 +6,9 @@ use std::{sync::Arc, time::Duration};
 
 use archon_run::{Interrupt, Recorded};
 use archon_types::{
-    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
-    JournalError, ReadyCall, RecordBody, RetryConfig, SeenResult, ToolResult, metadata, questions_below,
+    AnsweredQuestion, ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event,
+    Executed, Hooks, JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, ToolQuestions,
+    ToolResult, metadata, questions_below,
 };
 
 use crate::{
@@ -146,6 +147,7 @@ impl ReactExecutor<'_> {
         tools.processes = Some(run.reporter());
         tools.results = seen_by(&ready, &run.machine);
         tools.under_way = Some(run.under_way());
+        tools.tool_questions = Some(Arc::new(self.tool_questions(&ready, &run.machine)));
         self.calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),
             None => Calls::new(),
@@ -171,16 +173,37 @@ impl ReactExecutor<'_> {
         Ok(())
     }
 
-    /// Returns the grace period of cancelled calls. Agents wait for their own calls, so they get more
-    /// time for each level below.
+    /// Returns the questions that the tools of these calls may ask, with the answers so far.
+    fn tool_questions(&self, ready: &[ReadyCall], machine: &ReactMachine) -> ToolQuestions {
+        let answered = |id: CallId| -> Option<Arc<AnsweredQuestion>> {
+            machine.calls().iter().find(|call| call.id == id)?.answered.clone()
+        };
+        let calls = ready.iter().map(|ready| (ready.id, answered(ready.id)));
+        ToolQuestions::new(self.context.run.clone(), self.context.can_ask, calls)
+            .with_approver(self.driver.approver.clone(), &*self.driver.agent_name)
+    }
+
+    /// Returns the grace period of cancelled calls. Agents wait for their own calls, so they get more time
+    /// for each level below.
     fn grace(&self, calls: &[CallId], machine: &ReactMachine) -> Duration {
         let agents = calls.iter().any(|call| machine.lease(*call).is_some());
         let levels = machine.config().limits.max_depth.saturating_sub(self.context.depth);
         if agents { TOOL_GRACE + LEVEL_GRACE * levels } else { TOOL_GRACE }
     }
 
-    /// Records that the child run of a call waits for a person, so that the call waits, too.
-    pub(crate) async fn waits_below(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
+    /// Records that a call waits for a person: its child run, or its tool.
+    pub(crate) async fn waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
+        if !question.is_of_tool() || run.machine.lease(id).is_some() {
+            return self.waits_below(id, question, run).await;
+        }
+        // The call was agreed to before, and the answer is no consent, so no tool and arguments are bound.
+        let request =
+            decide::complete(question, None, &Json::Null, (self.driver, &run.machine), &self.context);
+        run.record(vec![RecordBody::ApprovalRequested { call: id, request }]).await
+    }
+
+    /// Records that the child run of a call waits for a person, and the call with it.
+    async fn waits_below(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, question).await {
             run.record(vec![RecordBody::ApprovalRequested { call: id, request: Box::new(request) }]).await?;

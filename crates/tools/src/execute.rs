@@ -71,7 +71,11 @@ pub(crate) async fn execute(
         context.cancel.cancel();
     }
     match ended {
-        Ended::Returned(Err(ToolError::Suspended(question))) if ends_itself => Err(question),
+        Ended::Returned(Err(ToolError::Suspended(question)))
+            if ends_itself || (question.is_of_tool() && context.may_suspend()) =>
+        {
+            Err(question)
+        }
         ended => {
             let effect = tool.spec().annotations.effect;
             Ok(ended.into_result(&context.tool_name, limit, on_thread, effect))

@@ -128,15 +128,15 @@ pub use runs::{
     FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns,
     PermissionBound, Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply,
     ResumedRuns, RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace,
-    SpendingCounter, StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, Toolbox, Unfinished, Watch,
-    WhenBusy, answer_below, check_called, is_log_lost, may_resume,
+    SpendingCounter, StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, Toolbox,
+    Unfinished, Watch, WhenBusy, answer_below, check_called, is_log_lost, may_resume,
 };
 pub use tools::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction, CredentialEntry,
-    CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover, Effect, FileChange,
-    FnApprover, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog, Processes, Progress, QuestionKind,
-    Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy, ToolInvocationRequest,
-    ToolSpec, binding, rebound,
+    Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,
+    CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover,
+    Effect, FileChange, FnApprover, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog, Processes, Progress,
+    QuestionKind, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
+    ToolInvocationRequest, ToolSpec, binding, rebound,
 };
 pub use values::{
     AgentId, CallId, Clock, CommandId, ContentHash, Encoded, Ids, LoopId, MessageId, RunId, Secret,

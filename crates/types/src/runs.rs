@@ -17,6 +17,7 @@ mod run_memory;
 mod run_service;
 mod session_place;
 mod tool;
+mod tool_questions;
 mod toolbox;
 mod under_way;
 
@@ -38,5 +39,6 @@ pub use run_service::{
 };
 pub use session_place::SessionPlace;
 pub use tool::{Tool, ToolContext};
+pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 pub use under_way::CallsUnderWay;

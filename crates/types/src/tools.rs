@@ -12,8 +12,8 @@ mod tool_execution;
 mod tool_spec;
 
 pub use approval::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Decision, DynApprover,
-    FnApprover, OnDeny, OnExpiry, QuestionKind,
+    Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Decision,
+    DynApprover, FnApprover, OnDeny, OnExpiry, QuestionKind,
 };
 pub use binding::{binding, rebound};
 pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};

@@ -108,7 +108,7 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
     let limit = server.timeouts.initialize + server.timeouts.list + MARGIN;
     let pins = Folders::of(app, std::iter::once(entry));
     app.output.wait(&entry.name);
-    let servers = launch([(entry.name.clone(), server)], pins).map_err(|e| failed(&e))?;
+    let servers = launch([(entry.name.clone(), server)], pins, false).map_err(|e| failed(&e))?;
     let tools = servers.tools(limit).await;
     app.output.stop_waiting();
     let status = servers.status().pop();
@@ -163,7 +163,7 @@ async fn start(app: &App) -> Running {
     };
     running.first = usable.iter().filter(|of| is_first(of)).map(|(name, _)| name.clone()).collect();
     app.output.wait("connecting MCP servers");
-    match launch(usable, pins) {
+    match launch(usable, pins, app.output.asks) {
         Ok(servers) => {
             running.tools = servers.tools(PATIENCE).await;
             running.servers = Mutex::new(Some(servers));
@@ -174,11 +174,15 @@ async fn start(app: &App) -> Running {
     running
 }
 
+/// Starts servers. `asks`: a person at the terminal answers at once, so servers may ask during a call.
 fn launch(
     servers: impl IntoIterator<Item = (String, McpServer)>,
     pins: Folders,
+    asks: bool,
 ) -> Result<McpServers, McpError> {
-    McpServers::start(servers, &McpOptions::new(Arc::new(SystemClock), Arc::new(pins)))
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(pins));
+    let options = if asks { options.with_questions_during_calls() } else { options };
+    McpServers::start(servers, &options)
 }
 
 impl Running {

@@ -8,6 +8,7 @@ mod faults;
 #[cfg(feature = "http")]
 mod http;
 mod pins;
+mod questions;
 mod resources;
 #[cfg(feature = "sign-in")]
 mod sign_in;

@@ -1,5 +1,6 @@
 //! The client that the official conformance suite of the Model Context Protocol starts: the address of the suite's
-//! server is its last argument. It connects, logs in as a person who agrees to everything, and calls every tool.
+//! server is its last argument. It connects, logs in as a person who agrees to everything, calls every tool, and agrees
+//! to whatever the server asks for.
 
 #![allow(clippy::print_stderr, reason = "the suite keeps what the client writes")]
 
@@ -14,8 +15,9 @@ use archon_mcp::{
 };
 use archon_testkit::SeededIds;
 use archon_types::{
-    BoxFuture, Clock, Context, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json,
-    Secret, TenantId, Timestamp, Tool, ToolContext,
+    Answer, AnsweredQuestion, ApprovalRequest, BoxFuture, CallId, Clock, CommandId, Context, CredentialEntry,
+    CredentialError, CredentialKey, CredentialStore, Decision, FnApprover, Json, Secret, TenantId, Timestamp,
+    Tool, ToolContext, ToolError, ToolQuestions, ToolResult,
 };
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -43,7 +45,8 @@ async fn main() -> Result<(), Failure> {
     }
     let store: Arc<dyn CredentialStore> = Arc::new(Tokens::default());
     let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()))
-        .with_tokens(TokenStore::new(store, TenantId::from("suite")));
+        .with_tokens(TokenStore::new(store, TenantId::from("suite")))
+        .with_questions_during_calls();
     for _ in 0..LOGINS {
         if called_all(&server, &options, &given).await? {
             return Ok(());
@@ -82,7 +85,7 @@ async fn called_all(server: &McpServer, options: &McpOptions, given: &Json) -> R
     };
     let mut is_allowed = true;
     for (tool, arguments) in calls(&tools, given) {
-        let text = match tool.call(arguments, &context(&**tool)).await {
+        let text = match result_of(&**tool, arguments).await {
             Ok(result) => result.text(),
             Err(error) => error.to_string(),
         };
@@ -128,10 +131,31 @@ async fn log_in(server: &McpServer, options: &McpOptions) -> Result<(), Failure>
     Ok(login.finish(answer.to_str()?).await?)
 }
 
-fn context(tool: &dyn Tool) -> ToolContext {
-    let run =
+/// Calls a tool, and agrees to everything that its server asks for, with the defaults.
+async fn result_of(tool: &dyn Tool, arguments: Json) -> Result<ToolResult, ToolError> {
+    let mut answered = None;
+    loop {
+        match tool.call(arguments.clone(), &context(tool, answered)).await {
+            Err(ToolError::Suspended(question)) => {
+                eprintln!("{}", question.action_summary);
+                let answer = Answer::Approve;
+                answered = Some(Arc::new(AnsweredQuestion { request: *question, answer }));
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn context(tool: &dyn Tool, answered: Option<Arc<AnsweredQuestion>>) -> ToolContext {
+    let mut run =
         Context::new("run".into(), "session".into(), Arc::new(SystemClock), Arc::new(SeededIds::new(1)));
-    ToolContext::new(run, "call".into(), tool.spec().name.clone())
+    let call = CallId::new(CommandId(0), 0);
+    let agrees = FnApprover::new(|_: ApprovalRequest| async { Decision::Now(Answer::Approve) });
+    let questions = ToolQuestions::new(run.run.clone(), true, [(call, answered)]);
+    run.tool_questions = Some(Arc::new(questions.with_approver(Some(Arc::new(agrees)), "main")));
+    let mut context = ToolContext::new(run, "call".into(), tool.spec().name.clone());
+    context.call = Some(call);
+    context
 }
 
 /// The time of this machine.

@@ -23,6 +23,9 @@
 //! | `asks` | nothing; its tool `ask` asks a person while the call is open |
 //! | `asks-stateless` | nothing; the same by revision 2026-07-28: the call ends, and is made again with the answer |
 //!
+//! The argument `text` of `ask` says what is asked for: `url` an address, `two` two forms, `later` nothing but the call
+//! again, `for ever` a form after each answer, anything else a form.
+//!
 //! Its tools: `echo` returns its argument `text`; `count` appends a line to the file of its argument, after it
 //! was called; `picture`, `fail`, `progress`, `wait`. If the environment variable `FAKE_TOOLS` names a file, the
 //! tools are read from it for every list. A call of `change` reports that the tools changed. If `FAKE_LOG` names a
@@ -86,8 +89,8 @@ struct Server {
     behaviour: String,
     /// For `late`: the answer that is written after the next one.
     kept_back: Option<Value>,
-    /// For `asks`: the call that waits for a person.
-    asking: Option<Value>,
+    /// For `asks`: the call that waits for a person, and what it asks for.
+    asking: Option<(Value, String)>,
 }
 
 impl Server {
@@ -127,8 +130,10 @@ impl Server {
                 }
             },
             None if !message["result"].is_null() => {
-                if let Some(call) = self.asking.take() {
-                    self.answer(&call, "result", content(&message["result"].to_string()));
+                let Some((call, kind)) = self.asking.take() else { return };
+                match kind == "for ever" && message["result"]["action"] == "accept" {
+                    true => self.ask(call, &kind),
+                    false => self.answer(&call, "result", content(&message["result"].to_string())),
                 }
             }
             Some("ping") => self.answer(id, "result", json!({})),
@@ -189,23 +194,8 @@ impl Server {
         let result = match parameters["name"].as_str() {
             Some("echo") => content(&text),
             Some("count") => content(&format!("{:?}", append(text.as_ref(), "called"))),
-            Some("ask") if self.behaviour == "asks" => {
-                self.asking = Some(id.clone());
-                println!(
-                    "{}",
-                    json!({
-                        "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question(&text),
-                    })
-                );
-                return;
-            }
-            Some("ask") => match &parameters["inputResponses"] {
-                Value::Null => json!({
-                    "resultType": "input_required", "requestState": "state 1",
-                    "inputRequests": { "q": { "method": "elicitation/create", "params": question(&text) } },
-                }),
-                responses => content(&json!([responses["q"], parameters["requestState"]]).to_string()),
-            },
+            Some("ask") if self.behaviour == "asks" => return self.ask(id.clone(), &text),
+            Some("ask") => asked_in_result(&text, parameters),
             Some("picture") => {
                 json!({ "content": [{ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" }] })
             }
@@ -235,8 +225,34 @@ impl Server {
         self.answer(id, "result", result);
     }
 
+    /// Asks a person while the call is open.
+    fn ask(&mut self, call: Value, kind: &str) {
+        let request = json!({
+            "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question(kind),
+        });
+        println!("{request}");
+        self.asking = Some((call, kind.to_owned()));
+    }
+
     fn answer(&self, id: &Value, kind: &str, value: Value) {
         println!("{}", json!({ "jsonrpc": "2.0", "id": id, kind: value }));
+    }
+}
+
+/// Returns the result of a call of `ask`: what is asked for, or the responses and the state.
+fn asked_in_result(kind: &str, parameters: &Value) -> Value {
+    let (responses, state) = (&parameters["inputResponses"], &parameters["requestState"]);
+    let request = json!({ "method": "elicitation/create", "params": question(kind) });
+    let requests = match kind {
+        "two" => json!({ "q": request, "r": request }),
+        "later" => json!({}),
+        _ => json!({ "q": request }),
+    };
+    match state.as_str().filter(|_| kind != "for ever") {
+        Some(_) => content(&json!([responses, state]).to_string()),
+        None => json!({
+            "resultType": "input_required", "requestState": "{\"n\": 1}\u{e4}", "inputRequests": requests,
+        }),
     }
 }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, ApprovalRequest, ApprovalSettings, CallId, Json, OnDeny, OnExpiry, Outcome, OutcomeStatus,
-    QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
+    Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, CallId, Json, OnDeny, OnExpiry, Outcome,
+    OutcomeStatus, QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
 use super::{Phase, ReactMachine, ReactTask, Step};
@@ -36,6 +36,7 @@ impl ReactMachine {
         let Some(asked) = self.calls().iter().find(|call| call.id == id && call.is_asked()) else { return };
         let is_below = asked.is_asked_below();
         let is_doubt = asked.questions().any(|request| request.kind == QuestionKind::InDoubt);
+        let is_of_tool = asked.questions().any(ApprovalRequest::is_of_tool);
         let before = self.calls().iter().map(|call| call.answer_place).max().unwrap_or_default();
         self.with_call(id, |call| {
             call.answer_place = before.saturating_add(1);
@@ -51,7 +52,7 @@ impl ReactMachine {
             self.trust(rules);
         }
         let aborts = match answer {
-            Answer::Cancel { .. } => settings.on_deny == OnDeny::Abort,
+            Answer::Cancel { .. } => settings.on_deny == OnDeny::Abort && !is_of_tool,
             Answer::Expired => settings.on_expiry == OnExpiry::Abort,
             _ => false,
         };
@@ -166,7 +167,7 @@ impl CallState {
     }
 
     fn ask(&mut self, request: &ApprovalRequest) {
-        let (attempts, is_below) = match &mut self.stage {
+        let (attempts, is_begun) = match &mut self.stage {
             CallStage::Asked { requests, .. } => {
                 requests.retain(|other| other.request_id != request.request_id);
                 return requests.push(request.clone());
@@ -177,8 +178,8 @@ impl CallState {
             | CallStage::Waiting { attempts, .. } => (*attempts, false),
             CallStage::Settled { .. } | CallStage::Finished { .. } => return,
         };
-        // A running call can only wait for a question of its child run.
-        if is_below && request.call_path.is_empty() {
+        // A call that runs can only wait for a question of its child run, or of its tool.
+        if is_begun && request.call_path.is_empty() && !request.is_of_tool() {
             return;
         }
         self.stage = CallStage::Asked { attempts, requests: vec![request.clone()], escalated: false };
@@ -195,14 +196,22 @@ impl CallState {
         let CallStage::Asked { attempts, requests, escalated } = &mut self.stage else { return };
         let (attempts, is_first) = (*attempts, !*escalated);
         let Some(request) = requests.first_mut() else { return };
-        // A person who is asked about a call again saw the arguments of the earlier change.
+        let is_asked_once_more =
+            matches!(answer, Answer::Expired) && is_first && settings.on_expiry == OnExpiry::Escalate;
+        if request.is_of_tool() && !is_asked_once_more {
+            let answered = AnsweredQuestion { request: request.clone(), answer: answer.clone() };
+            self.answered = Some(Arc::new(answered));
+            self.stage = CallStage::Requested { attempts };
+            return;
+        }
+        // A person who is asked about a call again saw the arguments as they were changed before.
         let earlier = self.consent.as_ref().and_then(|consent| consent.edited.as_ref());
         let edited = match answer {
             Answer::Approve | Answer::Trust { .. } => earlier.cloned(),
             Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
             // The change is not allowed, and the unchanged call has no consent.
             Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),
-            Answer::Expired if is_first && settings.on_expiry == OnExpiry::Escalate => {
+            Answer::Expired if is_asked_once_more => {
                 let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
                 request.expires_at = Some(at + std::time::Duration::from_millis(wait));
                 *escalated = true;

@@ -18,8 +18,9 @@ impl ReactExecutor<'_> {
         tools: &Context,
         run: &mut Run,
     ) -> Result<Option<(ReadyCall, u32)>, JournalError> {
-        // Hooks are not asked about a retry of a call that they allowed.
-        let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
+        // A call that hooks let through once is not put to them again at a retry, or when its tool has its
+        // answer.
+        let is_let_through = matches!(call.stage, CallStage::Waiting { .. }) || call.answered.is_some();
         if let CallStage::Waiting { result, .. } = &call.stage {
             let error = result.error_message.clone().unwrap_or_else(|| result.text());
             self.failed.insert(call.id, error);

@@ -105,6 +105,7 @@ impl Forms {
     fn clean_question(&self, request: &mut ApprovalRequest) {
         self.clean_text(&mut request.action_summary);
         self.clean_json(&mut request.details);
+        self.clean_json(&mut request.tool_state);
     }
 
     fn clean_reply(&self, answer: &mut Answer) {

@@ -42,6 +42,7 @@ impl ToolContext {
         (run.agreed, run.agreed_above) = (None, false);
         // What the tool does beside the call is not to be cut off.
         run.under_way = None;
+        run.tool_questions = None;
         run.sink = Arc::new(Below { call: self.clone() });
         run.processes =
             self.processes.clone().map(|processes| Arc::new(Through(processes)) as Arc<dyn ProcessLog>);

@@ -11,7 +11,7 @@ use crate::{
     values::{Clock, Ids, RunId, SessionId, TenantId, not_before},
 };
 
-use super::{delegation::Delegation, under_way::CallsUnderWay};
+use super::{delegation::Delegation, tool_questions::ToolQuestions, under_way::CallsUnderWay};
 
 /// The data that a run passes to its parts as an argument. There are no globals and no task-locals.
 #[derive(Clone)]
@@ -67,6 +67,9 @@ pub struct Context {
     /// for other members of a team, the run may be dropped, and resumed later. `None` for calls that a tool
     /// makes: the run is then never dropped.
     pub under_way: Option<CallsUnderWay>,
+    /// The calls of the run whose tools may ask a person while they run; set by the loop that logs such
+    /// questions.
+    pub tool_questions: Option<Arc<ToolQuestions>>,
 }
 
 /// The permission bound of a run: the maximum that the run may do. A bound can only restrict.
@@ -112,6 +115,7 @@ impl Context {
             tools_above: Arc::new([]),
             results: None,
             under_way: None,
+            tool_questions: None,
         }
     }
 }

@@ -8,11 +8,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Json,
     messages::ToolResult,
-    tools::{Correction, Credentials, Preview, Processes, Progress, Subject, ToolError, ToolSpec},
+    tools::{
+        Answer, AnsweredQuestion, ApprovalRequest, Correction, Credentials, Decision, Preview, Processes,
+        Progress, Subject, ToolError, ToolSpec,
+    },
     values::{CallId, RunId, SessionId, ToolCallId},
 };
 
-use super::context::{Context, PermissionBound};
+use super::{
+    context::{Context, PermissionBound},
+    tool_questions::ToolQuestions,
+};
 
 /// A function that a model can call.
 ///
@@ -183,6 +189,49 @@ impl ToolContext {
             self.hide_secrets(&mut partial);
             progress(Progress::Partial(partial));
         }
+    }
+}
+
+/// Questions that a tool asks a person during its call.
+impl ToolContext {
+    /// Returns true if the call may end with [`ToolError::Suspended`](crate::ToolError::Suspended) and a question of
+    /// the tool ([`ApprovalRequest::of_tool`]). The call then waits, also without this process, and is executed again
+    /// with the answer.
+    pub fn may_suspend(&self) -> bool {
+        self.questions().is_some_and(|(questions, _)| questions.can_ask)
+    }
+
+    /// Returns the last question of the tool about this call, with its answer. It is the same in every further
+    /// execution of the call, until the tool asks another one.
+    pub fn answered(&self) -> Option<&AnsweredQuestion> {
+        self.questions()?.1.as_deref()
+    }
+
+    /// Returns true if this process has an approver that [`ask_now`](Self::ask_now) can ask.
+    pub fn can_ask_now(&self) -> bool {
+        self.questions().is_some_and(|(questions, _)| questions.can_ask && questions.approver.is_some())
+    }
+
+    /// Asks the approver of this process while the call runs, and waits for its answer; none if there is no
+    /// approver, or if it puts the answer off. Such a question is not in the log, so ask in this way only if the
+    /// call cannot be suspended.
+    pub async fn ask_now(&self, mut request: ApprovalRequest) -> Option<Answer> {
+        let (questions, _) = self.questions()?;
+        let approver = questions.approver.as_ref().filter(|_| questions.can_ask)?;
+        if request.agent_name.is_empty() {
+            request.agent_name.clone_from(&questions.agent_name);
+        }
+        match approver.boxed_decide(&request).await {
+            Decision::Now(answer) => Some(answer),
+            Decision::Later => None,
+        }
+    }
+
+    /// Returns the questions of the run, if this is one of its own calls, and the answer for this call.
+    fn questions(&self) -> Option<(&ToolQuestions, &Option<Arc<AnsweredQuestion>>)> {
+        let questions =
+            self.run.tool_questions.as_deref().filter(|questions| questions.run == self.run.run)?;
+        Some((questions, questions.answered.get(&self.call?)?))
     }
 }
 

@@ -64,7 +64,8 @@ pub enum Prepared {
 pub enum Executed {
     /// The call ended.
     Done(Box<ToolResult>),
-    /// The call waits for a person, for instance because a sub-agent asked a question.
+    /// The call waits for a person, because a sub-agent or the tool itself asked a question
+    /// ([`ApprovalRequest::is_of_tool`]).
     Suspended(Box<ApprovalRequest>),
 }
 

@@ -55,6 +55,20 @@ pub struct ApprovalRequest {
     /// The time at which the question was paused. A paused question is shown to nobody and does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
+    /// The data that a tool which asks during its call gets back with the answer. They mean nothing to anybody
+    /// else and are not shown. Null for every other question.
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub tool_state: Json,
+}
+
+/// A question that a tool asked during its call, with the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredQuestion {
+    /// The question.
+    pub request: ApprovalRequest,
+    /// The answer. A no, and an answer that did not come in time, are answers, too: the tool decides what
+    /// follows.
+    pub answer: Answer,
 }
 
 /// A run on the path to the run that asks: the run that asks, or a run that waits for its child run.
@@ -111,12 +125,34 @@ impl ApprovalRequest {
             call_path: Vec::new(),
             schema_version: String::new(),
             paused_at: None,
+            tool_state: Json::Null,
         }
     }
 
-    /// Creates the question about a call in doubt, which was cut off: may it run again? The question shows
-    /// the arguments, so that the person can check the effect. The options are a yes, a no, or the result as
-    /// text.
+    /// Creates a question of a tool that asks during its call ([`ToolError::Suspended`](crate::ToolError)).
+    /// When the call is executed again, the tool gets the question back with the answer, and in it `state`,
+    /// which must not be null. The details should have the missing fields as `missing`, each with a `name`, a
+    /// `kind` and a `description`.
+    pub fn of_tool(
+        request_id: impl Into<String>,
+        action_summary: impl Into<String>,
+        details: Json,
+        state: Json,
+    ) -> Self {
+        let mut request = Self::new(request_id, action_summary, details);
+        request.kind = QuestionKind::Input;
+        request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
+        request.tool_state = state;
+        request
+    }
+
+    /// Returns true if a tool asks during its call. The answer is for the tool.
+    pub fn is_of_tool(&self) -> bool {
+        !self.tool_state.is_null()
+    }
+
+    /// Creates a question about a call that was cut off: may it run again? It shows the arguments, so that
+    /// the person can check the effect, and takes a yes, a no, or the result in the person's words.
     pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
         let text = arguments.to_string();
         let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
@@ -177,6 +213,8 @@ impl ApprovalRequest {
     /// `child`.
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
         self.call_path.insert(0, AskingRun { run: child, call });
+        // The child run has the data of its tool.
+        self.tool_state = Json::Null;
         self
     }
 }

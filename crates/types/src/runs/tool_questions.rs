@@ -1,0 +1,52 @@
+//! Questions that a tool asks a person during its call, and the answers.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::{
+    tools::{AnsweredQuestion, DynApprover},
+    values::{CallId, RunId},
+};
+
+/// The calls of a run whose tools may ask a person while they run. A loop that logs such questions makes it for the
+/// calls that it executes; see [`ToolContext::may_suspend`](crate::ToolContext::may_suspend).
+#[derive(Clone)]
+pub struct ToolQuestions {
+    pub(super) run: RunId,
+    pub(super) can_ask: bool,
+    pub(super) agent_name: String,
+    pub(super) approver: Option<Arc<dyn DynApprover>>,
+    pub(super) answered: BTreeMap<CallId, Option<Arc<AnsweredQuestion>>>,
+}
+
+impl ToolQuestions {
+    /// Creates it for calls of `run`, each with its last question and the answer. `can_ask`: a person can be asked,
+    /// now or later.
+    pub fn new(
+        run: RunId,
+        can_ask: bool,
+        calls: impl IntoIterator<Item = (CallId, Option<Arc<AnsweredQuestion>>)>,
+    ) -> Self {
+        let answered = calls.into_iter().collect();
+        Self { run, can_ask, agent_name: String::new(), approver: None, answered }
+    }
+
+    /// Sets the approver of this process, and the name of the agent that asks it.
+    pub fn with_approver(
+        mut self,
+        approver: Option<Arc<dyn DynApprover>>,
+        agent_name: impl Into<String>,
+    ) -> Self {
+        (self.approver, self.agent_name) = (approver, agent_name.into());
+        self
+    }
+}
+
+impl fmt::Debug for ToolQuestions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolQuestions")
+            .field("run", &self.run)
+            .field("can_ask", &self.can_ask)
+            .field("answered", &self.answered)
+            .finish_non_exhaustive()
+    }
+}
