@@ -50,7 +50,7 @@
 //! let run = RunId::new("run_1");
 //! let opened = journal.open(&run, OpenMode::Create).await?;
 //! assert!(opened.records.is_empty());
-//! A log without records is not a run.
+//! // A log without records is not a run.
 //! assert!(journal.list(&RunFilter::default()).await?.is_empty());
 //! # Ok(())
 //! # }

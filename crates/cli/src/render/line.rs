@@ -17,7 +17,7 @@ pub(crate) fn record_line(record: &Record) -> String {
 
 /// Formats a record's content as a line: its type as in the log, then its distinctive content.
 pub(crate) fn body_line(body: &RecordBody) -> String {
-    format!("{:<16} {}", body.name(), about(body)).trim_end().to_owned()
+    format!("{:<22} {}", body.name(), about(body)).trim_end().to_owned()
 }
 
 fn about(body: &RecordBody) -> String {

@@ -459,10 +459,10 @@ fn human_plan_shows_the_plan_and_each_subtask() {
         .filter(|line| line.starts_with("plan"))
         .collect();
     expect![[r#"
-        plan             settings, 4 at the same time
-        plan             asked, attempt 0
-        plan             made, 2 subtasks: sum, say
-        plan             concluding"#]]
+        plan                   settings, 4 at the same time
+        plan                   asked, attempt 0
+        plan                   made, 2 subtasks: sum, say
+        plan                   concluding"#]]
     .assert_eq(&log.join("\n"));
 }
 
@@ -551,7 +551,7 @@ fn human_for_each_shows_its_items_and_its_end() {
         .filter(|line| line.contains("unfolded") || line.contains("joined"))
         .collect();
     expect![[r#"
-        plan             unfolded 2.0, 2 items: pages_1, pages_2
-        plan             joined 2.0"#]]
+        plan                   unfolded 2.0, 2 items: pages_1, pages_2
+        plan                   joined 2.0"#]]
     .assert_eq(&log.join("\n"));
 }

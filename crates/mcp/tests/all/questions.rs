@@ -183,7 +183,11 @@ async fn server_is_told_that_it_may_ask_only_in_runs_with_a_person() {
     let ask = tool(&servers, "fake__ask").await;
     // The fake server asks nevertheless.
     let refused = crate::support::call(&*ask, "form").await;
-    assert!(refused.text().contains("it asks for input, which we did not offer here"), "{}", refused.text());
+    assert!(
+        refused.text().contains("asks for input, which this client does not offer"),
+        "{}",
+        refused.text()
+    );
     question_of(&*ask, "url", None).await;
     servers.close().await;
     let messages = messages_until(&log, "\"url\"").await;
