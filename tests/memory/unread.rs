@@ -1,4 +1,4 @@
-//! What a person said and a killed process had not yet learnt from is learnt by the next.
+//! The next process extracts facts from a person's messages that a killed process had stored and not read.
 
 use std::{
     io::{BufRead as _, BufReader},

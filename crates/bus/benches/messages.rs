@@ -1,4 +1,4 @@
-//! What a message costs: `cargo bench -p archon-bus`. One topic, one subscription, one sender; the goal of a
+//! Measures the cost of a message: `cargo bench -p archon-bus`. One topic, one subscription, one sender; the goal of a
 //! million messages a second is checked for one thread: it fails below. With two threads the figure is the machine's more
 //! than the bus's. Each figure is the best of five.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

@@ -362,7 +362,7 @@ impl Drop for Connection {
     }
 }
 
-/// What happens during a call of a tool.
+/// Callbacks and settings of one call of a tool.
 pub(crate) struct CallWay<'c> {
     pub(crate) on_progress: OnProgress,
     /// The call can wait for a person, so the server is told that it may ask in its result.

@@ -1,5 +1,5 @@
-//! What a call of a tool of revision 2026-07-28 is asked for, between two requests to the server. It is kept with
-//! the question, so that the call goes on in another process.
+//! The input that a server of revision 2026-07-28 requests during a call of a tool, between two requests to the
+//! server. This state is stored with the question, so that another process can continue the call.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -31,7 +31,7 @@ pub(crate) struct Talk {
     pub(crate) tool: String,
     pub(crate) asked_time: Arc<AskedTime>,
     questions: Mutex<u32>,
-    /// What the model has to know about questions without an answer.
+    /// Notes for the model about questions without an answer.
     notes: Mutex<Vec<String>>,
 }
 
