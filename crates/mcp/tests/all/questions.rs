@@ -299,15 +299,18 @@ async fn server_that_asks_for_ever_while_the_call_is_open_is_cancelled() {
 
 #[tokio::test]
 async fn question_is_not_answered_while_it_could_be_of_either_of_two_calls() {
-    let servers = start_asking(server("asks"));
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("messages");
+    let servers = start_asking(logging("asks", &log));
     let (ask, wait) = (tool(&servers, "fake__ask").await, tool(&servers, "fake__wait").await);
+    // Both calls could ask this person.
     let (person, seen) = quick(vec![reply("Ann")]);
     let asking = async {
-        // The other call is under way first.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        execute(&*ask, "form", None, Some(person)).await.unwrap()
+        // The server has the other call.
+        messages_until(&log, "\"tools/call\"").await;
+        execute(&*ask, "form", None, Some(person.clone())).await.unwrap()
     };
-    let waiting = execute(&*wait, "", None, None);
+    let waiting = execute(&*wait, "", None, Some(person.clone()));
     let result = tokio::select! {
         result = asking => result,
         _ = waiting => panic!("it waits"),
