@@ -474,7 +474,8 @@ async fn forgotten_entries_are_not_stored_again_by_the_next_run() {
         let parts = AgentMemory::new(open()).with_extractor(Arc::new(RuleExtractor));
         builder.memory(parts).journal(Arc::new(journal.clone())).build().unwrap()
     };
-    let told = async || all_entries(&**open().store(), MemoryFilter::all().of(&MemoryKind::TOLD)).await;
+    let told =
+        async || all_entries(&**open().store(), MemoryFilter::all().of(&MemoryKind::WITH_CONTENT)).await;
     let texts = async || told().await.into_iter().map(|entry| entry.content).collect::<Vec<_>>();
     let first = agent().start("My name is Anna.", archon::RunOptions::default()).await.unwrap();
     let session = first.session_id().clone();

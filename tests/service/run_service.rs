@@ -597,14 +597,14 @@ async fn prune_removes_ended_runs_before_a_time_and_erase_all_of_a_tenant() {
     }
     let all = || async { runs.list(&RunFilter::all()).await.unwrap() };
     let early = runs.prune(Timestamp::from_millis(1)).await.unwrap();
-    assert_eq!((early.runs.len(), early.left.len()), (0, 0));
+    assert_eq!((early.runs.len(), early.failures.len()), (0, 0));
     let (before, erased) = (all().await.len(), runs.erase(&TenantId::new("anna")).await.unwrap());
-    assert!(erased.left.is_empty(), "{:?}", erased.left);
+    assert!(erased.failures.is_empty(), "{:?}", erased.failures);
     let left = all().await;
     assert_eq!((left.len(), erased.runs.len()), (before / 2, before / 2));
     assert!(left.iter().all(|head| head.tenant == Some(TenantId::new("ben"))), "{left:?}");
     let pruned = runs.prune(Timestamp::from_millis(u64::MAX / 2)).await.unwrap();
-    assert!(pruned.left.is_empty(), "{:?}", pruned.left);
+    assert!(pruned.failures.is_empty(), "{:?}", pruned.failures);
     assert_eq!(all().await, []);
 }
 
@@ -626,5 +626,5 @@ async fn erase_of_a_run_that_was_written_after_one_that_needs_it_removes_both() 
     let refused = runs.delete(&waits).await.unwrap_err();
     assert!(matches!(refused, RunError::Journal(JournalError::Needed { .. })), "{refused}");
     let erased = runs.erase(&TenantId::new("anna")).await.unwrap();
-    assert_eq!((erased.runs.len(), erased.left.len()), (2, 0), "{:?}", erased.left);
+    assert_eq!((erased.runs.len(), erased.failures.len()), (2, 0), "{:?}", erased.failures);
 }

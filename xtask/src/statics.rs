@@ -10,7 +10,11 @@ const STATICS: &[(&str, &str, &str)] = &[
     ("crates/cli/src/ask.rs", "TURN", "there is one terminal"),
     ("crates/local-model/src/llama/library.rs", "OPENED", "a library is loaded once by the system"),
     ("crates/local-model/src/llama/linked.rs", "STARTED", "a library is set up once"),
-    ("crates/process/src/kept.rs", "KEPT", "processes belong to the whole process that started them"),
+    (
+        "crates/process/src/server_process.rs",
+        "SERVERS",
+        "processes belong to the whole process that started them",
+    ),
     ("crates/process/src/orphans.rs", "DONE", "what a dead process left is removed once"),
     ("crates/macros/src/expand.rs", "SPEC", "what a function says of itself does not change"),
     ("crates/providers/src/wire_fixture.rs", "CANNED", "answers for the tests, by thread"),

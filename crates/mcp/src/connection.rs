@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use archon_process::KeptProcess;
+use archon_process::ServerProcess;
 use archon_types::{CancellationToken, Clock, ProcessGroup, Redactor};
 use futures_util::future::{Either, select};
 use rmcp::{
@@ -463,7 +463,7 @@ impl Link {
 #[derive(Default)]
 struct FarEnd {
     /// The server's process, if it is one of ours and was not ended yet.
-    process: Option<KeptProcess>,
+    process: Option<ServerProcess>,
     errors: Tail,
     is_too_long: Arc<AtomicBool>,
     /// The exit code of a process that ended by itself.

@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use archon_process::KeptProcess;
+use archon_process::ServerProcess;
 use serde::de::IgnoredAny;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, DuplexStream, ReadBuf},
@@ -29,7 +29,7 @@ const REPORTED: usize = 1_000;
 
 /// A running server.
 pub(crate) struct Running {
-    pub(crate) process: KeptProcess,
+    pub(crate) process: ServerProcess,
     pub(crate) input: DuplexStream,
     pub(crate) output: Messages<ChildStdout>,
     pub(crate) errors: Tail,
@@ -43,7 +43,7 @@ pub(crate) fn start(server: &StdioServer, max_message: usize) -> io::Result<Runn
     if let Some(folder) = &server.folder {
         command.current_dir(folder);
     }
-    let mut process = KeptProcess::spawn(&command)?;
+    let mut process = ServerProcess::spawn(&command)?;
     let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
     let (input, output, errors) = process.take_pipes();
     let tail = Tail::default();

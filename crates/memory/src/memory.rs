@@ -253,7 +253,7 @@ impl Memory {
     /// # Errors
     /// Errors of the store.
     pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
-        let mut filter = MemoryFilter::all().of(&MemoryKind::TOLD);
+        let mut filter = MemoryFilter::all().of(&MemoryKind::WITH_CONTENT);
         filter.ids = vec![id.to_owned()];
         Ok(self.forget_all(filter).await? > 0)
     }

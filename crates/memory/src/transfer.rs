@@ -36,7 +36,7 @@ impl Memory {
                 |e: serde_json::Error| MemoryError::Corrupt { id: entry.id.clone(), problem: e.to_string() };
             serde_json::to_string(entry).map_err(damaged)
         };
-        self.all(MemoryFilter::all().of(&MemoryKind::TOLD)).await?.iter().map(line).collect()
+        self.all(MemoryFilter::all().of(&MemoryKind::WITH_CONTENT)).await?.iter().map(line).collect()
     }
 
     /// Stores the entries of JSON lines in the format of [`export`](Self::export). Invalid lines, and lines

@@ -123,7 +123,7 @@ impl Memory {
     /// # Errors
     /// Errors of the store.
     pub async fn purge(&self, before: Timestamp) -> Result<usize, MemoryError> {
-        let mut filter = MemoryFilter::all().of(&MemoryKind::TOLD);
+        let mut filter = MemoryFilter::all().of(&MemoryKind::WITH_CONTENT);
         filter.until = Some(before);
         self.forget_all(filter).await
     }
@@ -199,7 +199,8 @@ impl Memory {
             return Err(MemoryError::Unsupported { what: "vectors without an embedder" });
         };
         let mut filter = MemoryFilter::all();
-        filter.kinds = MemoryKind::TOLD.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
+        filter.kinds =
+            MemoryKind::WITH_CONTENT.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
         filter.not_embedded_by = Some(embedder.id().to_owned());
         Ok((embedder, filter))
     }

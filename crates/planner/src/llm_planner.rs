@@ -188,7 +188,7 @@ impl LlmPlanner {
         request: Request,
         context: &PlanningContext,
     ) -> Result<AssistantMessage, PlanError> {
-        self.model.ask(request, context.left, &context.expenses, &context.run).await
+        self.model.ask(request, context.budget, &context.expenses, &context.run).await
     }
 }
 

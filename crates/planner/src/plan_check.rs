@@ -109,7 +109,7 @@ impl PlanCheck for LlmPlanCheck {
         context: &PlanningContext,
     ) -> Result<Option<String>, PlanError> {
         let request = self.request(plan, query, context);
-        let answer = match self.model.ask(request, context.left, &context.expenses, &context.run).await {
+        let answer = match self.model.ask(request, context.budget, &context.expenses, &context.run).await {
             Ok(answer) => answer,
             Err(PlanError::Model(error)) => {
                 tracing::warn!(run = %context.run.run, %error, "nobody looked whether the plan fits its goal");

@@ -141,7 +141,7 @@ impl PlanningAgent {
         }
         let machine = PlanMachine::new(&self.started(&place, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
-        planning.left = Some(machine.remaining_budget());
+        planning.budget = Some(machine.remaining_budget());
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
         planning.background = place.background;

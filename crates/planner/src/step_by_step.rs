@@ -177,7 +177,7 @@ impl Asking<'_> {
     }
 
     async fn ask(&self, request: Request) -> Result<AssistantMessage, PlanError> {
-        self.model.ask(request, self.context.left, &self.context.expenses, &self.context.run).await
+        self.model.ask(request, self.context.budget, &self.context.expenses, &self.context.run).await
     }
 }
 

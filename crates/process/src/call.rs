@@ -39,16 +39,16 @@ impl CallProcesses {
 
     /// Ends all remaining processes of the call: sends SIGTERM, and SIGKILL after 150 ms.
     pub async fn end(self, clock: &dyn Clock) {
-        let mut left = self.registered.close();
-        left.retain(table::is_alive);
-        if left.is_empty() {
+        let mut remaining = self.registered.close();
+        remaining.retain(table::is_alive);
+        if remaining.is_empty() {
             return;
         }
-        left.iter().for_each(|group| signal(group, Signal::TERM));
-        until_gone(&mut left, GRACE, clock, &self.table).await;
-        left.iter().for_each(|group| signal(group, Signal::KILL));
-        until_gone(&mut left, REMOVAL, clock, &self.table).await;
-        for group in left {
+        remaining.iter().for_each(|group| signal(group, Signal::TERM));
+        until_gone(&mut remaining, GRACE, clock, &self.table).await;
+        remaining.iter().for_each(|group| signal(group, Signal::KILL));
+        until_gone(&mut remaining, REMOVAL, clock, &self.table).await;
+        for group in remaining {
             tracing::error!(target: "archon::process", group = group.id, "a process group cannot be ended");
         }
     }
@@ -56,8 +56,8 @@ impl CallProcesses {
 
 impl Drop for CallProcesses {
     fn drop(&mut self) {
-        let left = self.registered.close();
-        left.iter().filter(|group| table::is_alive(group)).for_each(|group| signal(group, Signal::KILL));
+        let remaining = self.registered.close();
+        remaining.iter().filter(|group| table::is_alive(group)).for_each(|group| signal(group, Signal::KILL));
     }
 }
 
@@ -70,12 +70,20 @@ impl Registered {
     }
 
     /// Adds a group; returns `false` if the call is over.
-    fn keep(&self, group: &ProcessGroup) -> bool {
+    fn add(&self, group: &ProcessGroup) -> bool {
         let mut state = self.state();
         if !state.is_over {
             state.groups.push(group.clone());
         }
         !state.is_over
+    }
+
+    /// Logs a group; returns `false` if the call is over. Without a log there is nothing to do.
+    async fn logged(&self, group: &ProcessGroup) -> bool {
+        match &self.log {
+            Some(log) => log.spawned(self.call, group.clone()).await,
+            None => true,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -91,27 +99,18 @@ impl Processes for Registered {
             if let Some(leader) = super::number(leader) {
                 super::mark(leader, group.id);
             }
-            let logged = self.keep(&group)
-                && match &self.log {
-                    Some(log) => log.spawned(self.call, group.clone()).await,
-                    None => true,
-                };
-            if !logged {
-                signal(&group, Signal::KILL);
-                return Err(ToolError::Cancelled);
+            if self.add(&group) && self.logged(&group).await {
+                return Ok(());
             }
-            Ok(())
+            signal(&group, Signal::KILL);
+            Err(ToolError::Cancelled)
         })
     }
 
     fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
-            let logged = !self.state().is_over
-                && match &self.log {
-                    Some(log) => log.spawned(self.call, group.clone()).await,
-                    None => true,
-                };
-            if logged { Ok(()) } else { Err(ToolError::Cancelled) }
+            let is_logged = !self.state().is_over && self.logged(group).await;
+            if is_logged { Ok(()) } else { Err(ToolError::Cancelled) }
         })
     }
 }

@@ -5,12 +5,12 @@
 //! | owner | how |
 //! |---|---|
 //! | a tool call | [`spawn_group`], or a group of the tool's own that it passes to [`register_process`](ToolContext::register_process) |
-//! | this process, over many calls | [`KeptProcess`], for servers that tools talk to |
+//! | this process, over many calls | [`ServerProcess`], for servers that tools talk to |
 //!
 //! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
 //! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
-//! remaining processes of its groups ([`end_left`]), if `owner.rs` can prove that they belong to the run.
-//! Processes that outlived their dead keeper are ended before the next process is kept (`orphans.rs`).
+//! remaining processes of its groups ([`end_surviving`]), if `owner.rs` can prove that they belong to the run.
+//! Processes of servers that outlived our process are ended before the next server starts (`orphans.rs`).
 //!
 //! # Example
 //!
@@ -31,12 +31,12 @@
 #![cfg(unix)]
 
 mod call;
-mod kept;
 #[cfg(target_os = "linux")]
 mod mark;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod owner;
+mod server_process;
 mod table;
 
 use std::{
@@ -51,7 +51,7 @@ use archon_types::{Clock, ProcessGroup, RunId, ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 
 pub use call::CallProcesses;
-pub use kept::KeptProcess;
+pub use server_process::ServerProcess;
 pub use table::Table;
 #[cfg(target_os = "linux")]
 pub use {
@@ -59,11 +59,10 @@ pub use {
     table::{members, start_ticks},
 };
 
-/// The environment variable with the id of the run that started a process; a resumed run finds its processes
-/// by it.
+/// The environment variable with the id of the run that started a process, by which a resume finds it.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
 
-/// The environment variable of a kept process that identifies its keeper.
+/// The environment variable of a server's process that identifies its keeper, the process that started it.
 #[cfg(target_os = "linux")]
 const KEEPER_VARIABLE: &str = "ARCHON_KEEPER";
 
@@ -109,7 +108,9 @@ pub async fn spawn_group(
     let failed = |e: std::io::Error| {
         ToolError::Resource(format!("{} cannot be started: {e}", command.get_program().display()))
     };
-    let mut held = tokio::process::Command::from(held(command, context));
+    let mut held = held(command, "read -r _ && exec \"$0\" \"$@\" </dev/null");
+    held.env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
+    let mut held = tokio::process::Command::from(held);
     let mut child = held.spawn().map_err(failed)?;
     let gone = || ToolError::Resource("the process ended at once".to_owned());
     let go = child.stdin.take().ok_or_else(gone)?.into_owned_fd().map_err(failed)?;
@@ -118,11 +119,11 @@ pub async fn spawn_group(
     Ok(child)
 }
 
-/// Wraps the command in a shell that waits for a line from us. If we die before sending it, the shell ends.
-fn held(command: &Command, context: &ToolContext) -> Command {
+/// Wraps the command in a shell with this script, which waits for a line from us and then executes the command. So the
+/// process can be logged and marked before the command does anything. If we die before, the shell ends.
+fn held(command: &Command, script: &str) -> Command {
     let mut held = Command::new("/bin/sh");
-    held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
-    held.arg(command.get_program()).args(command.get_args());
+    held.args(["-c", script]).arg(command.get_program()).args(command.get_args());
     held.env_clear().envs(passed_on());
     held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     for (name, value) in command.get_envs() {
@@ -134,7 +135,6 @@ fn held(command: &Command, context: &ToolContext) -> Command {
     if let Some(directory) = command.get_current_dir() {
         held.current_dir(directory);
     }
-    held.env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
     held.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     held
 }
@@ -145,10 +145,10 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
 }
 
 /// Kills the groups that `run` started before its process died, if they certainly belong to the run.
-/// Returns the groups that could not be ended. Servers that this process keeps ([`KeptProcess`]) are not
-/// ended: a run that was dropped here has lost its call, and the server works for others.
-pub async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
-    let others = |group: &&ProcessGroup| !kept::is_registered_here(group);
+/// Returns the groups that could not be ended. Servers of this process ([`ServerProcess`]) are not ended:
+/// a run that was dropped here has lost its call, and the server works for others.
+pub async fn end_surviving(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
+    let others = |group: &&ProcessGroup| !server_process::is_registered_here(group);
     let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
     let mut ours: Vec<_> = groups.iter().filter(|group| owner::is_of(group, run)).cloned().collect();
     for group in &ours {
@@ -171,8 +171,7 @@ async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn
     let mut seen = table.newest();
     for round in 1u32.. {
         let now = clock.now();
-        // To distinguish running processes from zombies, all processes must be read, so that is done less and
-        // less often.
+        // Only a look at all processes tells running ones from zombies, so that is done less and less often.
         if now >= end || (round > 1 && round.is_power_of_two()) {
             let mut look = None;
             groups.retain(|group| {
@@ -196,8 +195,7 @@ fn signal(group: &ProcessGroup, signal: Signal) {
     }
 }
 
-/// Converts a process id. 1 is the ancestor of all processes, and 0 would mean our own group, so both are
-/// refused.
+/// Converts a process id. Refuses 1, the ancestor of all processes, and 0, which would mean our own group.
 fn number(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().filter(|id| *id > 1).and_then(Pid::from_raw)
 }

@@ -35,12 +35,12 @@ pub fn mark(process: Pid, leader: u32) {
 
 /// Returns whether a process has the mark of the group, which was started since this boot.
 pub(super) fn is_of(process: u32, group: &ProcessGroup) -> bool {
-    let mark = table::ticks_of(group).and_then(|ticks| of_parts(group.id, ticks));
+    let mark = of_group(group);
     mark.is_some() && mark == of_process(process)
 }
 
-/// Kills all processes with the mark of these groups, whatever group they are in now. Returns the groups that
-/// still have processes.
+/// Kills all processes with the mark of these groups, in whatever group. Returns the groups that still have
+/// any.
 pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Vec<ProcessGroup> {
     let end = clock.now() + REMOVAL;
     loop {
@@ -63,8 +63,7 @@ pub(super) fn kill_strays(groups: &[ProcessGroup]) -> Vec<(u32, &ProcessGroup)> 
     strays
 }
 
-/// Opens a handle on a process, so that its id cannot be reused, and kills the process if `is_it` then
-/// returns `true`.
+/// Opens a handle on a process, so that its id is not reused, and kills the process if `is_it` is then true.
 pub fn kill_if(process: u32, is_it: impl FnOnce() -> bool) {
     let Some(handle) = handle(process) else { return };
     if is_it() {
@@ -78,21 +77,19 @@ fn handle(process: u32) -> Option<OwnedFd> {
 }
 
 fn strays(groups: &[ProcessGroup]) -> Vec<(u32, &ProcessGroup)> {
-    let marks: Vec<_> = groups
-        .iter()
-        .filter_map(|group| Some((of_parts(group.id, table::ticks_of(group)?)?, group)))
-        .collect();
+    let marks: Vec<_> = groups.iter().filter_map(|group| Some((of_group(group)?, group))).collect();
     if marks.is_empty() {
         return Vec::new();
     }
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|process| {
-            let mark = of_process(process)?;
-            marks.iter().find(|(of, _)| *of == mark).map(|(_, group)| (process, *group))
-        })
-        .collect()
+    let stray = |process| {
+        let mark = of_process(process)?;
+        marks.iter().find(|(of, _)| *of == mark).map(|(_, group)| (process, *group))
+    };
+    table::system::ids().filter_map(stray).collect()
+}
+
+fn of_group(group: &ProcessGroup) -> Option<u64> {
+    of_parts(group.id, table::ticks_of(group)?)
 }
 
 fn of_parts(leader: u32, ticks: u64) -> Option<u64> {
@@ -117,7 +114,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{RUN_VARIABLE, end_left, signal};
+    use crate::{RUN_VARIABLE, end_surviving, signal};
 
     /// A clock with real time, because the system removes killed processes in its own time.
     struct RealClock(std::time::Instant);
@@ -181,10 +178,10 @@ mod tests {
         assert!(!table::is_alive(&group) && is_of(process, &group));
         let earlier = ProcessGroup::new(group.id, "an earlier start of the system/1");
         let clock = RealClock(std::time::Instant::now());
-        end_left(&[earlier], &"r1".into(), &clock).await;
+        end_surviving(&[earlier], &"r1".into(), &clock).await;
         assert!(is_of(process, &group), "another's group is left alone");
-        let left = end_left(std::slice::from_ref(&group), &"r1".into(), &clock).await;
-        assert!(left.is_empty(), "{left:?}");
+        let remaining = end_surviving(std::slice::from_ref(&group), &"r1".into(), &clock).await;
+        assert!(remaining.is_empty(), "{remaining:?}");
         assert!(!is_of(process, &group));
     }
 }

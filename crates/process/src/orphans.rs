@@ -1,6 +1,5 @@
-//! Finds processes of servers whose keeper was killed, and that had left their group before. The group
-//! itself ends with its keeper; processes outside of it are found by an environment variable that names the
-//! keeper.
+//! Finds processes of servers whose keeper was killed, and that had left their group before. The group itself
+//! ends with its keeper; processes outside of it are found by an environment variable that names the keeper.
 //!
 //! A process that cleared its environment is not found. It ends when a run that used its server is resumed,
 //! because the run's log has the group, from which the mark follows.
@@ -9,14 +8,13 @@ use std::{fs, sync::Once};
 
 use super::{KEEPER_VARIABLE, kill_if, table};
 
-/// Returns the name of this process as a keeper: the boot and the namespace of its process id, the id, and
-/// its start time.
+/// Returns the name of this process as a keeper: boot, namespace of process ids, id and start time.
 pub(super) fn keeper() -> Option<String> {
     let own = std::process::id();
     Some(format!("{}/{own}/{}", numbers()?, table::start_ticks(own)?))
 }
 
-/// Ends the processes whose keeper is dead. Done once, before the first process is kept.
+/// Ends the processes whose keeper is dead. Done once, before the first server starts.
 pub(super) fn end_orphans() {
     static DONE: Once = Once::new();
     DONE.call_once(sweep);
@@ -24,8 +22,7 @@ pub(super) fn end_orphans() {
 
 fn sweep() {
     let Some(here) = numbers() else { return };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    for process in processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+    for process in table::system::ids() {
         if process != std::process::id() && is_orphan(process, &here) {
             tracing::info!(target: "archon::process", process, "a process whose keeper died is ended");
             kill_if(process, || is_orphan(process, &here));

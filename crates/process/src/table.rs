@@ -9,8 +9,12 @@ use archon_types::{ProcessGroup, ToolError};
 
 use super::number;
 
-/// Snapshots of all processes. Calls that end at the same time share a snapshot, because it reads a file
-/// for each process.
+#[cfg(target_os = "linux")]
+pub(super) use system::boot;
+#[cfg(target_os = "linux")]
+pub use system::{members, start_ticks};
+
+/// Snapshots of all processes. Calls that end together share one, because it reads a file for each process.
 #[derive(Clone, Default)]
 pub struct Table(Arc<Mutex<Arc<Look>>>);
 
@@ -76,29 +80,10 @@ pub(super) fn is_alive_by(group: &ProcessGroup, has_member: impl FnOnce() -> boo
     is_there(group) && system::leader_is_alive(group).unwrap_or_else(has_member)
 }
 
-/// Returns the processes of a group that have not ended.
-#[cfg(target_os = "linux")]
-pub fn members(group: u32) -> Vec<u32> {
-    system::members(group)
-}
-
-/// Returns the start time of a process in clock ticks since the boot, or `None` if there is no such
-/// process.
-#[cfg(target_os = "linux")]
-pub fn start_ticks(process: u32) -> Option<u64> {
-    system::start_ticks(process)
-}
-
-/// Returns the id of this boot.
-#[cfg(target_os = "linux")]
-pub(super) fn boot() -> String {
-    system::boot()
-}
-
 /// Returns the start time of the group's leader, gone or not, if the group was started since this boot.
 #[cfg(target_os = "linux")]
 pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {
-    group.leader_started.strip_prefix(&system::boot())?.strip_prefix('/')?.parse().ok()
+    group.leader_started.strip_prefix(&boot())?.strip_prefix('/')?.parse().ok()
 }
 
 #[cfg(target_os = "linux")]
@@ -146,17 +131,24 @@ pub(super) mod system {
         Process::read(pid).map(|process| process.mark()).unwrap_or_default()
     }
 
-    pub(super) fn start_ticks(pid: u32) -> Option<u64> {
+    /// Returns the start time of a process in clock ticks since the boot, or `None` if there is no such process.
+    pub fn start_ticks(pid: u32) -> Option<u64> {
         Process::read(pid).filter(|process| !process.has_ended()).map(|process| process.started)
+    }
+
+    /// Returns the ids of all processes.
+    pub(crate) fn ids() -> impl Iterator<Item = u32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
     }
 
     /// Returns all processes.
     pub(crate) fn all() -> impl Iterator<Item = Process> {
-        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::read)
+        ids().filter_map(Process::read)
     }
 
-    pub(super) fn members(group: u32) -> Vec<u32> {
+    /// Returns the processes of a group that have not ended.
+    pub fn members(group: u32) -> Vec<u32> {
         let is_member = |process: &Process| process.group == group && !process.has_ended();
         all().filter(is_member).map(|process| process.pid).collect()
     }

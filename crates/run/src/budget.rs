@@ -33,7 +33,7 @@ impl Budget {
     /// Advances the time to `at`. Time in which the run waits for people does not count.
     pub fn see(&mut self, at: Timestamp, is_waiting: bool) {
         if !is_waiting {
-            self.active_ms = self.active_ms.saturating_add(millis(at.since(self.last)));
+            self.active_ms = self.active_ms.saturating_add(at.millis_since(self.last));
         }
         self.last = self.last.max(at);
     }
@@ -48,8 +48,7 @@ impl Budget {
         self.ledger.share(shares, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
-    /// Returns the remaining budget under the assumption that calls under way spend nothing more of their
-    /// leases.
+    /// Returns the remaining budget if the calls under way spend nothing more of their leases.
     pub fn unspent(&self) -> Lease {
         Ledger::default().share(1, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
@@ -80,8 +79,4 @@ impl Budget {
     fn remaining_ms(&self) -> u64 {
         self.limits.max_duration_ms.saturating_sub(self.active_ms)
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,4 @@
-//! The driver of all machines, which does what the machine decides, and records what happened before anything
-//! depends on it.
+//! The driver of all machines. It does what the machine decides, and records results before they are used.
 
 use std::{
     future::poll_fn,
@@ -21,7 +20,7 @@ use crate::{Executor, Machine, Next, Recorded, RunDriver, Watch, reports::Report
 enum Woken<D> {
     Done(D),
     Reported(Report),
-    Spoken,
+    Notified,
     Time,
 }
 
@@ -131,13 +130,12 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         }
         match self.woken(until, posted, executor).await {
             Woken::Done(done) => {
-                // The cancel is recorded first, so that a call which it stopped does not count as
-                // failed.
+                // The cancel comes first, so that a call which it stopped does not count as failed.
                 self.record_cancel(executor).await?;
                 executor.done(done, self).await
             }
             Woken::Reported(report) => self.write_down(report).await,
-            Woken::Spoken => Ok(()),
+            Woken::Notified => Ok(()),
             Woken::Time => executor.tick(self).await,
         }
     }
@@ -158,15 +156,15 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
                 return Poll::Ready(Woken::Done(done));
             }
             if let Poll::Ready(came) = executor.poll(task) {
-                return Poll::Ready(came.map_or(Woken::Spoken, Woken::Done));
+                return Poll::Ready(came.map_or(Woken::Notified, Woken::Done));
             }
             if let Poll::Ready(report) = reports.poll(task) {
                 return Poll::Ready(Woken::Reported(report));
             }
-            let is_spoken_to = (!is_known && cancelled.as_mut().poll(task).is_ready())
+            let is_notified = (!is_known && cancelled.as_mut().poll(task).is_ready())
                 || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
-            if is_spoken_to {
-                return Poll::Ready(Woken::Spoken);
+            if is_notified {
+                return Poll::Ready(Woken::Notified);
             }
             match &mut timer {
                 Some(timer) => timer.as_mut().poll(task).map(|()| Woken::Time),
@@ -223,7 +221,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
             match next {
                 Ok(Woken::Done(done)) => executor.done(done, self).await?,
                 Ok(Woken::Reported(report)) => self.write_down(report).await?,
-                Ok(Woken::Spoken | Woken::Time) => {}
+                Ok(Woken::Notified | Woken::Time) => {}
                 Err(why) => {
                     self.tasks = FuturesUnordered::new();
                     return Ok(Some(why));
@@ -233,8 +231,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(None)
     }
 
-    /// Records the processes and child runs that calls have started. The calls wait for this record before
-    /// they work.
+    /// Records the processes and child runs that calls have started. The calls wait for this record.
     async fn write_down(&mut self, report: Report) -> Recorded {
         if !self.machine.knows(&report.record) {
             self.record(vec![RecordBody::clone(&report.record)]).await?;

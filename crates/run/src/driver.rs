@@ -7,8 +7,7 @@ use futures_util::{FutureExt, stream::FuturesUnordered};
 
 use crate::{Machine, Reporter, RunLog, Watch, reports::Reports};
 
-/// The result of a step of a run. Only the journal can make a step fail; without a record the step has no
-/// effect.
+/// The result of a step of a run. Only the journal can fail; a step without its record has no effect.
 pub type Recorded = Result<(), JournalError>;
 
 /// A run that is being driven: its machine, its log, its inbox and its tasks in flight.

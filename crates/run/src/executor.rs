@@ -44,8 +44,7 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.receive(self)
     }
 
-    /// Appends records of events that the machine cannot know, such as the expiry of a question. Called
-    /// before each step.
+    /// Called before each step. Appends records of outside events, such as the expiry of a question.
     fn before_step(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         let _ = run;
         std::future::ready(Ok(()))
@@ -88,8 +87,7 @@ pub trait Executor<M: Machine>: Send + Sized {
         Some(RecordBody::CancelRequested { reason: "cancelled by the caller".to_owned() })
     }
 
-    /// Polls other sources of events while the run waits. Ready with a result, or with `None` if the machine
-    /// should decide again.
+    /// Polls other events while the run waits: ready with a result, or `None` if the machine decides again.
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<Option<Self::Done>> {
         let _ = task;
         Poll::Pending

@@ -66,47 +66,46 @@ impl Ledger {
     }
 
     /// Reserves a lease for a call. The same lease twice counts once. An earlier lease of another call in
-    /// `loan` is closed.
-    pub fn grant(&mut self, loan: &mut GrantedLease, call: CallId, lease: Lease) {
-        if loan.lease(call).is_none() {
-            self.close(loan);
-            *loan = GrantedLease { granted: Some((call, lease)), ..GrantedLease::default() };
+    /// `call_lease` is closed.
+    pub fn grant(&mut self, call_lease: &mut GrantedLease, call: CallId, lease: Lease) {
+        if call_lease.lease(call).is_none() {
+            self.close(call_lease);
+            *call_lease = GrantedLease { granted: Some((call, lease)), ..GrantedLease::default() };
             self.held += at_most(&lease);
         }
     }
 
     /// Records the total spending of a call's child run, and releases the rest of its lease. Spending that
     /// was recorded before the child run was resumed is not counted again.
-    pub fn settle(&mut self, loan: &mut GrantedLease, spent: Spending) {
-        self.held = less(self.held, loan.held());
-        let before = loan.settled.replace(spent);
-        loan.is_rest_held = false;
+    pub fn settle(&mut self, call_lease: &mut GrantedLease, spent: Spending) {
+        self.held = less(self.held, call_lease.held());
+        let before = call_lease.settled.replace(spent);
+        call_lease.is_rest_held = false;
         self.spent += less(spent, before.unwrap_or_default());
     }
 
     /// Reserves the rest of a settled lease again, because the child run is suspended and will be resumed.
-    pub fn hold_rest(&mut self, loan: &mut GrantedLease) {
-        if loan.settled.is_some() && !loan.is_rest_held {
-            loan.is_rest_held = true;
-            self.held += loan.held();
+    pub fn hold_rest(&mut self, call_lease: &mut GrantedLease) {
+        if call_lease.settled.is_some() && !call_lease.is_rest_held {
+            call_lease.is_rest_held = true;
+            self.held += call_lease.held();
         }
     }
 
     /// Releases the rest of the lease of a suspended child run that will not be resumed.
-    pub fn release_rest(&mut self, loan: &mut GrantedLease) {
-        if loan.is_rest_held {
-            self.held = less(self.held, loan.held());
-            loan.is_rest_held = false;
+    pub fn release_rest(&mut self, call_lease: &mut GrantedLease) {
+        if call_lease.is_rest_held {
+            self.held = less(self.held, call_lease.held());
+            call_lease.is_rest_held = false;
         }
     }
 
-    /// Closes the lease of a call that has ended. If the spending of the call is unknown, the whole lease
-    /// counts as spent.
-    pub fn close(&mut self, loan: &mut GrantedLease) {
-        if let Some((_, lease)) = loan.granted
-            && (loan.settled.is_none() || loan.is_rest_held)
+    /// Closes the lease of a call that has ended. With unknown spending, the whole lease counts as spent.
+    pub fn close(&mut self, call_lease: &mut GrantedLease) {
+        if let Some((_, lease)) = call_lease.granted
+            && (call_lease.settled.is_none() || call_lease.is_rest_held)
         {
-            self.settle(loan, at_most(&lease));
+            self.settle(call_lease, at_most(&lease));
         }
     }
 
@@ -163,28 +162,28 @@ mod tests {
         type End = fn(&mut Ledger, &mut GrantedLease);
         let cases: [(End, u64, u64); 4] = [
             (Ledger::hold_rest, 70, 30),
-            (|ledger, loan| ledger.settle(loan, Spending::new(40, 0)), 0, 40),
+            (|ledger, call_lease| ledger.settle(call_lease, Spending::new(40, 0)), 0, 40),
             (Ledger::release_rest, 0, 30),
             // It was resumed, and its spending is unknown.
             (Ledger::close, 0, 100),
         ];
         for (end, held, spent) in cases {
-            let (mut ledger, mut loan) = (Ledger::default(), GrantedLease::default());
-            ledger.grant(&mut loan, call(0), Lease::new(100, 1));
-            ledger.hold_rest(&mut loan);
+            let (mut ledger, mut call_lease) = (Ledger::default(), GrantedLease::default());
+            ledger.grant(&mut call_lease, call(0), Lease::new(100, 1));
+            ledger.hold_rest(&mut call_lease);
             assert_eq!(ledger.held(), Spending::new(100, 0), "nothing is settled");
-            ledger.settle(&mut loan, Spending::new(30, 0));
-            ledger.hold_rest(&mut loan);
+            ledger.settle(&mut call_lease, Spending::new(30, 0));
+            ledger.hold_rest(&mut call_lease);
             assert_eq!((ledger.held(), ledger.spent()), (Spending::new(70, 0), Spending::new(30, 0)));
-            end(&mut ledger, &mut loan);
+            end(&mut ledger, &mut call_lease);
             assert_eq!((ledger.held(), ledger.spent()), (Spending::new(held, 0), Spending::new(spent, 0)));
         }
     }
 
     #[test]
     fn share_is_an_equal_part_of_what_is_neither_spent_nor_reserved() {
-        let (mut ledger, mut loan) = (Ledger::default(), GrantedLease::default());
-        ledger.grant(&mut loan, call(0), Lease::new(100, 1));
+        let (mut ledger, mut call_lease) = (Ledger::default(), GrantedLease::default());
+        ledger.grant(&mut call_lease, call(0), Lease::new(100, 1));
         let mut limits = ExecutionLimits::default();
         (limits.max_total_tokens, limits.max_cost_micros) = (1_000, Some(30));
         let lease = ledger.share(2, &limits, Spending::new(300, 10), 7);

@@ -1,7 +1,6 @@
 //! The parts that runs of every kind need: loops, parallel loops, plans, teams and calls of agents.
 //!
-//! Use this crate to write a new kind of run with the same log, inbox, questions, budget and resume as the
-//! existing kinds.
+//! Use this crate to write a new kind of run, with log, inbox, questions, budget and resume.
 //!
 //! A machine decides, a driver does what the machine decides, and a journal stores the records. This crate
 //! has the parts that do not depend on the kind of the run.

@@ -88,12 +88,12 @@ impl Mailbox {
         loop {
             let entry = self.state().arrived.pop_front()?;
             let id = entry.id.clone();
-            let heard = meaning(entry);
-            if matches!(heard, InboxEffect::NotMeant) {
+            let effect = meaning(entry);
+            if matches!(effect, InboxEffect::NotMeant) {
                 continue;
             }
             self.state().settled.push(id.clone());
-            if let InboxEffect::Record(body) = heard {
+            if let InboxEffect::Record(body) = effect {
                 return Some(vec![RecordBody::InboxMessageReceived { message_id: id }, body]);
             }
         }
@@ -131,8 +131,7 @@ impl Mailbox {
     }
 }
 
-/// Returns the context with a cancellation token of its own, so that a cancel from the inbox ends only this
-/// run.
+/// Returns the context with a cancellation token of its own: a cancel from the inbox ends only this run.
 pub fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = context.cancel.child_token();

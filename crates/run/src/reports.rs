@@ -125,18 +125,17 @@ archon_types::debug_fields!(Reporter);
 
 archon_types::debug_fields!(Report: record);
 
-/// Returns the process groups of calls that were running at the end of the log. Their processes may still
-/// run.
+/// Returns the process groups of the calls that ran at the end of the log. Their processes may still run.
 pub fn surviving_groups(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
-    let mut left: Vec<(CallId, &ProcessGroup)> = Vec::new();
+    let mut running: Vec<(CallId, &ProcessGroup)> = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::ProcessStarted { call, process_group: group } => left.push((*call, group)),
+            RecordBody::ProcessStarted { call, process_group: group } => running.push((*call, group)),
             RecordBody::ToolCallFailed { call, .. } | RecordBody::ToolCallFinished { call, .. } => {
-                left.retain(|(of, _)| of != call)
+                running.retain(|(of, _)| of != call)
             }
             _ => {}
         }
     }
-    left.into_iter().map(|(_, group)| group.clone()).collect()
+    running.into_iter().map(|(_, group)| group.clone()).collect()
 }

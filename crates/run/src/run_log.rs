@@ -16,28 +16,26 @@ pub struct RunLog {
     next_seq: u64,
     context: Context,
     /// The call that the run works for, until the log of the caller records that this log exists.
-    untold: Option<Arc<Delegation>>,
+    unannounced: Option<Arc<Delegation>>,
     mailbox: Option<Arc<Mailbox>>,
 }
 
 impl RunLog {
     /// Creates the log of a run without an inbox; the log already has `next_seq` records.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
-        let untold = context.delegation.clone().filter(|by| by.child == context.run);
-        Self { writer, next_seq, context, untold, mailbox: None }
+        let unannounced = context.delegation.clone().filter(|by| by.child == context.run);
+        Self { writer, next_seq, context, unannounced, mailbox: None }
     }
 
     /// Creates a log that is not stored; its records go to the watchers only.
     pub fn unstored(context: Context) -> Self {
-        let mut log = Self::new(Box::new(Nowhere), 0, context);
-        // The caller must not be told of a log that does not exist.
-        log.untold = None;
-        log
+        // The caller must not record a log that does not exist.
+        Self { unannounced: None, ..Self::new(Box::new(Unstored { closed: None }), 0, context) }
     }
 
     /// Creates the log of the run that `context` names, with all of its first records at once, so that a
     /// crash leaves no run without a prompt. The run gets a cancellation token of its own. Returns the log
-    /// and its first records.
+    /// and these records.
     ///
     /// # Errors
     /// The run exists already, or the journal could not write the first records.
@@ -57,9 +55,7 @@ impl RunLog {
     /// Opens a log at its end. The cancellation token of `context` must belong to the run alone.
     pub fn resume(journal: &dyn Journal, open: OpenRun, context: Context) -> Self {
         let mailbox = Mailbox::of(journal.inbox(), &context, &open.records);
-        let mut log = Self::new(open.writer, open.records.len() as u64, context);
-        log.mailbox = mailbox;
-        log
+        Self { mailbox, ..Self::new(open.writer, open.records.len() as u64, context) }
     }
 
     /// Appends records together, with at most one sync. When this function returns, the records are as
@@ -80,7 +76,7 @@ impl RunLog {
             self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
         }
         // Must come before the run does anything, so that a missing log is known to be lost.
-        if let Some(by) = self.untold.take()
+        if let Some(by) = self.unannounced.take()
             && let Some(log) = &by.caller_log
         {
             log.child_run_created(by.call, &by.child).await;
@@ -108,7 +104,7 @@ impl RunLog {
 
     /// Closes the log, so that other processes can open it. Nothing can be appended after that.
     pub fn close(&mut self) {
-        self.writer = Box::new(Closed(self.context.run.clone()));
+        self.writer = Box::new(Unstored { closed: Some(self.context.run.clone()) });
     }
 
     /// Returns the id of the run.
@@ -122,30 +118,20 @@ impl RunLog {
     }
 }
 
-/// The writer of a closed log, which refuses every record.
-struct Closed(RunId);
-
-impl RunWriter for Closed {
-    fn append<'a>(
-        &'a mut self,
-        _: &'a [Arc<Record>],
-        _: Durability,
-    ) -> BoxFuture<'a, Result<(), JournalError>> {
-        let locked = JournalError::Locked { run: self.0.clone() };
-        Box::pin(std::future::ready(Err(locked)))
-    }
+/// A writer that stores nothing.
+struct Unstored {
+    /// The run of a log that was closed: the writer refuses every record of it.
+    closed: Option<RunId>,
 }
 
-/// A writer that stores nothing.
-struct Nowhere;
-
-impl RunWriter for Nowhere {
+impl RunWriter for Unstored {
     fn append<'a>(
         &'a mut self,
         _: &'a [Arc<Record>],
         _: Durability,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(std::future::ready(Ok(())))
+        let locked = self.closed.clone().map(|run| JournalError::Locked { run });
+        Box::pin(std::future::ready(locked.map_or(Ok(()), Err)))
     }
 }
 

@@ -590,7 +590,7 @@ impl Toolbox for ToolEngine {
         groups: &'a [ProcessGroup],
         run: &'a Context,
     ) -> BoxFuture<'a, Vec<ProcessGroup>> {
-        Box::pin(process::end_left(groups, &run.run, &*run.clock))
+        Box::pin(process::end_surviving(groups, &run.run, &*run.clock))
     }
 
     fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {

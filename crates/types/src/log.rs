@@ -2,7 +2,6 @@
 //!
 //! Imports only `plans` and the folders below it.
 
-mod carried;
 mod event;
 mod hook_point;
 mod inbox;
@@ -22,8 +21,8 @@ mod run_started;
 mod run_status;
 #[cfg(feature = "schema")]
 mod schema;
+mod session_snapshot;
 
-pub use carried::{SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending};
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink};
 pub use hook_point::HookPoint;
 pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
@@ -41,5 +40,7 @@ pub use run_started::{LOG_FORMAT, RunStarted};
 pub use run_status::{AgentState, ReactState, RunStatus};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
+pub use session_snapshot::{SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending};
 
+pub(crate) use journal::read_if_exists;
 pub(crate) use pending::inbox_of;

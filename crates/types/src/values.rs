@@ -7,11 +7,14 @@ pub mod almost_json;
 mod content_hash;
 mod debug_fields;
 mod encoded;
+mod from_text;
 mod hidden;
 mod ids;
+mod named;
 mod nearest;
 mod refusal;
 mod secret;
+mod setters;
 mod time;
 mod token_bucket;
 
@@ -29,4 +32,12 @@ pub use secret::Secret;
 pub use time::{Clock, Timestamp, iso8601, not_before};
 pub use token_bucket::TokenBucket;
 
+pub(crate) use from_text::from_text;
+pub(crate) use named::named;
 pub(crate) use refusal::is_refusal;
+pub(crate) use setters::setters;
+
+/// Returns true if a value is the default of its type, so that serde leaves it out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

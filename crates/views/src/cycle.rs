@@ -98,8 +98,7 @@ pub struct ToolCallRecord {
     pub name: String,
     /// The arguments; text and nested values are cut to 100 characters.
     pub args_summary: Json,
-    /// The time from the first start of the call to its end, in milliseconds; 0 for a call that never
-    /// started.
+    /// The milliseconds from the first start of the call to its end; 0 for a call that never started.
     pub duration_ms: u64,
     /// True if the call succeeded.
     pub success: bool,
@@ -177,7 +176,7 @@ impl Fold {
                 let calls = message.tool_calls().map(|call| Call { call: call.clone(), started_at: None });
                 self.calls = (0..).map(|index| CallId::new(*command, index)).zip(calls).collect();
                 self.answered_at = at;
-                let model_ms = millis(self.asked_at, at);
+                let model_ms = at.millis_since(self.asked_at);
                 self.with_last(|cycle| cycle.answered(message, model_ms));
             }
             RecordBody::ModelCallFailed { failure, .. } => self.with_last(|cycle| {
@@ -247,7 +246,7 @@ impl Fold {
 
     fn observed(&mut self, id: &CallId, result: &ToolResult, at: Timestamp) {
         let Some(Call { call, started_at }) = self.calls.remove(id) else { return };
-        let (text, since) = (result.text(), millis(self.answered_at, at));
+        let (text, since) = (result.text(), at.millis_since(self.answered_at));
         self.unread.push(text.clone());
         let all_there = self.calls.is_empty();
         self.with_last(|cycle| {
@@ -255,7 +254,7 @@ impl Fold {
             cycle.performance.tool_calls.push(ToolCallRecord {
                 name: call.name.clone(),
                 args_summary: summary(&call.arguments),
-                duration_ms: started_at.map_or(0, |started| millis(started, at)),
+                duration_ms: started_at.map_or(0, |started| at.millis_since(started)),
                 success: !result.is_error(),
                 result_status: result.status,
                 result_chars: text.chars().count() as u64,
@@ -292,10 +291,6 @@ impl Cycle {
             self.state = ReactState::Acting;
         }
     }
-}
-
-fn millis(from: Timestamp, to: Timestamp) -> u64 {
-    to.as_millis().saturating_sub(from.as_millis())
 }
 
 fn preview(text: &str, chars: usize) -> String {

@@ -101,21 +101,8 @@ impl ErrorContext {
                 RecordBody::ToolCallStarted { call, attempt, .. } => _ = starts.insert(*call, *attempt),
                 _ => {}
             }
-            let Some((component, error_type, severity, details, recovery_attempts)) =
-                seen(&record.body, &starts)
-            else {
-                continue;
-            };
-            let (timestamp, correlation_id) = (record.at, run.clone());
-            let mut error = Self {
-                component,
-                error_type,
-                severity,
-                timestamp,
-                details,
-                recovery_attempts,
-                correlation_id,
-            };
+            let Some(mut error) = of_record(&record.body, &starts) else { continue };
+            (error.timestamp, error.correlation_id) = (record.at, run.clone());
             let recent = errors.iter().rev().take(RECENT - 1);
             if recent.filter(|other| other.is_like(&error)).count() >= MANY {
                 error.severity = error.severity.max(ErrorSeverity::High);
@@ -125,8 +112,7 @@ impl ErrorContext {
         errors
     }
 
-    /// Creates the error of a memory. The log does not have such an error, because the run goes on without
-    /// its memories.
+    /// Creates the error of a memory, which is not in the log: the run goes on without its memories.
     pub fn of_memory(error: &MemoryError, run: RunId, at: Timestamp) -> Self {
         let (error_type, severity) = match error {
             MemoryError::Storage { .. } => ("storage", ErrorSeverity::High),
@@ -135,15 +121,26 @@ impl ErrorContext {
             MemoryError::Model { .. } => ("model", ErrorSeverity::Medium),
             _ => ("other", ErrorSeverity::Low),
         };
+        let details = json!({ "message": error.to_string(), "advice": error.advice() });
+        let error = Self::new(FailureGroup::Memory, error_type, severity, details);
+        Self { timestamp: at, correlation_id: Some(run), ..error }
+    }
+
+    /// Creates an error without a time and without a run.
+    fn new(component: FailureGroup, error_type: &str, severity: ErrorSeverity, details: Json) -> Self {
         Self {
-            component: FailureGroup::Memory,
+            component,
             error_type: error_type.to_owned(),
             severity,
-            timestamp: at,
-            details: json!({ "message": error.to_string(), "advice": error.advice() }),
+            timestamp: Timestamp::default(),
+            details,
             recovery_attempts: 0,
-            correlation_id: Some(run),
+            correlation_id: None,
         }
+    }
+
+    fn after(self, recovery_attempts: u32) -> Self {
+        Self { recovery_attempts, ..self }
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -157,11 +154,9 @@ const RECENT: usize = 10;
 /// The number of similar earlier errors that raises the severity of an error.
 const MANY: usize = 3;
 
-type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
-
 /// Converts a record into an error; `None` if the record is not an error. `starts` has the last attempt of
 /// each call, because a result does not name its attempt.
-fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
+fn of_record(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<ErrorContext> {
     match body {
         RecordBody::ModelCallFailed { attempt, failure, .. } => of_model(*attempt, failure),
         RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
@@ -172,20 +167,21 @@ fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
         }
         RecordBody::ModelCallLost { attempt, .. } => {
             let details = json!({ "message": "the process died while the model answered" });
-            Some((FailureGroup::System, "process_died".to_owned(), ErrorSeverity::High, details, *attempt))
+            let error = ErrorContext::new(FailureGroup::System, "process_died", ErrorSeverity::High, details);
+            Some(error.after(*attempt))
         }
         RecordBody::Plan(record) => of_plan(record),
         RecordBody::Team(record) => of_team(record),
         RecordBody::LogUnavailable { reason } => {
             let details = json!({ "message": reason });
-            Some((FailureGroup::System, "log_unavailable".to_owned(), ErrorSeverity::High, details, 0))
+            Some(ErrorContext::new(FailureGroup::System, "log_unavailable", ErrorSeverity::High, details))
         }
         RecordBody::RunFinished(outcome) => of_run(outcome),
         _ => None,
     }
 }
 
-fn of_plan(record: &PlanRecord) -> Option<Seen> {
+fn of_plan(record: &PlanRecord) -> Option<ErrorContext> {
     let (error_type, severity, message, attempt) = match record {
         PlanRecord::Rejected { problems, retryable, attempt, .. } => {
             let severity = if *retryable { ErrorSeverity::Medium } else { ErrorSeverity::High };
@@ -196,10 +192,11 @@ fn of_plan(record: &PlanRecord) -> Option<Seen> {
         }
         _ => return None,
     };
-    Some((FailureGroup::Planning, error_type.to_owned(), severity, json!({ "message": message }), attempt))
+    let details = json!({ "message": message });
+    Some(ErrorContext::new(FailureGroup::Planning, error_type, severity, details).after(attempt))
 }
 
-fn of_team(record: &TeamRecord) -> Option<Seen> {
+fn of_team(record: &TeamRecord) -> Option<ErrorContext> {
     let (error_type, severity, details) = match record {
         TeamRecord::PlanningFailed { .. } => ("not_planned", ErrorSeverity::High, json!(record)),
         TeamRecord::DelegationFailed { .. } => ("undeliverable", ErrorSeverity::High, json!(record)),
@@ -207,20 +204,20 @@ fn of_team(record: &TeamRecord) -> Option<Seen> {
         TeamRecord::LateAnswer { .. } => ("late", ErrorSeverity::Low, json!(record)),
         _ => return None,
     };
-    Some((FailureGroup::MultiAgent, error_type.to_owned(), severity, details, 0))
+    Some(ErrorContext::new(FailureGroup::MultiAgent, error_type, severity, details))
 }
 
 /// Converts the outcome of a failed run into an error; `None` for any other outcome.
-fn of_run(outcome: &Outcome) -> Option<Seen> {
+fn of_run(outcome: &Outcome) -> Option<ErrorContext> {
     if outcome.status != OutcomeStatus::Failed {
         return None;
     }
     let kind = outcome.failure.unwrap_or(FailureKind::Other);
     let details = json!({ "message": outcome.error });
-    Some((FailureGroup::of(kind), kind.as_str().to_owned(), ErrorSeverity::Critical, details, 0))
+    Some(ErrorContext::new(FailureGroup::of(kind), kind.as_str(), ErrorSeverity::Critical, details))
 }
 
-fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {
+fn of_model(attempt: u32, failure: &ModelFailure) -> Option<ErrorContext> {
     let severity = match failure.code {
         ModelErrorCode::Cancelled => return None,
         _ if failure.retryable => ErrorSeverity::Medium,
@@ -228,10 +225,10 @@ fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {
         _ => ErrorSeverity::High,
     };
     let details = json!({"message": failure.message});
-    Some((FailureGroup::Llm, failure.code.to_string(), severity, details, attempt))
+    Some(ErrorContext::new(FailureGroup::Llm, failure.code.as_str(), severity, details).after(attempt))
 }
 
-fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
+fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<ErrorContext> {
     let unnamed = match result.status {
         ToolResultStatus::Success | ToolResultStatus::Cancelled => return None,
         ToolResultStatus::Timeout => "timeout",
@@ -246,7 +243,7 @@ fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
     };
     let message = result.error_message.clone().unwrap_or_else(|| result.text());
     let details = json!({"message": message, "call": call});
-    Some((FailureGroup::Tool, error_type.to_owned(), severity, details, attempt))
+    Some(ErrorContext::new(FailureGroup::Tool, error_type, severity, details).after(attempt))
 }
 
 impl FailureGroup {

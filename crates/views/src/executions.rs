@@ -29,8 +29,7 @@ pub enum ToolExecutionState {
 }
 
 impl ToolExecutionState {
-    /// Returns true if the state of a call may change to `next`. A call of an agent may ask a person while it
-    /// is executed.
+    /// Returns true if the state may change to `next`. An executing call of an agent may ask a person.
     pub fn may_become(self, next: Self) -> bool {
         use ToolExecutionState::{
             Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,
@@ -46,8 +45,7 @@ impl ToolExecutionState {
     }
 }
 
-/// The states of a run's tool calls. Pass each record in order to [`see`](Self::see), which returns the
-/// changes.
+/// The states of a run's tool calls. [`see`](Self::see) takes each record in order and returns the changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolExecutions {
     /// The tool calls of the model's latest answer.

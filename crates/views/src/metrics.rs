@@ -245,7 +245,7 @@ impl<'a> Call<'a> {
             tool_name: self.call.name.clone(),
             start_time: start,
             end_time: end,
-            duration_ms: u64::try_from(end.since(start).as_millis()).unwrap_or(u64::MAX),
+            duration_ms: end.millis_since(start),
             input_tokens,
             output_tokens,
             total_tokens: input_tokens + output_tokens,

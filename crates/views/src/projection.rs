@@ -1,5 +1,4 @@
-//! [`AgentEvents`]: the fold that computes [`AgentEvent`]s from records and deltas. The events are not
-//! stored.
+//! [`AgentEvents`]: the fold that computes [`AgentEvent`]s, which are not stored, from records and deltas.
 
 use std::collections::HashMap;
 
@@ -29,11 +28,7 @@ impl AgentEvents {
 
     /// Takes the next event and returns the agent events that follow from it, in order.
     pub fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
-        let run = event.run();
-        if !self.runs.contains_key(run) {
-            self.runs.insert(run.clone(), RunEvents::default());
-        }
-        self.runs.get_mut(run).map(|events| events.push(event)).unwrap_or_default()
+        self.runs.entry(event.run().clone()).or_default().push(event)
     }
 }
 
@@ -174,10 +169,23 @@ impl RunEvents {
             }
             DeltaKind::ToolCallStarted { .. } => None,
             DeltaKind::ToolProgress { call, text } => {
-                return self.tool_text(call, ToolOutput::Text(text), out);
+                let Some((loop_id, tool_call_id, tool_name)) = self.running(call) else { return };
+                return out.push(AgentEvent::ProgressMessage {
+                    loop_id,
+                    tool_call_id,
+                    tool_name,
+                    text: text.clone(),
+                });
             }
             DeltaKind::ToolPartialResult { call, result } => {
-                return self.tool_text(call, ToolOutput::Partial(result), out);
+                let Some((loop_id, tool_call_id, tool_name)) = self.running(call) else { return };
+                let partial_result = ToolResult::clone(result);
+                return out.push(AgentEvent::ToolExecutionUpdate {
+                    loop_id,
+                    tool_call_id,
+                    tool_name,
+                    partial_result,
+                });
             }
             DeltaKind::TurnEnd => return self.turn_end(out),
             _ => return,
@@ -327,21 +335,11 @@ impl RunEvents {
         }
     }
 
-    fn tool_text(&mut self, id: &CallId, said: ToolOutput<'_>, out: &mut Vec<AgentEvent>) {
+    /// Returns the loop, the id and the tool of a call that runs.
+    fn running(&mut self, id: &CallId) -> Option<(LoopId, ToolCallId, String)> {
         let loop_id = self.loop_id();
-        let Some(open) = self.open_call(id).filter(|c| c.started) else { return };
-        let (tool_call_id, tool_name) = (open.call.id.clone(), open.call.name.clone());
-        out.push(match said {
-            ToolOutput::Text(text) => {
-                AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text: text.to_owned() }
-            }
-            ToolOutput::Partial(result) => AgentEvent::ToolExecutionUpdate {
-                loop_id,
-                tool_call_id,
-                tool_name,
-                partial_result: result.clone(),
-            },
-        });
+        let open = self.open_call(id).filter(|call| call.started)?;
+        Some((loop_id, open.call.id.clone(), open.call.name.clone()))
     }
 
     fn tool_ended(&mut self, id: &CallId, result: &ToolResult, at: Timestamp, out: &mut Vec<AgentEvent>) {
@@ -447,12 +445,6 @@ impl RunEvents {
             ..AssistantMessage::default()
         }
     }
-}
-
-/// The output of a running tool.
-enum ToolOutput<'a> {
-    Text(&'a str),
-    Partial(&'a ToolResult),
 }
 
 fn agent_start(started: &RunStarted, at: Timestamp) -> AgentEvent {

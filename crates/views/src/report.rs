@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{CallId, Outcome, Record, RecordBody, Timestamp};
+use archon_types::{CallId, Outcome, Record, RecordBody};
 use serde::Serialize;
 
 use crate::cycle::{Cycle, ToolCallRecord};
@@ -15,8 +15,8 @@ pub struct RunReport {
     pub outcome: Outcome,
     /// The tool calls, in the order in which they ended.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// The working time in milliseconds: the time between the records, without the time before each `resumed`
-    /// record.
+    /// The working time in milliseconds: the time between the records, without the time before each record that
+    /// resumes the run (`limits_raised`, `resumed`).
     pub duration_ms: u64,
     /// The calls that wait for a person's decision.
     pub pending_approvals: Vec<CallId>,
@@ -35,17 +35,11 @@ impl RunReport {
     }
 }
 
-/// Returns the working time of a run in milliseconds, without the time before each `resumed` record.
+/// Returns the working time of a run in milliseconds. The time before a record that resumes the run does not count,
+/// because no process worked on the run then.
 pub(crate) fn active(records: &[Arc<Record>]) -> u64 {
-    let mut before: Option<Timestamp> = None;
-    let mut all = 0;
-    for record in records {
-        if let Some(before) = before.filter(|_| !matches!(record.body, RecordBody::Resumed)) {
-            all += u64::try_from(record.at.since(before).as_millis()).unwrap_or(u64::MAX);
-        }
-        before = Some(record.at);
-    }
-    all
+    let worked = records.windows(2).filter(|pair| !pair[1].body.is_resumption());
+    worked.map(|pair| pair[1].at.millis_since(pair[0].at)).sum()
 }
 
 fn pending(records: &[Arc<Record>]) -> Vec<CallId> {
@@ -60,4 +54,28 @@ fn pending(records: &[Arc<Record>]) -> Vec<CallId> {
         }
     }
     open
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{MoreLimits, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn time_before_a_resumption_is_no_working_time() {
+        let raised = RecordBody::LimitsRaised(MoreLimits::default().with_max_turns(9));
+        let bodies = [
+            (0, RecordBody::ClockRead),
+            (100, RecordBody::ClockRead),
+            (60_100, raised),
+            (60_103, RecordBody::Resumed),
+            (60_200, RecordBody::ClockRead),
+            (99_000, RecordBody::Resumed),
+            (99_001, RecordBody::ClockRead),
+        ];
+        let record = |(seq, (at, body))| Arc::new(Record { seq, at: Timestamp::from_millis(at), body });
+        let records: Vec<_> = (0..).zip(bodies).map(record).collect();
+        assert_eq!(active(&records), 100 + 97 + 1);
+    }
 }

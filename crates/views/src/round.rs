@@ -163,7 +163,7 @@ impl Fold {
         }
         let began = self.began;
         if !matches!(record.body, RecordBody::MessageAdded { .. }) {
-            self.with_round(|r| r.latency_ms = millis_since(began, record.at));
+            self.with_round(|r| r.latency_ms = record.at.millis_since(began));
         }
     }
 
@@ -233,8 +233,4 @@ impl Fold {
             r.skill_activations.extend(skill.filter(|_| activated));
         });
     }
-}
-
-fn millis_since(began: Timestamp, at: Timestamp) -> u64 {
-    at.as_millis().saturating_sub(began.as_millis())
 }

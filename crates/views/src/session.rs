@@ -158,8 +158,7 @@ pub struct LoopRecord {
     /// Data of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// The events of the loop. Pieces of messages are included only if the recorder's configuration asks for
-    /// them.
+    /// The events of the loop, with pieces of messages only if the recorder's configuration asks for them.
     #[serde(default)]
     pub events: Vec<LoopEvent>,
     /// The loops of this session that continue this loop, or that it called.
@@ -247,8 +246,7 @@ impl From<&RunConfig> for LoopConfigSnapshot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoopEvent {
-    /// The index of the event among all events of this loop that the recorder got, from 0. Events that were
-    /// left out count too.
+    /// The index of the event among all events of this loop, also those that were left out, from 0.
     pub sequence: u64,
     /// The event.
     pub event: AgentEvent,
@@ -280,8 +278,7 @@ pub struct SpawnRef {
     pub tool_name: String,
 }
 
-/// A group of loops that ran in parallel, of which one was selected. Each of the loops has a copy of this
-/// record.
+/// A group of loops that ran in parallel, of which one was selected. Each loop has a copy of this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParallelGroupRecord {
     /// All loops of the group, in the order of their configurations.
@@ -330,8 +327,7 @@ impl SessionState {
 /// Returns messages as JSON text.
 ///
 /// # Errors
-/// The messages cannot be written as JSON, which does not happen for messages that were read from JSON or
-/// made by a run.
+/// The messages cannot be written as JSON. Messages that a run made or that were read from JSON always can.
 pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Error> {
     serde_json::to_string(messages)
 }

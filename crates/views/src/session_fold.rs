@@ -43,8 +43,7 @@ impl Session {
     /// Builds sessions from logs, in the order in which the sessions were created.
     pub fn of_logs<'a>(logs: impl IntoIterator<Item = &'a [Arc<Record>]>) -> Vec<Self> {
         let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((RunStarted::of(log)?, log))).collect();
-        // Callers and continued runs must come before the runs that name them, and branches before their
-        // parallel loop.
+        // Runs come after those that they name, and parallel loops after their branches.
         logs.sort_by_key(|(started, log)| {
             (started.kind == RunKind::Parallel, log[0].at, started.run.clone())
         });

@@ -1,9 +1,8 @@
-//! [`SessionRecorder`]: a fold that computes [`Session`]s from [`AgentEvent`]s. Events of several loops may
-//! be interleaved.
+//! [`SessionRecorder`]: a fold that computes [`Session`]s from the [`AgentEvent`]s of several loops.
 
 use std::collections::HashMap;
 
-use archon_types::{AgentId, ContinuationKind, Json, LoopId, RunId, SessionId, Timestamp, ToolCallId, Usage};
+use archon_types::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId, Usage};
 
 use crate::{
     agent_event::AgentEvent,
@@ -77,28 +76,7 @@ impl SessionRecorder {
     /// Takes the next event of any loop, and updates the sessions.
     pub fn on_event(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::AgentStart {
-                agent_id,
-                session_id,
-                loop_id,
-                run_id,
-                parent_loop_id,
-                continuation_kind,
-                timestamp,
-                metadata,
-            } => {
-                let start = Start {
-                    agent: agent_id,
-                    session: session_id,
-                    loop_id,
-                    run: run_id.as_ref(),
-                    parent: parent_loop_id.as_ref(),
-                    continuation: continuation_kind.as_ref(),
-                    at: *timestamp,
-                    metadata: metadata.as_ref(),
-                };
-                self.start(start);
-            }
+            AgentEvent::AgentStart { .. } => self.start(event),
             AgentEvent::ParallelLoopStart { session_id, loop_ids, .. } => {
                 self.groups.insert(session_id.clone(), loop_ids.clone());
             }
@@ -114,7 +92,7 @@ impl SessionRecorder {
             }
             _ => {}
         }
-        self.keep(event);
+        self.record(event);
     }
 
     /// Sets the status of every open loop to aborted, at the end of the program or after a broken stream.
@@ -155,21 +133,34 @@ impl SessionRecorder {
         self.sessions
     }
 
-    fn start(&mut self, start: Start<'_>) {
-        let called = start.parent.is_some() && start.continuation.is_none();
-        if let Some(run) = start.run
+    fn start(&mut self, event: &AgentEvent) {
+        let AgentEvent::AgentStart {
+            agent_id,
+            session_id,
+            loop_id: announced,
+            run_id,
+            parent_loop_id,
+            continuation_kind,
+            timestamp,
+            metadata,
+        } = event
+        else {
+            return;
+        };
+        if let Some(run) = run_id
             && let Some((session, record)) = self.runs.get(run).cloned()
         {
-            return self.start_again(&start, session, record);
+            return self.start_again(announced, session, record);
         }
-        let session = self.session_of(&start, called);
-        let parent = start.parent.map(|parent| self.loop_of(parent));
+        let called = parent_loop_id.is_some() && continuation_kind.is_none();
+        let session = self.session_of(session_id, agent_id, *timestamp, called);
+        let parent = parent_loop_id.as_ref().map(|parent| self.loop_of(parent));
         let Some(index) = self.sessions.iter().position(|s| s.session_id == session) else { return };
-        let taken = self.sessions[index].get_loop(start.loop_id).is_some();
-        let loop_id = match start.run {
+        let taken = self.sessions[index].get_loop(announced).is_some();
+        let loop_id = match run_id {
             // Ids count the loops of a conversation, so two branches may use the same one.
-            Some(run) if taken => LoopId::new(format!("{}.{run}", start.loop_id)),
-            _ => start.loop_id.clone(),
+            Some(run) if taken => LoopId::new(format!("{announced}.{run}")),
+            _ => announced.clone(),
         };
         if let Some((of, parent)) = &parent
             && let Some(record) = self.sessions[index].loop_mut(parent).filter(|_| *of == session)
@@ -178,19 +169,19 @@ impl SessionRecorder {
         }
         self.sessions[index].loops.push(LoopRecord {
             loop_id: loop_id.clone(),
-            run_id: start.run.cloned(),
+            run_id: run_id.clone(),
             session_id: session.clone(),
-            agent_id: start.agent.clone(),
+            agent_id: agent_id.clone(),
             parent_loop_id: parent.map(|(_, parent)| parent),
-            continuation_kind: start.continuation.cloned(),
-            started_at: start.at,
+            continuation_kind: continuation_kind.clone(),
+            started_at: *timestamp,
             ended_at: None,
             status: LoopStatus::Running,
             rejection: None,
             config: None,
             messages: Vec::new(),
             usage: Usage::default(),
-            metadata: start.metadata.cloned(),
+            metadata: metadata.clone(),
             events: Vec::new(),
             children_loop_ids: Vec::new(),
             child_loop_refs: Vec::new(),
@@ -198,8 +189,8 @@ impl SessionRecorder {
         });
         self.sessions[index].loops.sort_by_key(|l| l.started_at);
         let open = OpenLoop { session: session.clone(), record: loop_id.clone(), before: 0, events: 0 };
-        self.open.insert(start.loop_id.clone(), open);
-        let run = start.run.cloned().unwrap_or_else(|| RunId::new(start.loop_id.as_str()));
+        self.open.insert(announced.clone(), open);
+        let run = run_id.clone().unwrap_or_else(|| RunId::new(announced.as_str()));
         self.runs.insert(run.clone(), (session, loop_id));
         if let Some(by) = self.spawned.remove(&run) {
             self.link(by, &run);
@@ -207,21 +198,21 @@ impl SessionRecorder {
     }
 
     /// Reopens a loop that has ended, or whose process died.
-    fn start_again(&mut self, start: &Start<'_>, session: SessionId, record: LoopId) {
+    fn start_again(&mut self, loop_id: &LoopId, session: SessionId, record: LoopId) {
         let mut open = OpenLoop { session, record, before: 0, events: 0 };
         let Some(record) = self.record_mut(&open) else { return };
         record.status = LoopStatus::Running;
         record.ended_at = None;
         (open.before, open.events) =
             (record.messages.len(), record.events.last().map_or(0, |last| last.sequence + 1));
-        self.open.insert(start.loop_id.clone(), open);
+        self.open.insert(loop_id.clone(), open);
     }
 
     /// Returns the session of a loop that starts, and creates the session if needed.
-    fn session_of(&mut self, start: &Start<'_>, called: bool) -> SessionId {
+    fn session_of(&mut self, named: &SessionId, agent: &AgentId, at: Timestamp, called: bool) -> SessionId {
         let part = |n: u32| match n {
-            1 => start.session.clone(),
-            n => SessionId::new(format!("{}.{n}", start.session)),
+            1 => named.clone(),
+            n => SessionId::new(format!("{named}.{n}")),
         };
         let mut n = 1;
         if self.config.formation_policy != SessionFormationPolicy::PerSessionId {
@@ -232,14 +223,14 @@ impl SessionRecorder {
         let formation = match (self.get_session(&part(n)), self.config.formation_policy) {
             (None, _) => SessionFormation::FirstLoop,
             (Some(session), SessionFormationPolicy::InactivityTimeout { secs })
-                if !called && start.at.since(session.last_active_at).as_secs() > secs =>
+                if !called && at.since(session.last_active_at).as_secs() > secs =>
             {
                 n += 1;
                 SessionFormation::InactivityTimeout { secs }
             }
             _ => return part(n),
         };
-        let mut session = Session::new(part(n), start.agent.clone(), start.at);
+        let mut session = Session::new(part(n), agent.clone(), at);
         session.formation = formation;
         self.sessions.push(session);
         part(n)
@@ -251,7 +242,7 @@ impl SessionRecorder {
         self.runs.get(run).cloned().unwrap_or_else(unknown)
     }
 
-    fn keep(&mut self, event: &AgentEvent) {
+    fn record(&mut self, event: &AgentEvent) {
         let Some(of) = loop_of_event(event) else { return };
         let Some(open) = self.open.get_mut(of) else { return };
         let sequence = open.events;
@@ -340,18 +331,6 @@ impl SessionRecorder {
     fn record_mut(&mut self, open: &OpenLoop) -> Option<&mut LoopRecord> {
         self.sessions.iter_mut().find(|s| s.session_id == open.session)?.loop_mut(&open.record)
     }
-}
-
-/// The fields of `AgentStart`.
-struct Start<'a> {
-    agent: &'a AgentId,
-    session: &'a SessionId,
-    loop_id: &'a LoopId,
-    run: Option<&'a RunId>,
-    parent: Option<&'a RunId>,
-    continuation: Option<&'a ContinuationKind>,
-    at: Timestamp,
-    metadata: Option<&'a Json>,
 }
 
 /// Applies an event to the record of its loop. Messages are added as they come; the final list at the end of

@@ -4,8 +4,7 @@ use archon_types::{AgentId, BoxFuture, SessionId};
 
 use crate::session::Session;
 
-/// Stores sessions. A stored session is a copy in a shared format; only the logs of the runs are the source
-/// of truth.
+/// Stores sessions: copies in a shared format. Only the logs of the runs are the truth.
 pub trait SessionStore: Send + Sync {
     /// Stores a session, which replaces an earlier version.
     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>>;

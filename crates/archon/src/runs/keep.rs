@@ -82,7 +82,7 @@ impl Runs {
             }
             let is_needed = |(_, error): &(RunId, JournalError)| matches!(error, JournalError::Needed { .. });
             if left.len() == tried || !left.iter().any(is_needed) {
-                removed.left = left.into_iter().map(|(run, error)| (run, error.into())).collect();
+                removed.failures = left.into_iter().map(|(run, error)| (run, error.into())).collect();
                 return Ok(removed);
             }
             runs = left.into_iter().map(|(run, _)| run).collect();

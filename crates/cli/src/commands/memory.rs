@@ -235,7 +235,7 @@ fn row(entry: &MemoryEntry) -> String {
 
 /// Selects all entries except the markers of forgotten entries.
 fn not_forgotten() -> MemoryFilter {
-    MemoryFilter::all().of(&MemoryKind::TOLD)
+    MemoryFilter::all().of(&MemoryKind::WITH_CONTENT)
 }
 
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {

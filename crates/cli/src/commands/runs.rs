@@ -279,7 +279,7 @@ async fn prune(app: &App, older_than: Span) -> Result<Exit, Failure> {
     for run in &removed.runs {
         app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
     }
-    for (run, why) in &removed.left {
+    for (run, why) in &removed.failures {
         app.output.note(Look::Dim, format!("{run} stays: {why}"));
     }
     if removed.runs.is_empty() && !app.json {

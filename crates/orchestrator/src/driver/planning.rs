@@ -16,7 +16,7 @@ impl Working<'_> {
         }
         let mut planning = PlanningContext::new(self.context.clone());
         planning.run.cancel = run.stop().clone();
-        planning.left = Some(run.machine.remaining_budget());
+        planning.budget = Some(run.machine.remaining_budget());
         run.machine.background().clone_into(&mut planning.background);
         let (planner, task) = (self.parts.planner.clone(), run.machine.task_so_far());
         let (expenses, loss) = (planning.expenses.clone(), run.machine.loss());

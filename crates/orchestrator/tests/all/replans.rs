@@ -41,7 +41,7 @@ impl Scripted {
 
 impl Planner for Scripted {
     async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        let left = context.left.map(|left| left.tokens);
+        let left = context.budget.map(|left| left.tokens);
         context.expenses.add(Spending::new(5, 0));
         Ok(Task::new("task_1", goal).with_subtasks(self.answer(format!("{goal}, {left:?} left"))?))
     }

@@ -23,7 +23,7 @@ impl Following {
     ) -> Recorded {
         let mut planning = self.parts.planning(run.context(), &run.machine);
         planning.run.cancel = run.stop().clone();
-        planning.left = Some(run.machine.remaining_budget());
+        planning.budget = Some(run.machine.remaining_budget());
         planning.targets = run.machine.targets().to_vec();
         let expenses = planning.expenses.clone();
         let problems = run.machine.problems();

@@ -267,7 +267,7 @@ fn drive_cancelled_run_with_a_cancel_in_the_inbox_has_its_reason() {
 }
 
 #[test]
-fn not_kept_called_run_has_its_delegation_and_its_caller_is_not_told() {
+fn called_run_without_a_log_has_its_delegation_and_its_caller_records_no_log() {
     let (call, lease) = (CallId::new(CommandId(0), 0), Lease::new(1, 1));
     let reports = Reports::default();
     let delegation = Delegation::new("caller".into(), call, lease, 1, Arc::new(Cancels));

@@ -40,26 +40,20 @@ pub enum DeathCause {
     Other,
 }
 
+crate::values::named! { DeathCause:
+    Undeliverable = "undeliverable",
+    Expired = "expired",
+    Unconfirmed = "unconfirmed",
+    Full = "full",
+    Unsubscribed = "unsubscribed",
+    Late = "late",
+    Other = "other",
+}
+
 impl DeathCause {
-    const KNOWN: [Self; 6] =
-        [Self::Undeliverable, Self::Expired, Self::Unconfirmed, Self::Full, Self::Unsubscribed, Self::Late];
-
-    /// Returns the name under which a bus stores the cause, for instance `undeliverable`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Undeliverable => "undeliverable",
-            Self::Expired => "expired",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Full => "full",
-            Self::Unsubscribed => "unsubscribed",
-            Self::Late => "late",
-            Self::Other => "other",
-        }
-    }
-
     /// Returns the cause with this name; [`Other`](Self::Other) for an unknown name.
     pub fn named(name: &str) -> Self {
-        Self::KNOWN.into_iter().find(|cause| cause.as_str() == name).unwrap_or(Self::Other)
+        Self::of_name(name).unwrap_or(Self::Other)
     }
 }
 
@@ -69,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_cause_is_found_again_by_its_name() {
-        for cause in DeathCause::KNOWN {
+        for cause in DeathCause::ALL {
             assert_eq!(DeathCause::named(cause.as_str()), cause);
         }
         assert_eq!(DeathCause::named("of_old_age"), DeathCause::Other);

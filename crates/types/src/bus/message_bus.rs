@@ -50,8 +50,7 @@ pub trait Bus: Send + Sync {
     /// Publishes a request and waits for its answer until `deadline`.
     ///
     /// # Errors
-    /// [`BusError::NotARequest`] for a request without a correlation id, [`BusError::TimedOut`] without an
-    /// answer.
+    /// [`BusError::NotARequest`] without a correlation id, [`BusError::TimedOut`] without an answer.
     fn request<'a>(
         &'a self,
         request: BusMessage,
@@ -117,16 +116,11 @@ pub struct BusMessage {
     pub correlation_id: Option<String>,
     /// The sequence number on the bus, from 1, which the bus assigns; 0 before. Messages are ordered by this
     /// number, never by their timestamps.
-    #[serde(default, skip_serializing_if = "is_not_numbered")]
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub seq: u64,
     /// The time to live in milliseconds; `None` for the limit of the bus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
-fn is_not_numbered(seq: &u64) -> bool {
-    *seq == 0
 }
 
 impl BusMessage {
@@ -151,20 +145,7 @@ impl BusMessage {
         }
     }
 
-    /// Sets the run in which the message was sent.
-    pub fn of_run(mut self, run: RunId) -> Self {
-        self.run_id = Some(run);
-        self
-    }
-
-    /// Makes the message a request, with a new correlation id.
-    pub fn into_request(mut self, ids: &dyn Ids) -> Self {
-        self.correlation_id = Some(ids.fresh("req"));
-        self
-    }
-
-    /// Creates an answer to this message, from its receiver to its sender, with the same correlation id and
-    /// run.
+    /// Creates an answer from the receiver to the sender of this message, with its correlation id and run.
     ///
     /// For an answer to a broadcast, set `sender_id` to the agent that answers.
     pub fn response(
@@ -173,16 +154,11 @@ impl BusMessage {
         content: serde_json::Map<String, Json>,
         timestamp: Timestamp,
     ) -> Self {
+        let (sender, receiver) = (self.receiver_id.clone(), self.sender_id.clone());
         Self {
-            sender_id: self.receiver_id.clone(),
-            receiver_id: self.sender_id.clone(),
-            message_type,
-            content,
-            timestamp,
             run_id: self.run_id.clone(),
             correlation_id: self.correlation_id.clone(),
-            seq: 0,
-            ttl_ms: None,
+            ..Self::new(sender, receiver, message_type, content, timestamp)
         }
     }
 
@@ -211,6 +187,13 @@ impl BusMessage {
         (&self.sender_id, &self.message_type, self.timestamp, &self.content)
             == (&other.sender_id, &other.message_type, other.timestamp, &other.content)
     }
+}
+
+crate::values::setters! { BusMessage:
+    /// Sets the run in which the message was sent.
+    of_run(run: RunId) => run_id = Some(run);
+    /// Makes the message a request, with a new correlation id.
+    into_request(ids: &dyn Ids) => correlation_id = Some(ids.fresh("req"));
 }
 
 /// The type of a [`BusMessage`]. In JSON the type is its name as text.

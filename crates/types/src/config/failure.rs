@@ -1,5 +1,4 @@
-//! Settings for failed model calls, failing tools and failing storage: keys, fallbacks, retries and the
-//! circuit breaker.
+//! Settings for failures of models, tools and storage: keys, fallbacks, retries and the circuit breaker.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::messages::Usage;
 
 /// The method that compares an answer with [`RunConfig::expected_output`](crate::RunConfig::expected_output).
-/// An answer that falls short is sent back with the missing parts, at most twice; the third answer is
-/// accepted.
+/// An answer that falls short is sent back with the missing parts, at most twice; then it is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -22,8 +21,7 @@ pub enum GoalCheck {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalVerdict {
-    /// True if the answer meets the expected output. `None` if the model gave no verdict; the answer is then
-    /// accepted.
+    /// True if the answer meets the expected output. `None` without a verdict: the answer is then accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
     /// The missing parts, or the reason why there is no verdict.

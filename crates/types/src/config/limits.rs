@@ -29,8 +29,7 @@ pub struct ExecutionLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
     /// The maximum number of levels of child runs below the run. With 1, the default, a child run cannot
-    /// start another one. In a log the value is the maximum [`Context::depth`](crate::Context::depth) of a
-    /// child run.
+    /// start another one. In a log it is the maximum [`Context::depth`](crate::Context::depth).
     #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
     pub max_depth: u32,
     /// The number of turns in a row in which every call failed, after which the model is told that it is
@@ -40,8 +39,6 @@ pub struct ExecutionLimits {
     /// The behaviour at a limit. Default [`OnLimit::Stop`].
     pub on_limit: OnLimit,
 }
-
-const MAX_DEPTH: u32 = 1;
 
 const STUCK_AFTER: u32 = 3;
 
@@ -67,7 +64,7 @@ impl Default for ExecutionLimits {
             max_repeats: 3,
             max_parse_failures: 3,
             max_cost_micros: None,
-            max_depth: MAX_DEPTH,
+            max_depth: 1,
             stuck_after: STUCK_AFTER,
             on_limit: OnLimit::Stop,
         }
@@ -84,61 +81,6 @@ impl ExecutionLimits {
             self.max_cost_micros.map(|cost| cost.max(more.max_cost_micros.unwrap_or_default()));
     }
 
-    /// Sets the maximum number of turns.
-    pub fn with_max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = turns;
-        self
-    }
-
-    /// Sets the maximum number of tokens.
-    pub fn with_max_total_tokens(mut self, tokens: u64) -> Self {
-        self.max_total_tokens = tokens;
-        self
-    }
-
-    /// Sets the maximum active time.
-    pub fn with_max_duration(mut self, duration: Duration) -> Self {
-        self.max_duration_ms = millis(duration);
-        self
-    }
-
-    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs a
-    /// price, which known models have.
-    pub fn with_max_cost_micros(mut self, micros: u64) -> Self {
-        self.max_cost_micros = Some(micros);
-        self
-    }
-
-    /// Sets the maximum number of levels of child runs.
-    pub fn with_max_depth(mut self, levels: u32) -> Self {
-        self.max_depth = levels;
-        self
-    }
-
-    /// Sets the maximum number of calls of the same tool with the same arguments.
-    pub fn with_max_repeats(mut self, repeats: u32) -> Self {
-        self.max_repeats = repeats;
-        self
-    }
-
-    /// Sets the number of answers in a row that cannot be parsed after which the run fails.
-    pub fn with_max_parse_failures(mut self, failures: u32) -> Self {
-        self.max_parse_failures = failures;
-        self
-    }
-
-    /// Sets the number of failed turns in a row after which the model is told that it is stuck; 0 for never.
-    pub fn with_stuck_after(mut self, turns: u32) -> Self {
-        self.stuck_after = turns;
-        self
-    }
-
-    /// Sets the behaviour at a limit.
-    pub fn with_on_limit(mut self, end: OnLimit) -> Self {
-        self.on_limit = end;
-        self
-    }
-
     /// Returns the limits for one subtask of a plan: at most 10 turns, and the subtask fails at a limit.
     pub fn subtask() -> Self {
         Self { max_turns: 10, on_limit: OnLimit::Error, ..Self::default() }
@@ -148,6 +90,28 @@ impl ExecutionLimits {
     pub fn max_duration(&self) -> Duration {
         Duration::from_millis(self.max_duration_ms)
     }
+}
+
+crate::values::setters! { ExecutionLimits:
+    /// Sets the maximum number of turns.
+    with_max_turns(turns: u32) => max_turns = turns;
+    /// Sets the maximum number of tokens.
+    with_max_total_tokens(tokens: u64) => max_total_tokens = tokens;
+    /// Sets the maximum active time.
+    with_max_duration(duration: Duration) => max_duration_ms = millis(duration);
+    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs a
+    /// price, which known models have.
+    with_max_cost_micros(micros: u64) => max_cost_micros = Some(micros);
+    /// Sets the maximum number of levels of child runs.
+    with_max_depth(levels: u32) => max_depth = levels;
+    /// Sets the maximum number of calls of the same tool with the same arguments.
+    with_max_repeats(repeats: u32) => max_repeats = repeats;
+    /// Sets the number of answers in a row that cannot be parsed after which the run fails.
+    with_max_parse_failures(failures: u32) => max_parse_failures = failures;
+    /// Sets the number of failed turns in a row after which the model is told that it is stuck; 0 for never.
+    with_stuck_after(turns: u32) => stuck_after = turns;
+    /// Sets the behaviour at a limit.
+    with_on_limit(end: OnLimit) => on_limit = end;
 }
 
 /// Larger limits for a run that is resumed. Each limit is for the whole run, including what the run used
@@ -172,6 +136,13 @@ pub struct MoreLimits {
 }
 
 impl MoreLimits {
+    /// Returns true if no limit is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+crate::values::setters! { MoreLimits:
     /// Sets a larger maximum number of turns.
     ///
     /// ```
@@ -186,34 +157,14 @@ impl MoreLimits {
     /// assert_eq!((limits.max_turns, limits.max_total_tokens), (20, 9_000_000));
     /// assert_eq!((limits.max_duration_ms, limits.max_cost_micros), (3_600_000, Some(90_000)));
     /// ```
-    pub fn with_max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = Some(turns);
-        self
-    }
-
+    with_max_turns(turns: u32) => max_turns = Some(turns);
     /// Sets a larger maximum number of tokens.
-    pub fn with_max_total_tokens(mut self, tokens: u64) -> Self {
-        self.max_total_tokens = Some(tokens);
-        self
-    }
-
+    with_max_total_tokens(tokens: u64) => max_total_tokens = Some(tokens);
     /// Sets a larger maximum active time.
-    pub fn with_max_duration(mut self, duration: Duration) -> Self {
-        self.max_duration_ms = Some(millis(duration));
-        self
-    }
-
+    with_max_duration(duration: Duration) => max_duration_ms = Some(millis(duration));
     /// Sets a larger maximum cost, in millionths of a currency unit: `50_000` is five cents. A run that was
     /// started without a cost limit gets none.
-    pub fn with_max_cost_micros(mut self, micros: u64) -> Self {
-        self.max_cost_micros = Some(micros);
-        self
-    }
-
-    /// Returns true if no limit is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
+    with_max_cost_micros(micros: u64) => max_cost_micros = Some(micros);
 }
 
 fn millis(duration: Duration) -> u64 {

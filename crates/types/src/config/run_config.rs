@@ -74,13 +74,13 @@ pub struct RunConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
     /// The number of a turn's calls that run in parallel.
-    #[serde(skip_serializing_if = "ToolExecutionStrategy::is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub tool_execution: ToolExecutionStrategy,
     /// The number of steering messages that the model reads at once.
-    #[serde(skip_serializing_if = "QueueMode::is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub steering_mode: QueueMode,
     /// The number of follow-ups that the model reads at once.
-    #[serde(skip_serializing_if = "QueueMode::is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub follow_up_mode: QueueMode,
     /// The absolute paths of files with the project's instructions; the first that exists is used. They are
     /// read again before each request.
@@ -121,12 +121,6 @@ pub enum QueueMode {
     OneAtATime,
     /// All waiting messages.
     All,
-}
-
-impl QueueMode {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The format in which tools are described to the model and called by it.

@@ -21,29 +21,10 @@ pub enum RunKind {
     AgentCall,
 }
 
-impl RunKind {
-    /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Loop, Self::Parallel, Self::Plan, Self::Team, Self::AgentCall];
-
-    /// Returns the name of the kind, as in logs and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Parallel => "parallel",
-            Self::Plan => "plan",
-            Self::Team => "team",
-            Self::AgentCall => "agent_call",
-        }
-    }
-
-    /// Returns the kind with this name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-impl std::fmt::Display for RunKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
+crate::values::named! { RunKind:
+    Loop = "loop",
+    Parallel = "parallel",
+    Plan = "plan",
+    Team = "team",
+    AgentCall = "agent_call",
 }

@@ -11,8 +11,7 @@ impl ResponseFormat {
         problems(self, answer)
     }
 
-    /// Returns the reason why the schema cannot be used: an error in the schema, or the missing feature
-    /// `structured-output`.
+    /// Returns why the schema cannot be used: an error in it, or the missing feature `structured-output`.
     pub fn schema_problem(&self) -> Option<String> {
         schema::schema_problems(&self.schema, &Json::Null).err()
     }

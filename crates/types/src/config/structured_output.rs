@@ -61,8 +61,7 @@ pub fn problems_line(problems: &[SchemaProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the message for a model whose answer does not match its schema; `how` is the instruction for the
-/// next answer.
+/// Returns the message for a model whose answer does not match its schema; `how` says how to answer next.
 pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
     format!(

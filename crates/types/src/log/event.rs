@@ -49,8 +49,7 @@ impl Event {
     }
 }
 
-/// A piece of an answer or of a tool's output while it streams. Deltas are never stored, and folds ignore
-/// them.
+/// A piece of an answer or of a tool's output while it streams. Deltas are not stored; folds ignore them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
@@ -116,8 +115,7 @@ pub enum DeltaKind {
         /// The result so far, which replaces the previous partial result.
         result: Box<ToolResult>,
     },
-    /// Every call of the turn has its result, and the run's hooks were called for each result. Sent only in
-    /// runs with hooks.
+    /// Every call of the turn has its result, for which the hooks were called. Sent only in runs with hooks.
     TurnEnd,
 }
 

@@ -32,8 +32,7 @@ pub trait Journal: Send + Sync {
         Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
     }
 
-    /// Returns the runs that match a filter, the last written run first. A log that cannot be read is listed
-    /// with a `problem`.
+    /// Returns the runs that match a filter, the last written run first. An unreadable log has a `problem`.
     ///
     /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost must grow
     /// with the result, not with the number of runs.
@@ -64,8 +63,7 @@ pub trait Journal: Send + Sync {
     ///
     /// A run cannot be deleted while a process writes to it ([`JournalError::Locked`]) or while other runs
     /// need it ([`JournalError::Needed`]): a run that continues it reads its records, and a run with the
-    /// unfinished call that started it needs its outcome. A run that is created during the deletion may be
-    /// missed.
+    /// unfinished call that started it needs its outcome. It may miss a run that is created meanwhile.
     ///
     /// Default: [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -76,6 +74,17 @@ pub trait Journal: Send + Sync {
     /// Returns the inbox for messages to this journal's runs. Default: `None`.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
+    }
+}
+
+/// Reads the log of a run; `None` if the run does not exist.
+pub(crate) async fn read_if_exists(
+    journal: &dyn Journal,
+    run: &RunId,
+) -> Result<Option<Vec<Arc<Record>>>, JournalError> {
+    match journal.read(run).await {
+        Err(JournalError::UnknownRun { .. }) => Ok(None),
+        records => records.map(Some),
     }
 }
 
@@ -117,8 +126,8 @@ impl Salvaged {
 
 /// Appends records to the log of one run. Dropping the writer releases the lock.
 pub trait RunWriter: Send {
-    /// Appends records in order. With [`Durability::Synced`] the records survive a power failure once this
-    /// returns.
+    /// Appends records in order. Once this returns, records that are [`Durability::Synced`] survive a power
+    /// failure.
     fn append<'a>(
         &'a mut self,
         records: &'a [Arc<Record>],

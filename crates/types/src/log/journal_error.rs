@@ -139,15 +139,11 @@ impl JournalError {
             | Self::UnknownRecord { run, .. }
             | Self::UnknownKind { run, .. }
             | Self::Corrupt { run, .. } => Some(run),
-            Self::Unsupported { .. }
-            | Self::UnsupportedStore { .. }
-            | Self::BadId { .. }
-            | Self::Storage { .. } => None,
+            _ => None,
         }
     }
 
-    /// Returns true if another version wrote the log or the store, so that the content may have another
-    /// meaning.
+    /// Returns true if another version wrote the log or the store, so that its meaning may differ.
     pub fn is_of_another_version(&self) -> bool {
         matches!(
             self,

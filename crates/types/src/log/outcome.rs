@@ -24,7 +24,7 @@ pub struct Outcome {
     pub(crate) answer: String,
     /// The model's stop reason for the final answer. [`StopReason::Length`]: a token limit cut the answer
     /// off. [`StopReason::Refusal`]: the model declined, so the text is not an answer.
-    #[serde(default, skip_serializing_if = "StopReason::is_stop")]
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub stop_reason: StopReason,
     /// The error text of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,9 +36,8 @@ pub struct Outcome {
     pub turns: u32,
     /// The tokens of all model calls.
     pub usage: Usage,
-    /// The estimated number of tokens of calls for which the service reported no usage, and of calls that
-    /// were lost.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// The estimated number of tokens of lost calls, and of calls for which the service reported no usage.
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub estimated_tokens: u64,
     /// The cost of the run's model calls in millionths of a currency unit; `None` if the run has no price. A
     /// call without reported tokens counts as the amount that was reserved for it.
@@ -47,11 +46,6 @@ pub struct Outcome {
     /// The tokens and the money that child runs used.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
     pub child_spending: Spending,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(tokens: &u64) -> bool {
-    *tokens == 0
 }
 
 impl Outcome {
@@ -94,8 +88,7 @@ impl Outcome {
         self.last_text().filter(|_| self.status != OutcomeStatus::Failed)
     }
 
-    /// Returns the last text of the agent, also of a run that failed. For a failed plan or team it is the
-    /// partial result.
+    /// Returns the last text of the agent, also after a failure: a plan or team then has a partial result.
     pub fn last_text(&self) -> Option<&str> {
         Some(self.answer.as_str()).filter(|said| !said.is_empty())
     }

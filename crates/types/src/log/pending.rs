@@ -11,7 +11,7 @@ use crate::{
 
 use super::{
     inbox::{Inbox, InboxRequest},
-    journal::Journal,
+    journal::{Journal, read_if_exists},
     journal_error::JournalError,
     origin::{Origin, TurnTrigger},
     record::{Record, RecordBody},
@@ -47,22 +47,17 @@ impl PendingApproval {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }
 
-    /// Returns true if the run that asks has an answer in its inbox, or its log shows that the question is no
-    /// longer open.
+    /// Returns true if the inbox of the run that asks has an answer, or its log has closed the question.
     ///
     /// # Errors
     /// The journal failed.
     pub async fn is_answered(&self, journal: &dyn Journal) -> Result<bool, JournalError> {
         let (asker, question) = (self.asker(), &self.request);
-        match journal.read(asker).await {
-            // An agent without a log asks in the log of its caller only.
-            Err(JournalError::UnknownRun { .. }) => {}
-            records => {
-                let records = records?;
-                if !find_open(&records).iter().any(|(.., open)| open.request_id == question.request_id) {
-                    return Ok(true);
-                }
-            }
+        // An agent without a log asks in the log of its caller only.
+        if let Some(records) = read_if_exists(journal, asker).await?
+            && !find_open(&records).iter().any(|(.., open)| open.request_id == question.request_id)
+        {
+            return Ok(true);
         }
         let Some(inbox) = journal.inbox() else { return Ok(false) };
         let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if question.is_meant(request_id, binding));
@@ -81,10 +76,7 @@ impl PendingApproval {
         journal: &dyn Journal,
     ) -> Result<bool, JournalError> {
         let inbox = inbox_of(journal)?;
-        let log = match journal.read(self.asker()).await {
-            Err(JournalError::UnknownRun { .. }) => Vec::new(),
-            records => records?,
-        };
+        let log = read_if_exists(journal, self.asker()).await?.unwrap_or_default();
         match inbox.post(self.asker(), self.request.first_answer(answer, now, &log)).await {
             Err(JournalError::Posted { .. }) => Ok(false),
             posted => posted.map(|()| true),
@@ -92,8 +84,7 @@ impl PendingApproval {
     }
 }
 
-/// Returns the open questions of a run, oldest first, including questions that child runs passed up to the
-/// run.
+/// Returns the open questions of a run and those that its child runs passed up, oldest first.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
     let source = match (&started.origin, started.first_trigger) {

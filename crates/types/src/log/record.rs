@@ -1,5 +1,4 @@
-//! Records: the entries of a run's log. The log is the only state of a run; everything else is a fold over
-//! the log.
+//! Records: the entries of a run's log. The log is a run's only state; everything else is a fold over it.
 //!
 //! A record is an **input** (it carries data from outside: a prompt, an answer, a result, the clock) or
 //! **derived** (it follows from the inputs before it and is written so that readers need not compute it).
@@ -19,11 +18,11 @@ use crate::{
 };
 
 use super::{
-    carried::SessionSnapshot,
     hook_point::HookPoint,
     outcome::Outcome,
     parallel::{ParallelBranch, ParallelChoice},
     run_started::RunStarted,
+    session_snapshot::SessionSnapshot,
 };
 
 /// One entry of a run's log.
@@ -185,8 +184,7 @@ pub enum RecordBody {
         /// The answer.
         answer: Answer,
     },
-    /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
-    /// tool starts.
+    /// A tool is about to run. Unless it is read-only, the record is on the storage medium before it starts.
     ToolCallStarted {
         /// The call.
         call: CallId,
@@ -213,8 +211,7 @@ pub enum RecordBody {
         /// The child run.
         child_run: RunId,
     },
-    /// A tool call failed temporarily, and is retried after a delay. Only calls that may be repeated are
-    /// retried.
+    /// A tool call that may be repeated failed temporarily, and is retried after a delay.
     ToolCallFailed {
         /// The call.
         call: CallId,
@@ -275,8 +272,7 @@ pub enum RecordBody {
         /// The text that the model reads.
         text: String,
     },
-    /// A parallel loop starts its branches, each as a run of its own. The turns are in the logs of these
-    /// runs.
+    /// A parallel loop starts its branches, each as a run of its own, whose log has the turns.
     ParallelStarted {
         /// The messages that every branch gets.
         prompts: Vec<AgentMessage>,
@@ -327,8 +323,7 @@ impl RecordBody {
         )
     }
 
-    /// Returns true if a process resumes the run with this record. No process worked on the run just before
-    /// it.
+    /// Returns true if a process resumes the run with this record. Before it, no process worked on the run.
     pub fn is_resumption(&self) -> bool {
         matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }

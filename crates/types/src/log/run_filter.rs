@@ -35,33 +35,9 @@ impl RunFilter {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// Restricts the list to runs of this tenant.
-    pub fn tenant(mut self, tenant: TenantId) -> Self {
-        self.tenant = Some(tenant);
-        self
-    }
-
-    /// Restricts the list to runs with one of these statuses.
-    pub fn status(mut self, status: impl IntoIterator<Item = RunStatus>) -> Self {
-        self.status = status.into_iter().collect();
-        self
-    }
-
     /// Restricts the list to runs that are not child runs.
     pub fn top_level(mut self) -> Self {
         self.top_level = true;
-        self
-    }
-
-    /// Restricts the list to the `limit` last written runs.
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
-    /// Restricts the list to runs after this position.
-    pub fn after(mut self, place: RunPlace) -> Self {
-        self.after = Some(place);
         self
     }
 
@@ -74,12 +50,22 @@ impl RunFilter {
             && self.after.as_ref().is_none_or(|after| head.place() < *after)
     }
 
-    /// Returns the page of runs that match, the last written run first. `heads` are all runs that may be on
-    /// the page.
+    /// Returns the page of the runs among `heads` that match, the last written run first.
     pub fn page(&self, mut heads: Vec<RunHead>) -> Vec<RunHead> {
         heads.retain(|head| self.admits(head));
         heads.sort_by_cached_key(|head| std::cmp::Reverse(head.place()));
         heads.truncate(self.limit.unwrap_or(usize::MAX));
         heads
     }
+}
+
+crate::values::setters! { RunFilter:
+    /// Restricts the list to runs of this tenant.
+    tenant(tenant: TenantId) => tenant = Some(tenant);
+    /// Restricts the list to runs with one of these statuses.
+    status(status: impl IntoIterator<Item = RunStatus>) => status = status.into_iter().collect();
+    /// Restricts the list to the `limit` last written runs.
+    limit(limit: usize) => limit = Some(limit);
+    /// Restricts the list to runs after this position.
+    after(place: RunPlace) => after = Some(place);
 }

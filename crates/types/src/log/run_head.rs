@@ -125,19 +125,7 @@ impl RunHead {
 
     /// Creates the head of a log that cannot be read.
     pub fn unreadable(run_id: RunId, problem: impl Into<String>) -> Self {
-        Self {
-            run_id,
-            kind: None,
-            session: None,
-            tenant: None,
-            called_by: None,
-            branch_of: None,
-            started_at: Timestamp::default(),
-            updated_at: Timestamp::default(),
-            status: RunStatus::Unreadable,
-            task: String::new(),
-            problem: Some(problem.into()),
-        }
+        Self::of(run_id, &[]).damaged(problem)
     }
 }
 

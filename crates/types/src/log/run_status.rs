@@ -43,39 +43,6 @@ impl From<OutcomeStatus> for RunStatus {
 }
 
 impl RunStatus {
-    /// All statuses.
-    pub const ALL: [Self; 9] = [
-        Self::Created,
-        Self::Running,
-        Self::Interrupted,
-        Self::Suspended,
-        Self::Finished,
-        Self::Failed,
-        Self::Limit,
-        Self::Cancelled,
-        Self::Unreadable,
-    ];
-
-    /// Returns the name of the status, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Interrupted => "interrupted",
-            Self::Suspended => "suspended",
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-            Self::Limit => "limit",
-            Self::Cancelled => "cancelled",
-            Self::Unreadable => "unreadable",
-        }
-    }
-
-    /// Returns the status with this name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == name)
-    }
-
     /// Returns true if the run has ended.
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Limit | Self::Cancelled)
@@ -87,10 +54,16 @@ impl RunStatus {
     }
 }
 
-impl std::fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
+crate::values::named! { RunStatus:
+    Created = "created",
+    Running = "running",
+    Interrupted = "interrupted",
+    Suspended = "suspended",
+    Finished = "finished",
+    Failed = "failed",
+    Limit = "limit",
+    Cancelled = "cancelled",
+    Unreadable = "unreadable",
 }
 
 /// The state of a planning agent.

@@ -1,5 +1,4 @@
-//! Collections, which are the owners of memories. Access to one collection never reaches a collection outside
-//! of it.
+//! Collections, which own memories. Access to a collection never reaches a collection outside of it.
 
 use std::{fmt, sync::Arc};
 
@@ -36,8 +35,7 @@ impl Collection {
         Err(MemoryError::Collection { name: shown, problem })
     }
 
-    /// Returns the root, which contains all other collections. Use it only in code that maintains the whole
-    /// store.
+    /// Returns the root, which contains all other collections, for code that maintains the whole store.
     pub fn root() -> Self {
         Self(Arc::from(""))
     }
@@ -58,8 +56,7 @@ impl Collection {
         self.0.is_empty()
     }
 
-    /// Returns true if `other` is this collection or lies within it. `team:eng` contains `team:eng:alice` but
-    /// not `team:engine`.
+    /// Returns true if `other` is this collection or within it, as `team:eng:alice` is within `team:eng`.
     pub fn contains(&self, other: &Self) -> bool {
         let rest = other.0.strip_prefix(&*self.0);
         self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

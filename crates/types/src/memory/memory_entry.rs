@@ -1,8 +1,7 @@
 //! The traits of the three kinds of memory: of a conversation, of a task, and long-term; and their entries.
 //!
 //! A store returns candidates with raw scores; its caller combines, selects and formats them. Each memory is
-//! bound to its owner (one conversation, one task, one tenant's collection), so it cannot reach the data of
-//! another owner.
+//! bound to its owner (a conversation, a task, a tenant's collection) and cannot reach other data.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +21,7 @@ pub trait Episodic: Send + Sync {
     /// Appends an entry.
     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// Returns copies of the entries from index `since` on, oldest first; with `limit`, only the last `limit`
-    /// of them.
+    /// Returns copies of the entries from index `since` on, or of the last `limit` of them, oldest first.
     fn get_messages(
         &self,
         limit: Option<usize>,
@@ -35,8 +33,8 @@ pub trait Episodic: Send + Sync {
 
     /// Returns the newest entries that together have at most `max_tokens`, oldest first.
     ///
-    /// The result ends at the first entry that does not fit, so it has no gaps. `count` returns the number of
-    /// tokens of a text.
+    /// The result ends before an entry that does not fit: it has no gaps. `count` counts the tokens of a
+    /// text.
     fn get_recent<'a>(
         &'a self,
         max_tokens: usize,
@@ -44,10 +42,10 @@ pub trait Episodic: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<MemoryEntry>, MemoryError>> {
         Box::pin(async move {
             let mut entries = self.get_messages(None, 0).await?;
-            let mut left = max_tokens;
+            let mut remaining = max_tokens;
             let fitting = entries.iter().rev().take_while(|entry| {
-                let rest = left.checked_sub(count(&entry.content));
-                left = rest.unwrap_or(left);
+                let rest = remaining.checked_sub(count(&entry.content));
+                remaining = rest.unwrap_or(remaining);
                 rest.is_some()
             });
             let first = entries.len() - fitting.count();
@@ -105,8 +103,7 @@ pub trait LongTerm: Send + Sync {
 
 /// Converts texts into vectors; similar texts have close vectors.
 pub trait Embedder: Send + Sync {
-    /// Returns the id of the model and its version. Vectors of embedders with different ids cannot be
-    /// compared.
+    /// Returns the id of the model and its version. Only vectors of embedders with the same id are compared.
     fn id(&self) -> &str;
 
     /// Returns the number of dimensions of the vectors.
@@ -143,10 +140,10 @@ pub struct MemoryEntry {
     #[serde(skip_serializing_if = "Collection::is_root")]
     pub collection: Collection,
     /// The kind of the entry.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub kind: MemoryKind,
     /// The trust level of the text.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub trust: Trust,
     /// The run that the entry comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,8 +164,7 @@ pub struct MemoryEntry {
     /// The time at which the entry was last useful.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
-    /// The position in the order of writing, which the store assigns; 0 before the entry is stored. JSON does
-    /// not include it.
+    /// The position in the order of writing, which the store assigns; 0 before that. Not in JSON.
     #[serde(skip)]
     pub position: u64,
 }
@@ -306,8 +302,7 @@ impl MemoryEntry {
     /// and an index of PostgreSQL has room for this size beside the name of a collection.
     pub const MAX_NAME_BYTES: usize = 2 << 10;
 
-    /// Sets a new id if the entry has none, and the time `now` if it has no time, for instance for an entry
-    /// read from JSON.
+    /// Sets a new id and the time `now` where the entry has none, for instance because it was read from JSON.
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
         if self.id.is_empty() {
             self.id = ids.fresh("mem");
@@ -323,10 +318,6 @@ const ROLE: &str = "role";
 
 /// The metadata key of the session that an entry belongs to.
 const SESSION: &str = "session";
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 /// The kind of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -351,24 +342,17 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value, Self::Forgotten];
-
     /// The kinds with content: all but [`Forgotten`](Self::Forgotten).
-    pub const TOLD: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
+    pub const WITH_CONTENT: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
+}
 
-    /// Returns the name of the kind, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Turn => "turn",
-            Self::Summary => "summary",
-            Self::Fact => "fact",
-            Self::Value => "value",
-            Self::Forgotten => "forgotten",
-        }
-    }
+crate::values::named! { MemoryKind:
+    Note = "note",
+    Turn = "turn",
+    Summary = "summary",
+    Fact = "fact",
+    Value = "value",
+    Forgotten = "forgotten",
 }
 
 /// A query of a [`LongTerm`] memory.

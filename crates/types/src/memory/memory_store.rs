@@ -128,8 +128,7 @@ impl MemoryChange {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryFilter {
-    /// Only entries of this collection and of collections within it; `None` for all that the store is bound
-    /// to.
+    /// Only entries of this collection and of those within it; `None` for all that the store is bound to.
     pub collection: Option<Collection>,
     /// True for entries of that collection itself only, without collections within it.
     pub exact: bool,
@@ -226,8 +225,7 @@ pub struct MemorySearch {
     /// The words, any of which may occur; empty for no search by words. The most significant words come
     /// first, because a store may use only the first 24.
     pub text: String,
-    /// The vector to compare entries with, and the id of the embedder that made it; `None` for no search by
-    /// vector.
+    /// The id of an embedder, and its vector to compare entries with; `None` for no search by vector.
     pub vector: Option<(String, Vec<f32>)>,
     /// The maximum number of entries found by words, and of entries found by vector.
     pub limit: usize,

@@ -73,8 +73,7 @@ impl CleanedUp {
         format!("{OPENING}{}]{end}", self.cleanup_reason)
     }
 
-    /// Returns the removals that a call of the [cleanup tool](CLEANUP_TOOL) made, from the result of that
-    /// call.
+    /// Returns the removals that a call of the [cleanup tool](CLEANUP_TOOL) made, from its result.
     pub fn of(result: &ToolResult) -> Vec<Self> {
         let said = result.metadata.get(metadata::CLEANED_UP).filter(|_| !result.is_error());
         said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default()

@@ -29,8 +29,7 @@ pub struct Compaction {
     pub tokens_before: u64,
     /// The estimated number of tokens of the messages after the compaction.
     pub tokens_after: u64,
-    /// The number of messages in the conversation at the compaction. Later messages follow the view
-    /// unchanged.
+    /// The number of messages at the compaction. Later messages follow the view unchanged.
     pub messages: u64,
     /// The parts that the model sees, in order. A message in no part is left out.
     pub view: Vec<ViewPart>,
@@ -211,9 +210,5 @@ impl ContextLevel {
             85..95 => Self::Aggressive,
             _ => Self::Critical,
         }
-    }
-
-    pub(crate) fn is_normal(&self) -> bool {
-        *self == Self::Normal
     }
 }

@@ -67,17 +67,7 @@ impl Content {
     }
 }
 
-impl From<&str> for Content {
-    fn from(text: &str) -> Self {
-        Self::text(text)
-    }
-}
-
-impl From<String> for Content {
-    fn from(text: String) -> Self {
-        Self::text(text)
-    }
-}
+crate::values::from_text!(Content = Content::text);
 
 impl From<ToolCall> for Content {
     fn from(call: ToolCall) -> Self {
@@ -102,8 +92,7 @@ pub struct ToolCall {
     /// The arguments as the model sent them, with their order of keys; an empty object if `malformed` is set.
     #[serde(default = "empty_object")]
     pub arguments: Json,
-    /// The invalid arguments, if they were not JSON or the call must not run for another reason. Such a call
-    /// is never executed.
+    /// The arguments of a call that is never executed, because they are not JSON or for another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<MalformedArguments>,
 }

@@ -12,8 +12,7 @@ use super::tokens::Tokenizer;
 pub struct ContextConfig {
     /// The size of the context window in tokens, including the system prompt. Default 100,000.
     pub max_context_tokens: u64,
-    /// The number of tokens reserved for the system prompt and the tools; more if they need more. Default
-    /// 4,000.
+    /// The number of tokens reserved at least for the system prompt and the tools. Default 4,000.
     pub system_prompt_tokens: u64,
     /// The number of messages at the end that stay unchanged as long as possible. Default 10.
     pub keep_recent: u32,
@@ -23,8 +22,7 @@ pub struct ContextConfig {
     pub tool_output_max_lines: u32,
     /// The share of the token budget above which the conversation is compacted. Default 0.8.
     pub trigger: f64,
-    /// The minimum time between two compactions in milliseconds, unless the window is nearly full. Default
-    /// 180,000.
+    /// The minimum milliseconds between compactions, unless the window is nearly full. Default 180,000.
     pub min_interval_ms: u64,
     /// The built-in compaction strategy. Default [`CompactionPolicy::Tiered`].
     pub policy: CompactionPolicy,
@@ -39,8 +37,7 @@ pub struct ContextConfig {
     pub force_trim_messages: u32,
     /// The maximum number of times that one request is shortened and sent again after an overflow. Default 3.
     pub max_overflow_recoveries: u32,
-    /// The maximum share of the window that one tool result takes, in windows of at least 64,000 tokens.
-    /// Default 0.3.
+    /// The maximum share of a window of at least 64,000 tokens that one tool result takes. Default 0.3.
     pub max_tool_result_share: f64,
     /// The maximum number of characters of a tool result. Default 400,000.
     pub max_tool_result_chars: u64,
@@ -91,8 +88,7 @@ impl ContextConfig {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionPolicy {
-    /// Shortens tool results, then old turns, then drops the middle, and stops as soon as the conversation
-    /// fits.
+    /// Shortens tool results, then old turns, then drops the middle, until the conversation fits.
     #[default]
     Tiered,
     /// Keeps the last [`max_history_messages`](ContextConfig::max_history_messages) messages and a summary of

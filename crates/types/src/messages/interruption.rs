@@ -1,5 +1,4 @@
-//! Markers in a conversation at the point at which the user stopped a run, so that the model can read it
-//! later.
+//! Markers in a conversation where the user stopped a run, so that the model can read it later.
 
 use serde::{Deserialize, Serialize};
 

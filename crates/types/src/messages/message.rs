@@ -39,10 +39,10 @@ pub struct UserMessage {
     /// The time of the message in Unix milliseconds.
     pub timestamp: Timestamp,
     /// The number of blocks at the end that were recalled from memory; no speaker wrote them in this message.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub recalled: u32,
     /// The lowest trust level of the recalled blocks.
-    #[serde(default, skip_serializing_if = "is_untrusted")]
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub recalled_trust: Trust,
 }
 
@@ -53,9 +53,9 @@ impl UserMessage {
     }
 
     /// Appends a text that was recalled from memory.
-    pub fn add_recalled(&mut self, told: RecalledText) {
-        self.recalled_trust = self.recalled_trust().min(told.trust);
-        self.content.push(Content::text(told.text));
+    pub fn add_recalled(&mut self, recalled: RecalledText) {
+        self.recalled_trust = self.recalled_trust().min(recalled.trust);
+        self.content.push(Content::text(recalled.text));
         self.recalled += 1;
     }
 
@@ -69,19 +69,9 @@ impl UserMessage {
 
     /// Returns the blocks that were not recalled from memory.
     pub fn own_content(&self) -> &[Content] {
-        let told = usize::try_from(self.recalled).unwrap_or(usize::MAX);
-        &self.content[..self.content.len().saturating_sub(told)]
+        let recalled = usize::try_from(self.recalled).unwrap_or(usize::MAX);
+        &self.content[..self.content.len().saturating_sub(recalled)]
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_untrusted(trust: &Trust) -> bool {
-    *trust == Trust::Untrusted
 }
 
 /// The complete answer of a model.
@@ -233,10 +223,6 @@ impl StopReason {
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Stop | Self::StopSequence | Self::ToolUse)
     }
-
-    pub(crate) fn is_stop(&self) -> bool {
-        *self == Self::Stop
-    }
 }
 
 /// The number of tokens of one model call, or of several calls together.
@@ -342,18 +328,9 @@ impl From<Message> for AgentMessage {
     }
 }
 
-/// A person's message without a time, which the receiver sets.
-impl From<&str> for AgentMessage {
-    fn from(text: &str) -> Self {
-        Message::user(text, Timestamp::default()).into()
-    }
-}
-
-/// A person's message without a time, which the receiver sets.
-impl From<String> for AgentMessage {
-    fn from(text: String) -> Self {
-        Message::user(text, Timestamp::default()).into()
-    }
+crate::values::from_text! {
+    /// A person's message without a time, which the receiver sets.
+    AgentMessage = |text: String| Message::user(text, Timestamp::default()).into()
 }
 
 impl From<ExtensionMessage> for AgentMessage {

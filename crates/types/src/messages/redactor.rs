@@ -10,8 +10,8 @@
 //! - in hex, in upper and in lower case.
 //!
 //! Other forms are not found: a part of a secret, or a secret that was encoded twice, reversed or spelt out.
-//! Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, because ordinary words would be
-//! redacted too.
+//! Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, as ordinary words may equal
+//! them.
 
 mod forms;
 mod messages;
@@ -85,8 +85,7 @@ impl Redactor {
         }
     }
 
-    /// Adds a secret that expires, such as a token. The redactor forgets it after eight newer expiring
-    /// secrets were added.
+    /// Adds a secret that expires, such as a token. The redactor forgets it after eight newer ones.
     pub fn add_expiring(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.expiring.contains(secret) {
@@ -167,14 +166,12 @@ impl Redactor {
         self.forms().clean_answer(answer);
     }
 
-    /// Replaces every secret in a tool result: in the parts for the model, for people and for programs.
-    /// Images stay unchanged.
+    /// Replaces every secret in a tool result, for whomever the part is. Images stay unchanged.
     pub fn clean_result(&self, result: &mut ToolResult) {
         self.forms().clean_result(result);
     }
 
-    /// Returns a redactor for one text that arrives in pieces, which also finds a secret that is split over
-    /// several pieces.
+    /// Returns a redactor for a text that arrives in pieces, which also finds a secret across pieces.
     pub fn stream(&self) -> RedactedStream {
         RedactedStream::new(self.clone())
     }

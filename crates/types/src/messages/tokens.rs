@@ -34,8 +34,7 @@ pub const TOKENS_PER_MESSAGE: u64 = 4;
 /// The number of tokens of a message's role.
 pub const TOKENS_PER_NAME: u64 = 1;
 
-/// The number of tokens of an image, which is between the numbers of the services for a small and for a large
-/// image.
+/// The number of tokens of an image: services count less for a small image and more for a large one.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
 /// A token counter for any model, which assumes 3.8 characters per token.

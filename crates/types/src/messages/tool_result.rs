@@ -96,21 +96,10 @@ impl ToolResult {
     }
 }
 
-impl From<String> for ToolResult {
-    fn from(text: String) -> Self {
-        Self::success(text)
-    }
-}
+crate::values::from_text!(ToolResult = ToolResult::success);
 
-impl From<&str> for ToolResult {
-    fn from(text: &str) -> Self {
-        Self::success(text)
-    }
-}
-
-/// The usual keys of [`ToolResult::metadata`]. An engine sets
-/// [`EXECUTION_TIME_MS`](metadata::EXECUTION_TIME_MS) and [`TOOL_VERSION`](metadata::TOOL_VERSION) on every
-/// result.
+/// The usual keys of [`ToolResult::metadata`]. An engine always sets
+/// [`EXECUTION_TIME_MS`](metadata::EXECUTION_TIME_MS) and [`TOOL_VERSION`](metadata::TOOL_VERSION).
 pub mod metadata {
     /// The duration of the execution in milliseconds.
     pub const EXECUTION_TIME_MS: &str = "execution_time_ms";

@@ -12,8 +12,7 @@ use crate::values::ContentHash;
 
 use super::message::Message;
 
-/// The messages of a conversation in order. Each message is encoded only once, however many requests carry
-/// it.
+/// The messages of a conversation in order. Each is encoded once, however many requests carry it.
 ///
 /// Every request sends all messages again, and without a cache the encoding would make a turn cost more the
 /// longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes the new
@@ -59,8 +58,7 @@ impl Transcript {
     /// Appends the text of all messages in `format` to `out`.
     ///
     /// `encode` appends the text of one message; it is called for messages that are not yet encoded. `format`
-    /// names the encoding, including every option that changes its output. A change of the format encodes all
-    /// messages again.
+    /// names the encoding, including every option that changes its output. Another format encodes all again.
     pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
         let mut encoded = self.encoded();
         self.encode(&mut encoded, format, "", encode);
@@ -124,8 +122,8 @@ impl Transcript {
     /// Returns the hash of the messages as a model reads them: roles and content, without times, token counts
     /// and model names. Each message is hashed once.
     pub(crate) fn content_hash(&self) -> u64 {
-        let mut kept = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
-        let Hashed { count, mut hash } = *kept;
+        let mut hashed = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Hashed { count, mut hash } = *hashed;
         for message in &self.messages[count..] {
             match &**message {
                 Message::User(m) => hash.add(&("user", &m.content)),
@@ -135,7 +133,7 @@ impl Transcript {
                 }
             }
         }
-        *kept = Hashed { count: self.messages.len(), hash };
+        *hashed = Hashed { count: self.messages.len(), hash };
         hash.value()
     }
 

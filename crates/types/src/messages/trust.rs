@@ -17,15 +17,6 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// Returns the name of the level, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Untrusted => "untrusted",
-            Self::Model => "model",
-            Self::Trusted => "trusted",
-        }
-    }
-
     /// Returns the prefix for a text of this level in a prompt, so that the model does not take the text for
     /// the person's words; empty for [`Trusted`](Self::Trusted).
     pub const fn mark(self) -> &'static str {
@@ -35,6 +26,12 @@ impl Trust {
             Self::Trusted => "",
         }
     }
+}
+
+crate::values::named! { Trust:
+    Untrusted = "untrusted",
+    Model = "model",
+    Trusted = "trusted",
 }
 
 /// The speaker of a message.

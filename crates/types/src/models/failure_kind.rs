@@ -1,7 +1,5 @@
 //! The kinds of failures of runs and model calls, with stable names.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The kind of a run's failure.
@@ -47,50 +45,6 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All kinds.
-    pub const ALL: [Self; 17] = [
-        Self::Unreachable,
-        Self::Overloaded,
-        Self::Auth,
-        Self::Rejected,
-        Self::ContextOverflow,
-        Self::Model,
-        Self::UnparsableAnswer,
-        Self::StructuredOutput,
-        Self::Declined,
-        Self::Limit,
-        Self::Filtered,
-        Self::Plan,
-        Self::Subtasks,
-        Self::NoBranch,
-        Self::Refused,
-        Self::Panicked,
-        Self::Other,
-    ];
-
-    /// Returns the name of the kind, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::Overloaded => "overloaded",
-            Self::Auth => "auth",
-            Self::Rejected => "rejected",
-            Self::ContextOverflow => "context_overflow",
-            Self::Model => "model",
-            Self::UnparsableAnswer => "unparsable_answer",
-            Self::StructuredOutput => "structured_output",
-            Self::Declined => "declined",
-            Self::Limit => "limit",
-            Self::Filtered => "filtered",
-            Self::Plan => "plan",
-            Self::Subtasks => "subtasks",
-            Self::NoBranch => "no_branch",
-            Self::Refused => "refused",
-            Self::Panicked => "panicked",
-            Self::Other => "other",
-        }
-    }
-
     /// Returns true if the run may succeed when it is resumed without a change. A plan or a team without an
     /// answer can be resumed only after such a failure; a loop can be resumed after every failure.
     pub const fn may_pass(self) -> bool {
@@ -121,10 +75,24 @@ impl FailureKind {
     }
 }
 
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
+crate::values::named! { FailureKind:
+    Unreachable = "unreachable",
+    Overloaded = "overloaded",
+    Auth = "auth",
+    Rejected = "rejected",
+    ContextOverflow = "context_overflow",
+    Model = "model",
+    UnparsableAnswer = "unparsable_answer",
+    StructuredOutput = "structured_output",
+    Declined = "declined",
+    Limit = "limit",
+    Filtered = "filtered",
+    Plan = "plan",
+    Subtasks = "subtasks",
+    NoBranch = "no_branch",
+    Refused = "refused",
+    Panicked = "panicked",
+    Other = "other",
 }
 
 /// The kind of a failed model call, as records name it.
@@ -157,29 +125,18 @@ pub enum ModelErrorCode {
     Other,
 }
 
-impl ModelErrorCode {
-    /// Returns the name of the code, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RateLimited => "rate_limited",
-            Self::Overloaded => "overloaded",
-            Self::Network => "network",
-            Self::Unreachable => "unreachable",
-            Self::Timeout => "timeout",
-            Self::Auth => "auth",
-            Self::Api => "api",
-            Self::ContextOverflow => "context_overflow",
-            Self::Protocol => "protocol",
-            Self::Cancelled => "cancelled",
-            Self::Other => "other",
-        }
-    }
-}
-
-impl fmt::Display for ModelErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
+crate::values::named! { ModelErrorCode:
+    RateLimited = "rate_limited",
+    Overloaded = "overloaded",
+    Network = "network",
+    Unreachable = "unreachable",
+    Timeout = "timeout",
+    Auth = "auth",
+    Api = "api",
+    ContextOverflow = "context_overflow",
+    Protocol = "protocol",
+    Cancelled = "cancelled",
+    Other = "other",
 }
 
 impl From<ModelErrorCode> for FailureKind {

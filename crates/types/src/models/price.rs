@@ -1,5 +1,4 @@
-//! Prices of models and costs of calls. Both are whole numbers, so that sums are exact and the same on every
-//! machine.
+//! Prices of models and costs of calls, in whole numbers, so that sums are exact and equal on every machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +30,7 @@ pub struct ModelPrice {
 #[serde(default)]
 #[non_exhaustive]
 pub struct LongPromptPrice {
-    /// The maximum number of tokens of a prompt at normal prices, including tokens read from and written to a
-    /// cache.
+    /// The maximum number of tokens of a prompt at normal prices, including those of a cache.
     pub above: u64,
     /// The price of prompt tokens that the model processed.
     pub input: u64,
@@ -45,8 +43,7 @@ pub struct LongPromptPrice {
 }
 
 impl LongPromptPrice {
-    /// Creates prices for input and output of prompts with more than `above` tokens; cached tokens cost as
-    /// much as input.
+    /// Creates prices for prompts with more than `above` tokens; cached tokens cost as much as input.
     pub fn new(above: u64, input: u64, output: u64) -> Self {
         Self { above, input, output, cache_read: input, cache_write: input }
     }

@@ -136,54 +136,27 @@ pub struct RequestOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
     /// The parts of the prompt that the service should cache.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub cache: CacheConfig,
 }
 
-impl RequestOptions {
+crate::values::setters! { RequestOptions:
     /// Sets the maximum number of tokens of an answer.
-    pub fn with_max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = Some(tokens);
-        self
-    }
-
+    with_max_tokens(tokens: u32) => max_tokens = Some(tokens);
     /// Sets the sampling temperature.
-    pub fn with_temperature(mut self, temperature: f32) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
+    with_temperature(temperature: f32) => temperature = Some(temperature);
     /// Sets the sampling seed.
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
+    with_seed(seed: u64) => seed = Some(seed);
     /// Sets the stop sequences.
-    pub fn with_stop<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
-        self.stop = texts.into_iter().map(Into::into).collect();
-        self
-    }
-
+    with_stop(texts: impl IntoIterator<Item = impl Into<String>>) =>
+        stop = texts.into_iter().map(Into::into).collect();
     /// Sets the rule for tool calls.
-    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.tool_choice = choice;
-        self
-    }
-
+    with_tool_choice(choice: ToolChoice) => tool_choice = choice;
     /// Sets the thinking level.
-    pub fn with_thinking(mut self, level: ThinkingLevel) -> Self {
-        self.thinking = level;
-        self
-    }
+    with_thinking(level: ThinkingLevel) => thinking = level;
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// The prompt cache hints for services that cache only on request. Services that cache by themselves get no
-/// hints.
+/// The prompt cache hints for services that cache only on request; other services get no hints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -317,16 +290,12 @@ impl ThinkingLevel {
     }
 }
 
-impl fmt::Display for ThinkingLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        })
-    }
+crate::values::named! { ThinkingLevel:
+    Off = "off",
+    Minimal = "minimal",
+    Low = "low",
+    Medium = "medium",
+    High = "high",
 }
 
 /// An event of a model's answer.
@@ -374,23 +343,7 @@ pub struct ErrorText {
     pub text: String,
 }
 
-impl ErrorText {
-    fn map(self, change: impl FnOnce(String) -> String) -> Self {
-        Self { text: change(self.text), ..self }
-    }
-}
-
-impl From<&str> for ErrorText {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl From<String> for ErrorText {
-    fn from(text: String) -> Self {
-        Self { status: None, text }
-    }
-}
+crate::values::from_text!(ErrorText = |text| ErrorText { status: None, text });
 
 impl fmt::Display for ErrorText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -436,7 +389,7 @@ pub enum ProviderError {
     #[error("network: {0}")]
     Unreachable(ErrorText),
     /// The request timed out: no data came, or the answer was not complete in time.
-    #[error("timed out: {0}")]
+    #[error("the request to the model timed out: {0}")]
     Timeout(ErrorText),
     /// The key is missing or refused.
     #[error("not authorised: {0}")]
@@ -458,7 +411,7 @@ pub enum ProviderError {
     #[error("protocol: {0}")]
     Protocol(ErrorText),
     /// The caller cancelled before an answer began.
-    #[error("cancelled")]
+    #[error("the request to the model was cancelled")]
     Cancelled,
     /// Any other error, for instance a scripted provider without answers left.
     #[error("{0}")]
@@ -485,9 +438,23 @@ pub enum ApiErrorKind {
     Other,
 }
 
+/// The pattern of the variants whose text is an [`ErrorText`].
+macro_rules! with_error_text {
+    ($error:ident) => {
+        Self::RateLimited { message: $error, .. }
+            | Self::Network($error)
+            | Self::Unreachable($error)
+            | Self::Timeout($error)
+            | Self::Auth($error)
+            | Self::ContextOverflow($error)
+            | Self::Protocol($error)
+            | Self::Other($error)
+    };
+}
+
 impl ProviderError {
-    /// Returns true if the same request may succeed later: after rate limits, overload, network errors and
-    /// timeouts.
+    /// Returns true after a rate limit, overload, network error or timeout: the same request may succeed
+    /// later.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -496,39 +463,22 @@ impl ProviderError {
     }
 
     /// Returns the error with its text replaced by the result of `change`.
-    pub fn with_text(self, change: impl FnOnce(String) -> String) -> Self {
-        match self {
-            Self::RateLimited { retry_after, message } => {
-                Self::RateLimited { retry_after, message: message.map(change) }
+    pub fn with_text(mut self, change: impl FnOnce(String) -> String) -> Self {
+        match &mut self {
+            Self::Overloaded { message, .. } | Self::Api { message, .. } => {
+                *message = change(std::mem::take(message));
             }
-            Self::Overloaded { status, retry_after, message } => {
-                Self::Overloaded { status, retry_after, message: change(message) }
-            }
-            Self::Api { status, kind, message } => Self::Api { status, kind, message: change(message) },
-            Self::Network(text) => Self::Network(text.map(change)),
-            Self::Unreachable(text) => Self::Unreachable(text.map(change)),
-            Self::Timeout(text) => Self::Timeout(text.map(change)),
-            Self::Auth(text) => Self::Auth(text.map(change)),
-            Self::ContextOverflow(text) => Self::ContextOverflow(text.map(change)),
-            Self::Protocol(text) => Self::Protocol(text.map(change)),
-            Self::Other(text) => Self::Other(text.map(change)),
-            Self::Cancelled => Self::Cancelled,
+            with_error_text!(error) => error.text = change(std::mem::take(&mut error.text)),
+            Self::Cancelled => {}
         }
+        self
     }
 
-    /// Returns the HTTP status of the response, or the status that the body of the error names. `None` if no
-    /// response came.
+    /// Returns the HTTP status of the response, or the one in the error's body. `None` if no response came.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } => (*status > 0).then_some(*status),
-            Self::RateLimited { message, .. } => message.status,
-            Self::Network(text)
-            | Self::Unreachable(text)
-            | Self::Timeout(text)
-            | Self::Auth(text)
-            | Self::ContextOverflow(text)
-            | Self::Protocol(text)
-            | Self::Other(text) => text.status,
+            with_error_text!(error) => error.status,
             Self::Cancelled => None,
         }
     }
@@ -537,14 +487,7 @@ impl ProviderError {
     pub fn or_status(mut self, http: u16) -> Self {
         match &mut self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } if *status == 0 => *status = http,
-            Self::RateLimited { message: text, .. }
-            | Self::Network(text)
-            | Self::Unreachable(text)
-            | Self::Timeout(text)
-            | Self::Auth(text)
-            | Self::ContextOverflow(text)
-            | Self::Protocol(text)
-            | Self::Other(text) => text.status = text.status.or(Some(http)),
+            with_error_text!(error) => error.status = error.status.or(Some(http)),
             _ => {}
         }
         self

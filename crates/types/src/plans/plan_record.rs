@@ -108,15 +108,13 @@ pub enum PlanRecord {
         /// The reason.
         reason: String,
     },
-    /// The list of a loop was evaluated: the subtasks of its items are added to the plan, and the loop waits
-    /// for them.
+    /// The list of a loop was evaluated: the plan has the subtasks of its items, for which the loop waits.
     LoopExpanded {
         /// The call of the loop.
         call: CallId,
         /// The subtasks of all items.
         subtasks: Vec<SubTask>,
-        /// For each item, the subtasks that may give the result of the item. The result is that of the first
-        /// subtask with a result.
+        /// For each item, the subtasks that may give its result; the first one with a result gives it.
         results: Vec<Vec<SubTaskId>>,
     },
     /// All items of a loop are done. The result of the loop is the list of the items' results. Derived.
@@ -136,8 +134,7 @@ pub enum PlanRecord {
         /// The command that the record of the answer must name.
         command: CommandId,
     },
-    /// The final answer was written. If the answer must have a schema, it is checked next, and written again
-    /// if it does not match.
+    /// The final answer was written. If it must match a schema, it is checked, and written again if it fails.
     AnswerFinished {
         /// The command of the request.
         command: CommandId,
@@ -267,8 +264,7 @@ pub enum Confirm {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ReplanPolicy {
-    /// The number of failures of the same subtask that lead to a new plan; after fewer failures the subtask
-    /// is retried. Default 3.
+    /// The number of failures of a subtask that lead to a new plan instead of a retry. Default 3.
     pub same_subtask: u32,
     /// The number of different subtasks that fail in a row, without a success between them, that leads to a
     /// new plan. Default 2; `None` for no limit.

@@ -1,9 +1,8 @@
 //! Tasks and subtasks: a goal, the subtasks that lead to it, and their states.
 //!
-//! Both are immutable values: a change returns a new value, so that subtasks that run in parallel cannot
-//! disturb each other.
+//! Both are immutable: a change returns a new value, so that parallel subtasks cannot disturb each other.
 
-use std::{collections::HashSet, fmt};
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,25 +45,12 @@ impl Task {
         }
     }
 
-    /// Sets the goal.
-    pub fn with_goal(mut self, goal: impl Into<String>) -> Self {
-        self.goal = goal.into();
-        self
-    }
-
-    /// Sets the subtasks.
-    pub fn with_subtasks(mut self, subtasks: Vec<SubTask>) -> Self {
-        self.subtasks = subtasks;
-        self
-    }
-
     /// Returns the subtask with this id.
     pub fn get_subtask(&self, id: &SubTaskId) -> Option<&SubTask> {
         self.subtasks.iter().find(|s| s.id == *id)
     }
 
-    /// Returns the task with `subtask` in place of the subtask with the same id; `None` if there is no such
-    /// subtask.
+    /// Returns the task with `subtask` in place of the one with its id; `None` if there is none.
     #[must_use = "the task itself is unchanged"]
     pub fn update_subtask(&self, subtask: SubTask) -> Option<Self> {
         let place = self.subtasks.iter().position(|s| s.id == subtask.id)?;
@@ -72,6 +58,13 @@ impl Task {
         task.subtasks[place] = subtask;
         Some(task)
     }
+}
+
+crate::values::setters! { Task:
+    /// Sets the goal.
+    with_goal(goal: impl Into<String>) => goal = goal.into();
+    /// Sets the subtasks.
+    with_subtasks(subtasks: Vec<SubTask>) => subtasks = subtasks;
 }
 
 /// One subtask of a [`Task`].
@@ -100,7 +93,7 @@ pub struct SubTask {
     /// True if a failure of the subtask leads to a new plan at once.
     pub critical: bool,
     /// The rules of this subtask that differ from the default.
-    #[serde(skip_serializing_if = "SubTaskRules::is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub rules: SubTaskRules,
 }
 
@@ -120,8 +113,7 @@ pub struct SubTaskRules {
     /// A question to a person before the subtask starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
-    /// A question to a person about the result. Subtasks that depend on this one wait for a yes; a no ends
-    /// the run.
+    /// A question to a person about the result. Dependent subtasks wait for a yes; a no ends the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
     /// The role of the team member that should do the subtask, if a team executes the plan.
@@ -134,7 +126,7 @@ pub struct SubTaskRules {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback_tools: Vec<String>,
     /// The behaviour when the subtask has finally failed. Default [`OnFailure::Replan`].
-    #[serde(skip_serializing_if = "OnFailure::is_default")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub on_failure: OnFailure,
     /// The limited resources that the subtask uses, by their names in
     /// [`PlanSettings::resources`](crate::PlanSettings::resources).
@@ -143,8 +135,7 @@ pub struct SubTaskRules {
     /// The expected duration in milliseconds, used only for the order of subtasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
-    /// Makes the subtask a loop over a list that is known when it starts. Its result is the list of the
-    /// items' results.
+    /// Makes the subtask a loop over a list known when it starts. Its result lists the items' results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<Box<ForEach>>,
 }
@@ -175,12 +166,6 @@ impl ForEach {
     }
 }
 
-impl SubTaskRules {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The behaviour when a subtask has finally failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -203,10 +188,6 @@ impl OnFailure {
     /// Returns true if other subtasks may go on without the failed one.
     pub fn may_be_left_out(self) -> bool {
         matches!(self, Self::Skip | Self::Ask)
-    }
-
-    fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 
@@ -307,8 +288,7 @@ impl SubTask {
         }
     }
 
-    /// Returns a copy of the subtask with its result, and the status completed on success or failed on an
-    /// error.
+    /// Returns a copy of the subtask with its result, and the status completed, or failed on an error.
     ///
     /// # Errors
     /// [`IllegalTransition`] unless the subtask is executing.
@@ -353,16 +333,12 @@ impl SubTaskStatus {
     }
 }
 
-impl fmt::Display for SubTaskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pending => "pending",
-            Self::Executing => "executing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Blocked => "blocked",
-        })
-    }
+crate::values::named! { SubTaskStatus:
+    Pending = "pending",
+    Executing = "executing",
+    Completed = "completed",
+    Failed = "failed",
+    Blocked = "blocked",
 }
 
 /// A change of a subtask's status that is not allowed.

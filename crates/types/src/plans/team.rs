@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Json, bus::MessageType, values::AgentId};
 
 /// A role in a team: its purpose and its permissions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Role {
@@ -37,15 +37,7 @@ pub struct Role {
 impl Role {
     /// Creates a role that may send every message and delegate to every role.
     pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            tools: Vec::new(),
-            prompt: prompt.into(),
-            messages: Vec::new(),
-            peers: Vec::new(),
-            hints: Vec::new(),
-            instructions: Vec::new(),
-        }
+        Self { name: name.into(), prompt: prompt.into(), ..Self::default() }
     }
 
     /// Sets the tools that the work of the role needs.
@@ -79,24 +71,16 @@ impl Member {
     pub fn new(id: impl Into<AgentId>, role: impl Into<String>) -> Self {
         Self { id: id.into(), roles: vec![role.into()], tools: Vec::new(), max_tasks: 3, authority: 0 }
     }
+}
 
+crate::values::setters! { Member:
     /// Sets the tools that the member has.
-    pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
-        self.tools = tools.into_iter().map(Into::into).collect();
-        self
-    }
-
+    with_tools(tools: impl IntoIterator<Item = impl Into<String>>) =>
+        tools = tools.into_iter().map(Into::into).collect();
     /// Sets the weight of the member's answers when a conflict is settled by authority.
-    pub fn with_authority(mut self, authority: i32) -> Self {
-        self.authority = authority;
-        self
-    }
-
+    with_authority(authority: i32) => authority = authority;
     /// Sets the maximum number of tasks that the member does in parallel.
-    pub fn with_max_tasks(mut self, tasks: u32) -> Self {
-        self.max_tasks = tasks;
-        self
-    }
+    with_max_tasks(tasks: u32) => max_tasks = tasks;
 }
 
 /// The pattern by which a team delegates its work.
@@ -137,8 +121,7 @@ pub enum ConflictStrategy {
         /// The role of the expert.
         role: String,
     },
-    /// Each side explains its answer and the lead decides. Members whose answer was rejected work again with
-    /// the accepted answer.
+    /// Each side explains its answer, and the lead decides. The others work again with the accepted answer.
     Arbitration,
     /// The shortest answer.
     Simplest,
@@ -177,27 +160,24 @@ impl Default for ConflictPolicy {
 pub struct TeamSettings {
     /// The pattern of delegation.
     pub pattern: TeamPattern,
-    /// The maximum number of delegations at the same time, without those that members ask for. Default 8; 0
-    /// counts as 1.
+    /// The maximum number of parallel delegations, except for members' requests. Default 8; 0 counts as 1.
     pub max_concurrent: u32,
     /// The maximum length of a chain of delegations. Default 5.
     pub max_delegation_depth: u32,
-    /// The maximum number of delegations of a task before the task counts as failed. Default 3; 0 counts as
-    /// 1.
+    /// The number of delegations after which a task counts as failed. Default 3; 0 counts as 1.
     pub max_attempts: u32,
     /// The maximum number of new plans for a run whose plan lost subtasks. Default 3; 0 for none, also in
     /// logs without this field.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub max_replans: u32,
     /// The maximum number of delegations in one run, including those that members ask for. Default 1,000.
     pub max_delegations: u32,
     /// The maximum time of one delegation, in milliseconds. Default 300,000.
     pub task_timeout_ms: u64,
-    /// The interval in which a working member must send a heartbeat, in milliseconds; 0 disables the check.
-    /// Default 5,000.
+    /// The interval of the heartbeats of a working member in milliseconds; 0 for no check. Default 5,000.
     pub heartbeat_ms: u64,
     /// The source of heartbeats. Default [`Heartbeat::Timer`].
-    #[serde(skip_serializing_if = "Heartbeat::is_timer")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub heartbeat: Heartbeat,
     /// The maximum number of heartbeats missed in a row. Default 3; 0 counts as 1.
     pub missed_heartbeats: u32,
@@ -210,8 +190,7 @@ pub struct TeamSettings {
     pub reviewer: Option<String>,
     /// The maximum number of times that the answer is rewritten after a review. Default 1.
     pub max_revisions: u32,
-    /// The number of failed delegations in the whole run at which a person is asked if the run should go on;
-    /// `None` for never.
+    /// The number of failed delegations at which a person is asked if the run goes on; `None` for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_budget: Option<u32>,
     /// The time that a question of the team itself waits for a person, in milliseconds. Default 30 minutes.
@@ -242,11 +221,6 @@ impl Default for TeamSettings {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 /// The source of the heartbeats of a working member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -260,13 +234,6 @@ pub enum Heartbeat {
     /// The events and messages of the member's run count as heartbeats. Use this for agents in another
     /// process, and for teams that take tasks away from slow members.
     Events,
-}
-
-impl Heartbeat {
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
-    fn is_timer(&self) -> bool {
-        *self == Self::Timer
-    }
 }
 
 /// An entry of the shared context of a team.

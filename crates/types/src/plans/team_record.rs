@@ -31,8 +31,7 @@ pub enum TeamRecord {
         roles: Vec<Role>,
         /// The members of the team, without the lead.
         members: Vec<Member>,
-        /// The lead: the agent that writes the answer, and does work that no member can do. `None` if the
-        /// team has no lead.
+        /// The lead, which writes the answer and does work that no member can do; `None` without a lead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lead: Option<AgentId>,
     },
@@ -147,8 +146,7 @@ pub enum TeamRecord {
         key: String,
         /// The value.
         value: Json,
-        /// The version that the writer expects before the change; 0 for no entry. `None` overwrites any
-        /// version.
+        /// The version that the writer expects before, 0 for no entry. `None` overwrites any version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u64>,
     },

@@ -25,8 +25,7 @@ pub trait Agent: Send + Sync {
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
 
     /// Returns the configuration of the agent's runs. A run that calls the agent logs it, so that another
-    /// process can build the same agent and resume. Default: `None`, so that only the program that built the
-    /// agent can resume.
+    /// process can build the same agent and resume. Default: `None`; then only this program can resume.
     fn config(&self) -> Option<RunConfig> {
         None
     }

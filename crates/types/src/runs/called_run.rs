@@ -1,5 +1,4 @@
-//! Child runs: their permissions and limits, their journal, their state after a crash, and their result for
-//! the calling run.
+//! Child runs: permissions, limits, journal, state after a crash, and the result for the calling run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,7 +7,10 @@ use serde_json::json;
 use crate::{
     CancellationToken,
     config::{ExecutionLimits, Lease, LimitReached},
-    log::{InboxEntry, Journal, JournalError, Origin, Outcome, OutcomeStatus, Record, RecordBody, inbox_of},
+    log::{
+        InboxEntry, Journal, JournalError, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunStarted,
+        inbox_of, read_if_exists,
+    },
     messages::{ToolResult, ToolResultStatus, metadata},
     tools::{Answer, ApprovalRequest},
     values::{CallId, RunId, SessionId},
@@ -129,7 +131,7 @@ impl Delegation {
         Origin::CalledBy { run: self.caller.clone(), call: self.call }
     }
 
-    /// Starts the child run with `begin`, resumes it with `take_up` if it was cut off, or returns its outcome
+    /// Starts the child run with `begin`, resumes it with `resume` if it was cut off, or returns its outcome
     /// if it has ended. Only one of the two futures is polled.
     ///
     /// # Errors
@@ -137,11 +139,11 @@ impl Delegation {
     pub async fn attach<E: From<JournalError> + From<RunRefused>>(
         &self,
         begin: impl Future<Output = Result<Outcome, E>> + Send,
-        take_up: impl Future<Output = Result<Outcome, E>> + Send,
+        resume: impl Future<Output = Result<Outcome, E>> + Send,
     ) -> Result<Outcome, E> {
         match self.find().await? {
             CalledRun::Absent => begin.await,
-            CalledRun::CutOff => take_up.await,
+            CalledRun::CutOff => resume.await,
             CalledRun::Ended(outcome) => Ok(*outcome),
             CalledRun::OfAnother => {
                 Err(RunRefused::NotOfThisCall { run: self.child.clone(), caller: self.caller.clone() }.into())
@@ -154,13 +156,11 @@ impl Delegation {
     /// # Errors
     /// The journal cannot read the log of the child run.
     pub async fn find(&self) -> Result<CalledRun, JournalError> {
-        let records = match self.journal.read(&self.child).await {
-            Err(JournalError::UnknownRun { .. }) => return Ok(CalledRun::Absent),
-            records => records?,
+        let Some(records) = read_if_exists(&*self.journal, &self.child).await? else {
+            return Ok(CalledRun::Absent);
         };
-        match records.first().map(|first| &first.body) {
-            Some(RecordBody::RunStarted(started)) if started.origin == self.origin() => {}
-            _ => return Ok(CalledRun::OfAnother),
+        if RunStarted::of(&records).is_none_or(|started| started.origin != self.origin()) {
+            return Ok(CalledRun::OfAnother);
         }
         Ok(match records.last().map(|last| &last.body) {
             // A cancelled child run goes on together with its caller.
@@ -178,26 +178,21 @@ impl Delegation {
 /// # Errors
 /// The journal cannot read the log of the child run.
 pub async fn is_log_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, JournalError> {
-    match journal.read(child).await {
-        Err(JournalError::UnknownRun { .. }) => Ok(true),
-        found => found.map(|_| false),
-    }
+    Ok(read_if_exists(journal, child).await?.is_none())
 }
 
 /// Checks that the logs of the child runs of all open calls can be read, at every level below the run with
-/// these records. Without this check a call with an unreadable log would end as failed, and another call
-/// would repeat its work.
+/// these records. Otherwise a call with an unreadable log would end as failed, and another call would repeat
+/// its work.
 ///
 /// # Errors
 /// The journal cannot read one of the logs.
 pub async fn check_called(journal: &dyn Journal, records: &[Arc<Record>]) -> Result<(), JournalError> {
     let mut open = open_runs(records);
     while let Some(run) = open.pop() {
-        match journal.read(&run).await {
-            // It was not started before the crash.
-            Err(JournalError::UnknownRun { .. }) => {}
-            records => open.extend(open_runs(&records?)),
-        }
+        // A run without a log was not started before the crash.
+        let records = read_if_exists(journal, &run).await?.unwrap_or_default();
+        open.extend(open_runs(&records));
     }
     Ok(())
 }
@@ -225,8 +220,7 @@ impl Context {
         self.delegation.as_deref().filter(|by| by.child == self.run)
     }
 
-    /// Returns the journal of the run: the journal of the caller for a child run, otherwise `own`, the
-    /// agent's journal.
+    /// Returns the journal of the run: the caller's for a child run, otherwise `own`, the agent's.
     pub fn journal<'a>(&'a self, own: &'a Arc<dyn Journal>) -> &'a Arc<dyn Journal> {
         self.called_by().map_or(own, |by| &by.journal)
     }
@@ -237,8 +231,7 @@ impl Context {
         self
     }
 
-    /// Returns the limits of the run: `own`, the agent's limits, lowered for a child run to what the caller
-    /// allows.
+    /// Returns the limits of the run: `own`, for a child run lowered to what the caller allows.
     pub fn limits(&self, own: ExecutionLimits) -> ExecutionLimits {
         match self.called_by() {
             Some(by) => by.narrow(own, self.depth),
@@ -307,8 +300,7 @@ impl Outcome {
         result
     }
 
-    /// Returns the question of `call` while its run, a run of `agent`, waits. The log of that run has the
-    /// details.
+    /// Returns the question of `call` while its run, a run of `agent`, waits. Its log has the details.
     pub fn to_question(&self, call: CallId, agent: &str) -> ApprovalRequest {
         let summary = format!("run {} waits for an answer", self.run);
         let mut request =
@@ -318,8 +310,7 @@ impl Outcome {
     }
 }
 
-/// Posts the answer to a question of a child run to the inbox of that run. For a question of the run itself
-/// nothing is posted.
+/// Posts an answer to the inbox of the child run that asked. Posts nothing for a question of the run itself.
 ///
 /// # Errors
 /// The child run has no log ([`JournalError::UnknownRun`]), the journal has no inbox

@@ -1,5 +1,4 @@
-//! Calls that a tool makes itself: their context in the run, and their progress as a part of the tool's own
-//! call.
+//! Calls that a tool makes itself: their context in the run, and their progress within the tool's call.
 
 use std::sync::Arc;
 
@@ -91,8 +90,7 @@ impl Sink for Below {
     }
 }
 
-/// Registers processes of inner calls as processes of the outer call, so that they are logged and ended with
-/// it.
+/// Registers processes of inner calls as processes of the outer call, with which they are logged and ended.
 struct Through(Arc<dyn Processes>);
 
 impl ProcessLog for Through {

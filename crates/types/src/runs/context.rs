@@ -54,11 +54,9 @@ pub struct Context {
     pub agreed_above: bool,
     /// The permission rules that need no question for the rest of the session, because a person trusted them.
     pub trusted: Arc<[String]>,
-    /// The permission bound of the runs above: this run and its child runs may do no more than the bound
-    /// allows.
+    /// The permission bound of the runs above, for this run and its child runs.
     pub ceiling: Option<Arc<dyn PermissionBound>>,
-    /// The tools whose calls led to this call, the outermost first, to detect tools that call each other in a
-    /// circle.
+    /// The tools whose calls led to this call, the outermost first, to detect circles of calls.
     pub tools_above: Arc<[String]>,
     /// The tool results that the run's model sees, oldest first. The loop sets them for the tool that removes
     /// results from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
@@ -67,8 +65,7 @@ pub struct Context {
     /// for other members of a team, the run may be dropped, and resumed later. `None` for calls that a tool
     /// makes: the run is then never dropped.
     pub under_way: Option<CallsUnderWay>,
-    /// The calls of the run whose tools may ask a person while they run; set by the loop that logs such
-    /// questions.
+    /// The calls whose tools may ask a person while they run; set by the loop that logs the questions.
     pub tool_questions: Option<Arc<ToolQuestions>>,
 }
 

@@ -1,5 +1,4 @@
-//! Delegation: a child run that works for a call of another run, with a lease, which is a part of that run's
-//! budget.
+//! Delegation: a child run that works for a call of another run, with a lease, a part of that run's budget.
 //!
 //! A calling run grants a [`Lease`] before the child run starts, and gets the unused part back after the
 //! child run has ended. Leases of parallel runs never overlap, so together they cannot exceed the budget,
@@ -26,8 +25,7 @@ pub struct Delegation {
     pub caller: RunId,
     /// The call in the calling run.
     pub call: CallId,
-    /// The id of the child run, as [`RunId::of_call`] derives it. The child run may exist already, from
-    /// before a crash.
+    /// The id of the child run; see [`RunId::of_call`]. The child run may exist from before a crash.
     pub child: RunId,
     /// The lease: the part of the caller's budget that the child run may use.
     pub lease: Lease,

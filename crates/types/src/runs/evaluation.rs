@@ -19,8 +19,7 @@ pub trait EvaluationStrategy: Send + Sync {
     /// Returns the short lower-case name of the strategy, for logs.
     fn name(&self) -> &str;
 
-    /// Selects a branch; there is at least one. The cancellation token of the context ends a selection that
-    /// takes time.
+    /// Selects a branch; there is at least one. The cancellation token of the context ends a slow selection.
     fn evaluate<'a>(
         &'a self,
         evaluation: Evaluation<'a>,
@@ -35,8 +34,7 @@ pub trait EvaluationStrategy: Send + Sync {
         None
     }
 
-    /// Checks that the strategy can select among this number of branches, before any of them starts. Default:
-    /// any number.
+    /// Checks the number of branches before any of them starts. Default: any number.
     ///
     /// # Errors
     /// The strategy cannot select among this number of branches.
@@ -50,8 +48,7 @@ pub trait EvaluationStrategy: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
-    /// The messages that every branch got; empty if the branches answered the last message of the
-    /// conversation.
+    /// The messages that every branch got; empty if the branches answered the conversation's last message.
     pub prompts: &'a [AgentMessage],
     /// The conversation at the start of all branches, oldest first.
     pub conversation: &'a [Arc<Message>],

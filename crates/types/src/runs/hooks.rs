@@ -2,8 +2,8 @@
 //!
 //! The order is always the same: `before_loop` → start → (`before_turn` → turn → `after_turn`)* → end →
 //! `after_loop`. Within a turn, for each call that runs: `before_tool` → start → (`before_update` → update →
-//! `after_update`)* → end → `after_tool`. The log records each verdict that changes the run, so a replay
-//! needs no hooks.
+//! `after_update`)* → end → `after_tool`. Verdicts that change the run are in the log: a replay needs no
+//! hooks.
 
 use std::{future::ready, sync::Arc};
 
@@ -73,8 +73,7 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// The object-safe form of [`Hooks`]. All hooks implement this trait automatically; do not implement it
-/// yourself.
+/// The object-safe form of [`Hooks`]. All hooks implement it automatically; do not implement it yourself.
 #[allow(missing_docs, reason = "each is as the method of `Hooks` that it is named after")]
 pub trait DynHooks: Send + Sync {
     fn boxed_before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool>;

@@ -53,8 +53,7 @@ pub trait Planner: Send + Sync {
     }
 }
 
-/// The object-safe form of [`Planner`]. Every planner implements this trait automatically; do not implement
-/// it yourself.
+/// The object-safe form of [`Planner`], which every planner implements automatically.
 pub trait DynPlanner: Send + Sync {
     /// Does the same as [`Planner::create_plan`].
     ///
@@ -161,13 +160,12 @@ pub struct PlanningContext {
     pub completed: Vec<SubTask>,
     /// The reason why the earlier plan failed; `None` for a first plan.
     pub failure: Option<String>,
-    /// The subtasks of an earlier plan that may change, together with the subtasks that depend on them. Empty
-    /// for a first plan.
+    /// The subtasks of an earlier plan that may change with their dependents. Empty for a first plan.
     pub targets: Vec<SubTaskId>,
     /// The maximum number of subtasks of the plan; `None` if only the planner's own limit applies.
     pub max_subtasks: Option<usize>,
     /// The budget of the planner itself; `None` for no limit.
-    pub left: Option<Lease>,
+    pub budget: Option<Lease>,
     /// The counter of the spending of a planner that asks a model. Clones of the context share the counter.
     pub expenses: SpendingCounter,
 }
@@ -202,7 +200,7 @@ impl PlanningContext {
             failure: None,
             targets: Vec::new(),
             max_subtasks: None,
-            left: None,
+            budget: None,
             expenses: SpendingCounter::default(),
         }
     }

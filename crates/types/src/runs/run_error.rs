@@ -46,14 +46,12 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
-    /// The run stopped without an outcome, for instance because its log could not be written. Each watcher
-    /// gets this error.
+    /// The run stopped without an outcome, for instance because its log cannot be written. Watchers get this.
     #[error("run {run} stopped: {error}")]
     Stopped {
         /// The run.
         run: RunId,
-        /// The reason. [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] return those of the
-        /// reason.
+        /// The reason. The error's [`kind`](RunError::kind), cause and advice are those of the reason.
         error: Arc<RunError>,
     },
     /// The journal failed.
@@ -121,8 +119,7 @@ pub enum RunError {
         /// The status of that run.
         status: RunStatus,
     },
-    /// Another run already continues the session after this run, so a new answer of this run would be missing
-    /// from the conversation.
+    /// Another run already continues the session, so the conversation would not have this run's answer.
     #[error("run {run} cannot be resumed: run {by} already continues its session")]
     WentOn {
         /// The run that was to be resumed.
@@ -373,8 +370,7 @@ fn known_text(known: &[String]) -> String {
 }
 
 impl AgentMessage {
-    /// Joins the texts of the messages for the model, separated by blank lines, for agents that take a single
-    /// text.
+    /// Joins the texts for the model, separated by blank lines, for agents that take a single text.
     ///
     /// # Errors
     /// [`RunError::EmptyPrompt`] if there is no text.

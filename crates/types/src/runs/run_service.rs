@@ -45,14 +45,13 @@ pub trait StartRuns: Send + Sync {
     /// registered, the agent refuses, or the journal failed.
     fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>>;
 
-    /// Resumes a run by its id alone, in the background. Returns once the records of the resumption are in
-    /// the journal.
+    /// Resumes a run by its id in the background. Returns once the journal has the records of the resumption.
     ///
     /// A child run is resumed together with the run at the top, which a person started.
     ///
     /// # Errors
-    /// The run is unknown, in use, has ended, has reached a limit that `more` does not raise, or its agent is
-    /// not registered.
+    /// The run is unknown, in use, has ended, is at a limit that `more` does not raise, or has no registered
+    /// agent.
     fn resume<'a>(
         &'a self,
         run: &'a RunId,
@@ -127,8 +126,7 @@ pub trait StartRuns: Send + Sync {
 
 /// Steers, cancels and answers runs, in whichever process they work.
 pub trait AnswerRuns: Send + Sync {
-    /// Posts a message that the model reads in its next request. Tool calls that have not started are
-    /// skipped.
+    /// Posts a message for the model's next request. Tool calls that have not started are skipped.
     ///
     /// # Errors
     /// The run is unknown, has ended, or is of a kind that takes no messages.
@@ -187,15 +185,13 @@ pub trait ManageRuns: Send + Sync {
     /// The run is unknown, a process works on it, or other runs need it.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Deletes the runs that have ended and were last written before `before`. Runs that other runs need are
-    /// not deleted.
+    /// Deletes the ended runs that were last written before `before`, except for runs that other runs need.
     ///
     /// # Errors
     /// The journal cannot be listed, or does not support deletion.
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>>;
 
-    /// Cancels and deletes every run of a tenant. The tenant's memories and credentials are stored elsewhere
-    /// and are not deleted.
+    /// Cancels and deletes every run of a tenant, but not the tenant's memories and credentials.
     ///
     /// # Errors
     /// As [`prune`](Self::prune).
@@ -216,7 +212,7 @@ pub struct StartRun {
     pub key: Option<String>,
     /// The session to continue; `None` for a new session.
     pub session: Option<SessionId>,
-    /// The behaviour if the newest run of the session works, waits or was interrupted. Default
+    /// The behaviour if the session's newest run works, waits or was interrupted. Default
     /// [`WhenBusy::Refuse`].
     pub when_busy: WhenBusy,
     /// The tenant; `None` for `local`.
@@ -239,8 +235,7 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
-    /// Returns an error for settings that only a run of a single agent can have, for a kind with several
-    /// agents.
+    /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
     ///
     /// # Errors
     /// [`RunError::NotForKind`] if instructions or tools are set.
@@ -261,8 +256,7 @@ impl StartRun {
         Self::with_messages(vec![Message::user(task, Timestamp::default()).into()])
     }
 
-    /// Creates a request with messages of any content. A message without a time gets the time at which the
-    /// run starts.
+    /// Creates a request with messages of any content. A message without a time gets the run's start time.
     pub fn with_messages(prompts: Vec<AgentMessage>) -> Self {
         Self {
             prompts,
@@ -275,60 +269,28 @@ impl StartRun {
             settings: RunSettings::default(),
         }
     }
+}
 
+crate::values::setters! { StartRun:
     /// Sets the agent.
-    pub fn agent(mut self, agent: impl Into<AgentId>) -> Self {
-        self.agent = Some(agent.into());
-        self
-    }
-
+    agent(agent: impl Into<AgentId>) => agent = Some(agent.into());
     /// Sets the kind of the run.
-    pub fn kind(mut self, kind: RunKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
+    kind(kind: RunKind) => kind = kind;
     /// Sets the idempotency key.
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
-        self
-    }
-
+    key(key: impl Into<String>) => key = Some(key.into());
     /// Sets the session to continue.
-    pub fn session(mut self, session: impl Into<SessionId>) -> Self {
-        self.session = Some(session.into());
-        self
-    }
-
+    session(session: impl Into<SessionId>) => session = Some(session.into());
     /// Sets the behaviour if the session is busy.
-    pub fn when_busy(mut self, choice: WhenBusy) -> Self {
-        self.when_busy = choice;
-        self
-    }
-
+    when_busy(choice: WhenBusy) => when_busy = choice;
     /// Sets the tenant.
-    pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
-        self.tenant = Some(tenant.into());
-        self
-    }
-
+    tenant(tenant: impl Into<TenantId>) => tenant = Some(tenant.into());
     /// Sets the limits of this run.
-    pub fn limits(mut self, limits: ExecutionLimits) -> Self {
-        self.settings.limits = Some(limits);
-        self
-    }
-
+    limits(limits: ExecutionLimits) => settings.limits = Some(limits);
     /// Sets the standing instructions of this run.
-    pub fn system(mut self, instructions: impl Into<String>) -> Self {
-        self.settings.system = Some(instructions.into());
-        self
-    }
-
+    system(instructions: impl Into<String>) => settings.system = Some(instructions.into());
     /// Sets the names of the agent's tools that this run may use.
-    pub fn tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
-        self.settings.tools = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
+    tools(names: impl IntoIterator<Item = impl Into<String>>) =>
+        settings.tools = Some(names.into_iter().map(Into::into).collect());
 }
 
 /// The behaviour for a message to a session whose newest run works, waits or was interrupted.
@@ -403,13 +365,12 @@ pub struct Removed {
     /// The runs that were deleted.
     pub runs: Vec<RunId>,
     /// The runs that were not deleted, each with the reason.
-    pub left: Vec<(RunId, RunError)>,
+    pub failures: Vec<(RunId, RunError)>,
 }
 
 /// The result of resuming several runs, with an entry for each run. Iterating it gives the entries.
 ///
-/// A run that cannot be resumed does not stop the others, so its error is reported only here and must not be
-/// dropped:
+/// A run that cannot be resumed does not stop the others. Only this value reports it, so it must be used:
 ///
 /// ```
 /// use archon_types::{RunError, StartRuns};
@@ -495,8 +456,7 @@ pub trait RunAgent: Send + Sync {
     /// Starts the run that `context` names, and works on it until it ends or is suspended.
     ///
     /// # Errors
-    /// The run could not be started or logged, or its kind does not support the settings: the error names the
-    /// kind.
+    /// The run could not be started or logged, or its kind (in the error) does not support the settings.
     fn begin<'a>(
         &'a self,
         prompts: Vec<AgentMessage>,

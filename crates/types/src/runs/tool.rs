@@ -28,15 +28,14 @@ use super::{
 /// The future is boxed, unlike that of an [`Approver`](crate::Approver), because tools are stored as `Arc<dyn
 /// Tool>`. `#[tool]` and `FnTool` take an `async fn` or a closure, and box the future.
 pub trait Tool: Send + Sync {
-    /// Returns the tool's name, description, schema and annotations. They must not change while the tool is
-    /// registered.
+    /// Returns the tool's name, description, schema and annotations, which must not change after
+    /// registration.
     fn spec(&self) -> &ToolSpec;
 
     /// Runs the tool. Dropping the future must stop the work.
     ///
     /// # Errors
-    /// Any [`ToolError`]. The code that executes the call turns an error or a panic into a result for the
-    /// model.
+    /// Any [`ToolError`]. The caller turns an error or a panic into a result for the model.
     fn call<'a>(
         &'a self,
         arguments: Json,
@@ -99,8 +98,7 @@ pub struct ToolContext {
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     /// Registers the processes that the tool starts; see [`register_process`](Self::register_process).
     pub processes: Option<Arc<dyn Processes>>,
-    /// Checks permission rules for paths that the call finds by itself, for instance below a folder; `None`
-    /// if there are no rules.
+    /// Checks permission rules for paths that the call finds, as below a folder; `None` without rules.
     pub places: Option<Arc<dyn PermissionBound>>,
     /// The target of the call at the time at which the call was allowed; `None` if no check needed it. If the
     /// target has changed, because a symbolic link was changed meanwhile, the tool must not go on.
@@ -110,8 +108,7 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// Creates a context for one call of `run`. The cancellation token of the call is a child of the run's
-    /// token.
+    /// Creates a context for one call of `run`, whose cancellation token is a child of the run's token.
     pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
         let cancel = run.cancel.child_token();
         let tool_name = tool_name.into();
@@ -129,7 +126,7 @@ impl ToolContext {
         }
     }
 
-    /// Makes the context of the run that the call starts. A call outside of a run starts one without a caller.
+    /// Creates the context of the run that the call starts. A call outside of a run starts a run without a caller.
     pub fn child(&self) -> Context {
         let mut child = self.run.clone();
         child.depth += 1;
@@ -212,9 +209,9 @@ impl ToolContext {
         self.questions().is_some_and(|(questions, _)| questions.can_ask && questions.approver.is_some())
     }
 
-    /// Asks the approver of this process while the call runs, and waits for its answer; none if there is no
-    /// approver, or if it puts the answer off. Such a question is not in the log, so ask in this way only if the
-    /// call cannot be suspended.
+    /// Asks the approver of this process while the call runs, and waits for the answer. Returns `None` if there is no
+    /// approver, or if it defers the answer. The question is not in the log, so use this only for a call that cannot
+    /// be suspended.
     pub async fn ask_now(&self, mut request: ApprovalRequest) -> Option<Answer> {
         let (questions, _) = self.questions()?;
         let approver = questions.approver.as_ref().filter(|_| questions.can_ask)?;

@@ -1,14 +1,14 @@
 //! Questions that a tool asks a person during its call, and the answers.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     tools::{AnsweredQuestion, DynApprover},
     values::{CallId, RunId},
 };
 
-/// The calls of a run whose tools may ask a person while they run. A loop that logs such questions makes it for the
-/// calls that it executes; see [`ToolContext::may_suspend`](crate::ToolContext::may_suspend).
+/// The calls of a run whose tools may ask a person while they run. The loop that executes the calls creates this
+/// value, and logs the questions; see [`ToolContext::may_suspend`](crate::ToolContext::may_suspend).
 #[derive(Clone)]
 pub struct ToolQuestions {
     pub(super) run: RunId,
@@ -19,8 +19,8 @@ pub struct ToolQuestions {
 }
 
 impl ToolQuestions {
-    /// Creates it for calls of `run`, each with its last question and the answer. `can_ask`: a person can be asked,
-    /// now or later.
+    /// Creates the value for `calls` of `run`, each with the last question of its tool and the answer. `can_ask` is
+    /// true if a person can be asked, now or later.
     pub fn new(
         run: RunId,
         can_ask: bool,
@@ -41,12 +41,4 @@ impl ToolQuestions {
     }
 }
 
-impl fmt::Debug for ToolQuestions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolQuestions")
-            .field("run", &self.run)
-            .field("can_ask", &self.can_ask)
-            .field("answered", &self.answered)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(ToolQuestions: run, can_ask, answered);

@@ -1,5 +1,4 @@
-//! The interface through which a loop uses tools: a call is prepared, approved by a person if needed, and
-//! then executed.
+//! The interface through which a loop uses tools: prepare a call, ask a person if needed, execute it.
 
 use std::{any::Any, sync::Arc};
 
@@ -15,8 +14,7 @@ use super::context::Context;
 
 /// A set of tools behind guards.
 ///
-/// These methods never fail or panic, whatever a model or a tool does: each error becomes a result that the
-/// model can read.
+/// These methods never fail or panic: each error of a model or a tool becomes a result that the model reads.
 pub trait Toolbox: Send + Sync {
     /// Returns the tools that can be called now, in a stable order.
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;

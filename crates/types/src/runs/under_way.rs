@@ -5,8 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The number of calls of a run that are under way. The loop that executes the calls sets it. Clones share
-/// the count.
+/// The number of a run's calls under way, set by the loop that executes them. Clones share the count.
 ///
 /// While every call waits for other members of a team, the run can be dropped without losing work. The run is
 /// later resumed from its log.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A question to a person that must be answered before a call takes effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -31,7 +31,7 @@ pub struct ApprovalRequest {
     /// True if the person may change the arguments.
     pub allow_modification: bool,
     /// The kind of the question.
-    #[serde(default, skip_serializing_if = "QuestionKind::is_default")]
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub kind: QuestionKind,
     /// The time that the question may wait, in milliseconds; `None` for the setting of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,8 +55,8 @@ pub struct ApprovalRequest {
     /// The time at which the question was paused. A paused question is shown to nobody and does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
-    /// The data that a tool which asks during its call gets back with the answer. They mean nothing to anybody
-    /// else and are not shown. Null for every other question.
+    /// The data of a tool that asks during its call. The tool gets the data back with the answer; nobody else reads
+    /// them. Null for every other question.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub tool_state: Json,
 }
@@ -66,8 +66,7 @@ pub struct ApprovalRequest {
 pub struct AnsweredQuestion {
     /// The question.
     pub request: ApprovalRequest,
-    /// The answer. A no, and an answer that did not come in time, are answers, too: the tool decides what
-    /// follows.
+    /// The answer, which may be a no, or that none came in time: the tool decides what follows.
     pub answer: Answer,
 }
 
@@ -90,8 +89,7 @@ pub enum QuestionKind {
     /// A call needs a person's approval before it runs.
     #[default]
     Consent,
-    /// A call is in doubt: its process died while the call ran, so it may have taken effect. A person decides
-    /// if it runs again.
+    /// A call is in doubt: its process died, so it may have taken effect. A person decides if it runs again.
     InDoubt,
     /// A subtask of a plan failed. A yes retries the subtask, a reply becomes its result, an empty reply goes
     /// on without the result, and a no gives up the subtasks that depend on it.
@@ -101,31 +99,16 @@ pub enum QuestionKind {
     Input,
 }
 
-impl QuestionKind {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl ApprovalRequest {
     /// Creates a question with the options `approve`, `edit` and `cancel`, and without a deadline.
     pub fn new(request_id: impl Into<String>, action_summary: impl Into<String>, details: Json) -> Self {
         Self {
             request_id: request_id.into(),
-            agent_name: String::new(),
             action_summary: action_summary.into(),
             details,
             options: ["approve", "edit", "cancel"].map(str::to_owned).into(),
-            expires_at: None,
             allow_modification: true,
-            kind: QuestionKind::default(),
-            timeout_ms: None,
-            binding: String::new(),
-            rules: Vec::new(),
-            call_path: Vec::new(),
-            schema_version: String::new(),
-            paused_at: None,
-            tool_state: Json::Null,
+            ..Self::default()
         }
     }
 
@@ -167,8 +150,7 @@ impl ApprovalRequest {
         request
     }
 
-    /// Replaces the summary of a question in doubt by `summary`, the words in which a person approved the
-    /// call before.
+    /// Replaces the summary of a question in doubt by the words in which a person approved the call before.
     pub fn in_words(mut self, summary: &str) -> Self {
         self.action_summary = format!("{summary}, again? {CUT_OFF}");
         self
@@ -209,8 +191,7 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns the question as the log of the parent run stores it. `call` is the parent's call that started
-    /// `child`.
+    /// Returns the question as the log of the parent stores it, whose `call` started the run `child`.
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
         self.call_path.insert(0, AskingRun { run: child, call });
         // The child run has the data of its tool.
@@ -222,8 +203,7 @@ impl ApprovalRequest {
 /// The reason for a question in doubt, in words.
 const CUT_OFF: &str = "It was cut off, and may have done its work: check first whether it happened.";
 
-/// The maximum number of characters of the arguments in the summary of a question in doubt; the details have
-/// all of them.
+/// The maximum number of characters of arguments in the summary of a question in doubt; details have all.
 const SHOWN_IN_DOUBT: usize = 1_000;
 
 /// The answer of a person to a question.
@@ -245,8 +225,7 @@ pub enum Answer {
         #[serde(default)]
         reason: String,
     },
-    /// The call runs, and calls that match these permission rules need no question for the rest of the
-    /// session.
+    /// The call runs, and for the rest of the session calls that match these rules need no question.
     Trust {
         /// The rules, as in [`ApprovalRequest::rules`].
         rules: Vec<String>,
@@ -300,24 +279,14 @@ impl Default for ApprovalSettings {
     }
 }
 
-impl ApprovalSettings {
+crate::values::setters! { ApprovalSettings:
     /// Sets the time that a question waits for a person.
-    pub fn with_timeout(mut self, wait: std::time::Duration) -> Self {
-        self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        self
-    }
-
+    with_timeout(wait: std::time::Duration) =>
+        timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     /// Sets the behaviour after a refusal.
-    pub fn with_on_deny(mut self, what: OnDeny) -> Self {
-        self.on_deny = what;
-        self
-    }
-
+    with_on_deny(what: OnDeny) => on_deny = what;
     /// Sets the behaviour after a question has expired.
-    pub fn with_on_expiry(mut self, what: OnExpiry) -> Self {
-        self.on_expiry = what;
-        self
-    }
+    with_on_expiry(what: OnExpiry) => on_expiry = what;
 }
 
 /// The behaviour after a person refused a call.
@@ -383,8 +352,7 @@ pub trait Approver: Send + Sync {
     }
 }
 
-/// The object-safe form of [`Approver`]. Every approver implements this trait automatically; do not implement
-/// it yourself.
+/// The object-safe form of [`Approver`], which every approver implements automatically.
 pub trait DynApprover: Send + Sync {
     /// Does the same as [`Approver::decide`].
     fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;

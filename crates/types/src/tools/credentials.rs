@@ -61,8 +61,7 @@ impl CredentialEntry {
 /// Stores credentials. The store does not interpret their content: the code that knows the service signs in,
 /// refreshes tokens and saves them again.
 pub trait CredentialStore: Send + Sync {
-    /// Replaces the stored credentials, or deletes them for `None`. Returns true if credentials were stored
-    /// before.
+    /// Replaces the stored credentials, or deletes them for `None`. Returns true if there were any before.
     fn put<'a>(
         &'a self,
         key: &'a CredentialKey,

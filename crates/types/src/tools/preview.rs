@@ -1,5 +1,4 @@
-//! Previews of tool calls: the changes that a call would make, shown to the person who decides about the
-//! call.
+//! Previews of tool calls: the changes that a call would make, for the person who decides about it.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +15,8 @@ pub struct Preview {
     /// True if the call would change something outside of the working directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_cwd: bool,
-    /// The reason why a person must approve this call each time, whatever permission rules allow; `None` if
-    /// rules may allow it.
+    /// The reason why no permission rule can allow this call, so that a person must approve it; `None`
+    /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// The possible answers; empty for `approve`, `edit` and `cancel`.

@@ -35,8 +35,7 @@ pub trait Processes: Send + Sync {
     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>>;
 
     /// Logs a process group that the call uses but does not own, such as a server for many calls. The group
-    /// continues when the call ends. If this process dies during the call, a resume of the run ends the group
-    /// first.
+    /// continues when the call ends. If this process dies during the call, a resume ends the group first.
     fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
         let _ = group;
         Box::pin(std::future::ready(Ok(())))

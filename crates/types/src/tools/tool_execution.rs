@@ -15,16 +15,9 @@ pub enum ToolExecutionStrategy {
     Parallel,
     /// The calls run in sequence, even if the tools allow more.
     Sequential,
-    /// The calls run in batches. Steering messages are read between two batches; they skip the calls that
-    /// have not started.
+    /// The calls run in batches. Steering messages, read between batches, skip calls that have not started.
     Batched {
         /// The maximum number of calls in a batch; 0 counts as 1.
         size: u32,
     },
-}
-
-impl ToolExecutionStrategy {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }

@@ -32,8 +32,7 @@ pub struct ToolSpec {
     /// Examples of arguments, each an object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
-    /// The names of similar tools, best first. The model is told these names while the circuit breaker of
-    /// this tool is open.
+    /// The names of similar tools, best first, for the model while the circuit breaker of this tool is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
 }
@@ -65,18 +64,6 @@ impl ToolSpec {
         }
     }
 
-    /// Sets the names of tools that can replace this one, best first.
-    pub fn with_alternatives<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
-        self.alternatives = names.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets the annotations.
-    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
-        self.annotations = annotations;
-        self
-    }
-
     /// Returns the part of the spec that a model reads.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
@@ -85,6 +72,14 @@ impl ToolSpec {
             parameters: self.parameters.clone(),
         }
     }
+}
+
+crate::values::setters! { ToolSpec:
+    /// Sets the names of tools that can replace this one, best first.
+    with_alternatives(names: impl IntoIterator<Item = impl Into<String>>) =>
+        alternatives = names.into_iter().map(Into::into).collect();
+    /// Sets the annotations.
+    with_annotations(annotations: ToolAnnotations) => annotations = annotations;
 }
 
 fn default_version() -> String {
@@ -160,8 +155,7 @@ impl ToolAnnotations {
     }
 }
 
-/// The effect of a second execution of the same call. The effect decides how a call that a crash cut off is
-/// handled.
+/// The effect of a second execution of the same call, which decides about a call that a crash cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -68,8 +68,7 @@ pub fn object_at(text: &str, open_end: OpenEnd) -> Result<ParsedObject, NoObject
     }
 }
 
-/// Returns true if the opening bracket is followed by a quote, a closing bracket, the end of the text, or a
-/// word with a colon.
+/// Returns true if a quote, a closing bracket, the end, or a word with a colon follows the opening bracket.
 fn begins_like_an_object(text: &str) -> bool {
     let inside = text.strip_prefix('{').unwrap_or(text).trim_start();
     let word = inside.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -85,8 +84,7 @@ enum Open {
     Text,
 }
 
-/// The beginning of a text, up to the end of its first object or list, with straight quotes and JSON's
-/// literals.
+/// A text up to the end of its first object or list, with straight quotes and JSON's literals.
 struct Plain<'a> {
     source: &'a str,
     text: String,
@@ -217,8 +215,7 @@ impl<'a> Plain<'a> {
             let at = begin + offset;
             match c {
                 _ if is_escaped => {
-                    // A backslash precedes a character to escape, or a quote that needed no escape where it
-                    // was written.
+                    // The backslash before a single quote is dropped, because JSON does not escape it.
                     if c == '\'' {
                         self.text.pop();
                     }

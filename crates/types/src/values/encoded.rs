@@ -14,7 +14,7 @@ use super::content_hash::ContentHash;
 /// Tools and instructions are sent again with every request. The first provider that encodes the value caches
 /// the encoded text here; the value is immutable, so the text stays valid. A text in a second format (after a
 /// fallback to another protocol) is not cached.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Encoded<T> {
     value: T,
     text: OnceLock<(&'static str, Arc<str>)>,
@@ -68,8 +68,7 @@ impl<T: serde::Serialize> Encoded<T> {
     }
 }
 
-/// Returns true if two formats are equal. Formats are constants and mostly the same pointer, so the text is
-/// rarely compared.
+/// Returns true if two formats are equal. They are constants, mostly with the same pointer, which is fast.
 fn same(a: &'static str, b: &'static str) -> bool {
     std::ptr::eq(a, b) || a == b
 }
@@ -85,12 +84,6 @@ impl<T> Deref for Encoded<T> {
 impl<T> From<T> for Encoded<T> {
     fn from(value: T) -> Self {
         Self::new(value)
-    }
-}
-
-impl<T: Clone> Clone for Encoded<T> {
-    fn clone(&self) -> Self {
-        Self { value: self.value.clone(), text: self.text.clone(), hash: self.hash.clone() }
     }
 }
 

@@ -41,17 +41,7 @@ macro_rules! ids {
             }
         }
 
-        impl From<&str> for $name {
-            fn from(id: &str) -> Self {
-                Self::new(id)
-            }
-        }
-
-        impl From<String> for $name {
-            fn from(id: String) -> Self {
-                Self::new(id)
-            }
-        }
+        super::from_text!($name = Self::new);
 
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
@@ -103,8 +93,7 @@ impl RunId {
 #[serde(transparent)]
 pub struct CommandId(pub u64);
 
-/// The id of a tool call within a run: the command whose answer holds the call, and the index of the call in
-/// that answer.
+/// The id of a tool call within a run: the command whose answer has the call, and the index in that answer.
 ///
 /// Models repeat their tool call ids across turns, so those ids do not identify a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

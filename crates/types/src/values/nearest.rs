@@ -3,8 +3,7 @@
 /// The minimum similarity (0 to 1) of a typing error; less similar names are different words.
 const ALIKE: f64 = 0.6;
 
-/// The maximum length of a name in bytes. Longer names are not compared, because the cost is the product of
-/// the lengths.
+/// The maximum length of a compared name in bytes, because the cost is the product of the lengths.
 const LONGEST: usize = 100;
 
 /// Returns the candidate that is most similar to `name`, if it is similar enough; of equally similar

@@ -30,14 +30,4 @@ impl<T> fmt::Display for Secret<T> {
     }
 }
 
-impl From<&str> for Secret<String> {
-    fn from(s: &str) -> Self {
-        Self(s.to_owned())
-    }
-}
-
-impl From<String> for Secret<String> {
-    fn from(s: String) -> Self {
-        Self(s)
-    }
-}
+super::from_text!(Secret<String> = Secret::new);

@@ -28,10 +28,14 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the time since `earlier`; zero if `earlier` is later than this time, because clocks may step
-    /// back.
+    /// Returns the time since `earlier`; zero if `earlier` is later, because clocks may step back.
     pub fn since(self, earlier: Self) -> Duration {
-        Duration::from_millis(self.0.saturating_sub(earlier.0))
+        Duration::from_millis(self.millis_since(earlier))
+    }
+
+    /// Returns the milliseconds since `earlier`; 0 if `earlier` is later.
+    pub const fn millis_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
     }
 }
 
@@ -54,8 +58,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Parses the output of `Display` and other ISO-8601 forms. A time without an offset is in UTC; times before
-/// 1970 become 1970.
+/// Parses the output of `Display` and other ISO-8601 forms, by default in UTC. Times before 1970 become 1970.
 impl std::str::FromStr for Timestamp {
     type Err = jiff::Error;
 
@@ -104,8 +107,7 @@ pub trait Clock: Send + Sync {
         self.now()
     }
 
-    /// Returns a clock for one run, which starts at the current time and never jumps; `None` if this clock
-    /// never jumps either.
+    /// Returns a clock for one run, which starts now and never jumps; `None` if this clock never jumps.
     fn for_run(&self) -> Option<Arc<dyn Clock>> {
         None
     }

@@ -36,13 +36,12 @@ impl TokenBucket {
     /// Takes one token.
     ///
     /// # Errors
-    /// The bucket is empty. The error is the time at which the next token is available, always later than
-    /// `now`.
+    /// The bucket is empty. The error is the time of the next token, always later than `now`.
     pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         self.pour(now);
         match self.count.checked_sub(1) {
-            Some(left) => {
-                self.count = left;
+            Some(count) => {
+                self.count = count;
                 Ok(())
             }
             // Times are whole milliseconds; a refill may take a fraction.

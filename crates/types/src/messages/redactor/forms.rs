@@ -79,8 +79,7 @@ impl Forms {
         found
     }
 
-    /// Returns the position at which the end of the text may be the beginning of a form; `None` if there is
-    /// no such position.
+    /// Returns the position from which on the end of the text may be the beginning of a form.
     pub(super) fn open_end(&self, text: &[u8]) -> Option<usize> {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         (first..text.len()).find(|at| {
@@ -116,8 +115,7 @@ fn head(text: &[u8]) -> Option<(usize, u64)> {
     Some((number >> 6, 1 << (number & 63)))
 }
 
-/// Adds the forms in JSON strings, as different programs escape them, and in JSON text inside of JSON
-/// strings.
+/// Adds the forms in JSON strings, as different programs escape them, and in JSON within JSON strings.
 fn json(secret: &str, forms: &mut Vec<String>) {
     let escaped = escaped(secret);
     forms.push(self::escaped(&escaped));
@@ -150,8 +148,7 @@ fn ascii(escaped: &str, upper: bool) -> String {
     all
 }
 
-/// Adds the forms in base64. The digits depend on the offset of the secret modulo three, so there are three
-/// variants per alphabet.
+/// Adds the forms in base64: per alphabet three, because the digits depend on the offset modulo three.
 fn base64(secret: &[u8], forms: &mut Vec<String>) {
     for last_two in [b"+/", b"-_"] {
         for (ahead, foreign) in [(0, 0), (1, 2), (2, 3)] {
@@ -166,8 +163,7 @@ fn base64(secret: &[u8], forms: &mut Vec<String>) {
                     whole.push(char::from(base64_digit(sextet, *last_two)));
                 }
             }
-            // A digit that also depends on neighbouring bytes is unknown; at the end there may be no
-            // neighbour.
+            // A digit that depends on neighbouring bytes is unknown; the end may have no neighbour.
             let own = bytes.len() * 8 / 6;
             forms.extend(whole.get(foreign..own).map(str::to_owned));
             if own < whole.len() {
@@ -192,20 +188,20 @@ fn base64_digit(sextet: u8, last_two: [u8; 2]) -> u8 {
 /// The characters, besides letters and digits, that programs leave unescaped: the unreserved characters (RFC
 /// 3986), these and the slash, those of JavaScript's `encodeURIComponent`, those allowed in a path, those
 /// allowed in a query, and those of forms.
-const LEFT: [&[u8]; 6] =
+const UNESCAPED: [&[u8]; 6] =
     [b"-._~", b"-._~/", b"-._~!*'()", b"-._~!$&'()*+,;=:@", b"-._~!$&'()*+,;=:@/?", FORM];
 const FORM: &[u8] = b"*-._";
 
 fn percent(secret: &[u8], forms: &mut Vec<String>) {
     for upper in [false, true] {
         forms.push(secret.iter().fold(String::new(), |all, byte| with_percent(all, *byte, upper)));
-        for left in LEFT {
+        for unescaped in UNESCAPED {
             forms.push(secret.iter().fold(String::new(), |mut all, byte| match byte {
-                byte if byte.is_ascii_alphanumeric() || left.contains(byte) => {
+                byte if byte.is_ascii_alphanumeric() || unescaped.contains(byte) => {
                     all.push(char::from(*byte));
                     all
                 }
-                b' ' if left == FORM => all + "+",
+                b' ' if unescaped == FORM => all + "+",
                 byte => with_percent(all, *byte, upper),
             }));
         }

@@ -70,9 +70,5 @@ impl RedactedStream {
     }
 }
 
-impl std::fmt::Debug for RedactedStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The held text may be the beginning of a secret.
-        f.debug_struct("RedactedStream").finish_non_exhaustive()
-    }
-}
+// Without the held text, which may be the beginning of a secret.
+crate::debug_fields!(RedactedStream);

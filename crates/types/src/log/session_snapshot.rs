@@ -11,8 +11,7 @@ use crate::{
 };
 
 /// The state of a session before a run, as a fold of the earlier runs' logs: the conversation, or its last
-/// part if `base` has the rest. Few runs of a session have a snapshot, and each message of a session is in
-/// few snapshots.
+/// part if `base` has the rest. Few runs have a snapshot, and each message is in few snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -20,21 +19,19 @@ use crate::{
 pub struct SessionSnapshot {
     /// The number of earlier runs in the conversation.
     pub runs: u32,
-    /// The earlier run whose snapshot has the part before `messages` and `seen`; `None` if there is no such
-    /// part.
+    /// The earlier run whose snapshot has the part before `messages` and `seen`; `None` without such a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
     pub messages: Vec<SnapshotMessage>,
-    /// The reports of tool calls about the files that they read or wrote, oldest first; only the latest
-    /// report for each file.
+    /// The latest report of a tool call about each file that it read or wrote, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SnapshotResult>,
     /// The tokenizer that counted the tokens of the messages; `None` if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
     /// The last level of the context window that the model was told.
-    #[serde(skip_serializing_if = "ContextLevel::is_normal")]
+    #[serde(skip_serializing_if = "crate::values::is_default")]
     pub context_level: ContextLevel,
     /// The used part of a budget that several runs share.
     pub spent: SnapshotSpending,

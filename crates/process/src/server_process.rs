@@ -1,4 +1,4 @@
-//! Processes that outlive a call: servers that tools talk to. This process owns them, not a run.
+//! Servers that tools talk to. Their processes outlive a call, and belong to this process, not to a run.
 
 use std::{
     collections::HashSet,
@@ -15,26 +15,26 @@ use archon_types::{Clock, ProcessGroup};
 use rustix::process::Signal;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
-use super::{FOLDERS, REMOVAL, Table, passed_on, signal, table, until_gone};
+use super::{REMOVAL, Table, signal, table, until_gone};
 
-/// A child process with its own process group. The group ends when this value is dropped, when
-/// [`end`](Self::end) is called, or when our process dies.
+/// A child process with its own process group, for a server that many calls use. The group ends when this value is
+/// dropped, when [`end`](Self::end) is called, or when our process dies.
 ///
-/// A shell leads the group and waits: when its input closes, because we closed it or died, it kills the
-/// group. So no process of the group outlives us, whatever signals it ignores. On Linux a process that left
-/// the group has the group's mark, and [`end`](Self::end) finds it. If we are killed, the next process that
-/// keeps a child process finds such processes by our name in their environment.
+/// A shell leads the group and waits. When its input closes, because we closed it or died, it kills the group, so no
+/// process of the group outlives us. On Linux a process that left the group has the group's mark, and
+/// [`end`](Self::end) finds it. After our death, the next process that starts a server finds such processes by an
+/// environment variable that names us.
 #[derive(Debug)]
-pub struct KeptProcess {
+pub struct ServerProcess {
     child: Child,
     leader: Child,
     group: ProcessGroup,
 }
 
-/// The groups that this process keeps.
-static KEPT: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
+/// The groups of the servers of this process.
+static SERVERS: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
 
-impl KeptProcess {
+impl ServerProcess {
     /// Starts the command.
     ///
     /// Program, arguments, folder and added variables are taken from `command`. The child process gets only
@@ -58,11 +58,11 @@ impl KeptProcess {
         registered_groups().get_or_insert_default().insert(group.clone());
         // The shell reads one line and leaves the rest of the pipe to the command.
         let input = child.stdin.take().ok_or_else(gone)?;
-        let mut kept = Self { child, leader, group };
+        let mut server = Self { child, leader, group };
         let input = input.into_owned_fd()?;
         File::from(input.try_clone()?).write_all(b"\n")?;
-        kept.child.stdin = Some(ChildStdin::from_std(std::process::ChildStdin::from(input))?);
-        Ok(kept)
+        server.child.stdin = Some(ChildStdin::from_std(std::process::ChildStdin::from(input))?);
+        Ok(server)
     }
 
     /// Returns the process group.
@@ -95,11 +95,11 @@ impl KeptProcess {
         for child in [&mut self.child, &mut self.leader] {
             ends_within(child, REMOVAL, clock).await;
         }
-        let mut left = vec![self.group.clone()];
-        until_gone(&mut left, REMOVAL, clock, &Table::default()).await;
+        let mut remaining = vec![self.group.clone()];
+        until_gone(&mut remaining, REMOVAL, clock, &Table::default()).await;
         #[cfg(target_os = "linux")]
-        left.extend(super::mark::end_strays(std::slice::from_ref(&self.group), clock).await);
-        left.is_empty()
+        remaining.extend(super::mark::end_strays(std::slice::from_ref(&self.group), clock).await);
+        remaining.is_empty()
     }
 
     /// Sends SIGTERM to the child process itself, but not to the other processes of its group.
@@ -110,7 +110,7 @@ impl KeptProcess {
     }
 }
 
-impl Drop for KeptProcess {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         registered_groups().get_or_insert_default().remove(&self.group);
         // The leader was not waited for, so the number is still the group's.
@@ -128,17 +128,16 @@ async fn ends_within(child: &mut Child, limit: Duration, clock: &dyn Clock) -> b
     clock.before(clock.now() + limit, |task| ended.as_mut().poll(task)).await.is_some()
 }
 
-/// Returns whether this process keeps the group.
+/// Returns whether the group is that of a server of this process.
 pub(super) fn is_registered_here(group: &ProcessGroup) -> bool {
     registered_groups().as_ref().is_some_and(|groups| groups.contains(group))
 }
 
 fn registered_groups() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+    SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the command of the group's leader, which ignores SIGTERM, so that it is there until all others
-/// have ended.
+/// Returns the command of the group's leader, which ignores SIGTERM and so ends after all others.
 fn leader() -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader.args(["-c", "trap '' TERM; read -r _; kill -KILL 0"]).env_clear().process_group(0);
@@ -146,22 +145,13 @@ fn leader() -> tokio::process::Command {
     tokio::process::Command::from(leader)
 }
 
-/// Wraps the command in a shell of the group that waits for a line, so that it is marked before it works.
+/// Returns the command within a shell of the group; see [`held`](super::held).
 fn held(command: &Command, group: u32) -> tokio::process::Command {
-    let mut held = Command::new("/bin/sh");
-    held.args(["-c", "read -r _ && exec \"$0\" \"$@\""]);
-    held.arg(command.get_program()).args(command.get_args());
-    held.env_clear().envs(passed_on());
-    held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut held = super::held(command, "read -r _ && exec \"$0\" \"$@\"");
     #[cfg(target_os = "linux")]
     held.envs(super::orphans::keeper().map(|keeper| (super::KEEPER_VARIABLE, keeper)));
-    if let Some(directory) = command.get_current_dir() {
-        held.current_dir(directory);
-    }
     // A group's number is a process number, so it fits.
     held.process_group(group.cast_signed());
-    held.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut held = tokio::process::Command::from(held);
     held.kill_on_drop(true);
     held
@@ -174,7 +164,7 @@ mod tests {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
     use super::*;
-    use crate::end_left;
+    use crate::end_surviving;
 
     /// A clock with real time, because the system ends processes in its own time.
     struct RealClock(std::time::Instant);
@@ -193,14 +183,14 @@ mod tests {
         RealClock(std::time::Instant::now())
     }
 
-    fn shell(script: &str) -> KeptProcess {
+    fn shell(script: &str) -> ServerProcess {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        KeptProcess::spawn(&command).unwrap()
+        ServerProcess::spawn(&command).unwrap()
     }
 
     /// Reads a line that the script prints.
-    async fn line(of: &mut KeptProcess) -> String {
+    async fn line(of: &mut ServerProcess) -> String {
         let mut line = String::new();
         BufReader::new(of.child.stdout.as_mut().unwrap()).read_line(&mut line).await.unwrap();
         line.trim().to_owned()
@@ -212,31 +202,31 @@ mod tests {
 
     #[tokio::test]
     async fn long_lived_process_reads_its_input_and_ends_at_its_end() {
-        let mut kept = shell("read -r word; echo \"got $word\"; read -r _; exit 3");
-        kept.child.stdin.as_mut().unwrap().write_all(b"one\n").await.unwrap();
-        assert_eq!(line(&mut kept).await, "got one");
-        drop(kept.child.stdin.take());
-        assert_eq!(kept.exited().await, Some(3));
-        assert!(kept.end(Duration::from_secs(5), &clock()).await);
+        let mut server = shell("read -r word; echo \"got $word\"; read -r _; exit 3");
+        server.child.stdin.as_mut().unwrap().write_all(b"one\n").await.unwrap();
+        assert_eq!(line(&mut server).await, "got one");
+        drop(server.child.stdin.take());
+        assert_eq!(server.exited().await, Some(3));
+        assert!(server.end(Duration::from_secs(5), &clock()).await);
     }
 
     #[tokio::test]
     async fn end_kills_processes_that_ignore_signals_or_left_the_group() {
         let script =
             "trap '' TERM; (trap '' TERM; exec setsid sleep 1000) & echo $!; while :; do sleep 1; done";
-        let mut kept = shell(script);
-        let grandchild = line(&mut kept).await;
-        let group = kept.group().clone();
+        let mut server = shell(script);
+        let grandchild = line(&mut server).await;
+        let group = server.group().clone();
         assert!(is_alive(&grandchild) && table::is_alive(&group));
-        assert!(kept.end(Duration::from_millis(50), &clock()).await);
+        assert!(server.end(Duration::from_millis(50), &clock()).await);
         assert!(!is_alive(&grandchild) && !table::is_alive(&group));
     }
 
     #[tokio::test]
     async fn a_dropped_process_is_killed() {
-        let mut kept = shell("echo $$; trap '' TERM; sleep 1000");
-        let process = line(&mut kept).await;
-        drop(kept);
+        let mut server = shell("echo $$; trap '' TERM; sleep 1000");
+        let process = line(&mut server).await;
+        drop(server);
         while is_alive(&process) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -244,10 +234,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_dies_with_its_keeper() {
-        let mut kept = shell("echo $$; trap '' TERM; sleep 1000");
-        let process = line(&mut kept).await;
+        let mut server = shell("echo $$; trap '' TERM; sleep 1000");
+        let process = line(&mut server).await;
         // As if we had died: the system closes the leader's input.
-        drop(kept.leader.stdin.take());
+        drop(server.leader.stdin.take());
         while is_alive(&process) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -255,11 +245,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_resumed_run_leaves_a_server_alone_that_this_process_keeps() {
-        let kept = shell("sleep 1000");
-        let group = kept.group().clone();
-        let left = end_left(std::slice::from_ref(&group), &RunId::from("r1"), &clock()).await;
-        assert!(left.is_empty() && table::is_alive(&group));
-        kept.end(Duration::ZERO, &clock()).await;
+        let server = shell("sleep 1000");
+        let group = server.group().clone();
+        let remaining = end_surviving(std::slice::from_ref(&group), &RunId::from("r1"), &clock()).await;
+        assert!(remaining.is_empty() && table::is_alive(&group));
+        server.end(Duration::ZERO, &clock()).await;
         assert!(!table::is_alive(&group));
     }
 }
