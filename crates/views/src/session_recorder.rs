@@ -156,12 +156,7 @@ impl SessionRecorder {
         let session = self.session_of(session_id, agent_id, *timestamp, called);
         let parent = parent_loop_id.as_ref().map(|parent| self.loop_of(parent));
         let Some(index) = self.sessions.iter().position(|s| s.session_id == session) else { return };
-        let taken = self.sessions[index].get_loop(announced).is_some();
-        let loop_id = match run_id {
-            // Ids count the loops of a conversation, so two branches may use the same one.
-            Some(run) if taken => LoopId::new(format!("{announced}.{run}")),
-            _ => announced.clone(),
-        };
+        let loop_id = free_id(&self.sessions[index], announced, run_id.as_ref());
         if let Some((of, parent)) = &parent
             && let Some(record) = self.sessions[index].loop_mut(parent).filter(|_| *of == session)
         {
@@ -330,6 +325,14 @@ impl SessionRecorder {
 
     fn record_mut(&mut self, open: &OpenLoop) -> Option<&mut LoopRecord> {
         self.sessions.iter_mut().find(|s| s.session_id == open.session)?.loop_mut(&open.record)
+    }
+}
+
+/// Returns a loop's id in its session. Ids count the loops of a conversation, so two branches may announce the same one.
+fn free_id(session: &Session, announced: &LoopId, run: Option<&RunId>) -> LoopId {
+    match run {
+        Some(run) if session.get_loop(announced).is_some() => LoopId::new(format!("{announced}.{run}")),
+        _ => announced.clone(),
     }
 }
 
