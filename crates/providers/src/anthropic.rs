@@ -11,17 +11,14 @@ mod wire;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request, Secret,
-};
+use archon_types::{CancellationToken, Provider, Request, Secret};
 
 #[cfg(feature = "bedrock")]
-pub(crate) use encode::{Thinking, thinking};
-#[cfg(feature = "bedrock")]
-pub(crate) use messages::turn_began_without_thinking;
+pub(crate) use encode::Thinking;
 pub use traits::{AnthropicTraits, ThinkingForm, ThinkingOff};
 
 use crate::{
+    Events,
     answer::Answer,
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
@@ -156,11 +153,7 @@ impl Anthropic {
 impl Provider for Anthropic {
     service_methods!(0.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let Inner { service, options, betas } = &*self.0;
         let transport = service.transport.clone();
         let traits = options.traits.unwrap_or_else(|| AnthropicTraits::of(&request.model));
@@ -182,11 +175,6 @@ impl Provider for Anthropic {
         }
         Box::pin(Exchange::new(transport, http, cancel, decoder))
     }
-}
-
-/// Returns the error for a request that the protocol cannot express and that must not be changed silently.
-fn refused(message: &str) -> ProviderError {
-    ProviderError::Api { status: 0, kind: ApiErrorKind::InvalidRequest, message: message.to_owned() }
 }
 
 #[cfg(test)]

@@ -10,12 +10,11 @@ use std::{
 };
 
 use archon_types::{
-    AssistantMessage, BoxFuture, BoxStream, CancellationToken, ModelEvent, ProviderError, Request, StopReason,
+    AssistantMessage, BoxFuture, CancellationToken, ModelEvent, ProviderError, Request, StopReason,
 };
 use futures_core::Stream;
 
-/// The stream of a provider.
-pub(crate) type Events = BoxStream<'static, Result<ModelEvent, ProviderError>>;
+use crate::Events;
 
 /// The next attempt, which may wait before it begins.
 pub(crate) type Attempt = BoxFuture<'static, Events>;
@@ -69,12 +68,17 @@ impl Attempts {
         }
     }
 
+    fn ends<T>(&mut self, last: Option<T>) -> Poll<Option<T>> {
+        self.phase = Phase::Ended;
+        Poll::Ready(last)
+    }
+
     /// Waits until the attempt may begin. Returns an event only if the call was cancelled meanwhile.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<ModelEvent>> {
         let Phase::Waiting(attempt) = &mut self.phase else { return Poll::Ready(None) };
         if self.cancelled.as_mut().poll(cx).is_ready() {
-            self.phase = Phase::Ended;
-            return Poll::Ready(Some(ModelEvent::Done(Box::new(mem::take(&mut self.aborted)))));
+            let aborted = mem::take(&mut self.aborted);
+            return self.ends(Some(ModelEvent::Done(Box::new(aborted))));
         }
         let events = ready!(attempt.as_mut().poll(cx));
         self.phase = Phase::Asking(events);
@@ -100,19 +104,9 @@ impl Stream for Attempts {
                 }
                 Some(Err(error)) if !self.spoke => match (self.next)(error) {
                     Ok(attempt) => self.phase = Phase::Waiting(attempt),
-                    Err(error) => {
-                        self.phase = Phase::Ended;
-                        return Poll::Ready(Some(Err(error)));
-                    }
+                    Err(error) => return self.ends(Some(Err(error))),
                 },
-                Some(Err(error)) => {
-                    self.phase = Phase::Ended;
-                    return Poll::Ready(Some(Err(error)));
-                }
-                None => {
-                    self.phase = Phase::Ended;
-                    return Poll::Ready(None);
-                }
+                last => return self.ends(last),
             }
         }
     }

@@ -4,11 +4,12 @@ mod auth;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{CancellationToken, Provider, ProviderError, Request};
 
 pub use auth::AzureAuth;
 
 use crate::{
+    Events,
     connect::{ConnectOptions, Service, connect_choices, service_methods},
     error::SetupError,
     http::{
@@ -146,7 +147,7 @@ impl AzureOpenAi {
         model: &str,
         cancel: CancellationToken,
         decoder: impl Decoder,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    ) -> Events {
         let Inner { service, options } = &*self.0;
         let transport = service.transport.clone();
         let body = match body {
@@ -173,11 +174,7 @@ impl AzureOpenAi {
 impl Provider for AzureOpenAi {
     service_methods!(0.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let Inner { service, options } = &*self.0;
         let model = request.model.clone();
         let clock = service.clock.clone();
@@ -189,7 +186,7 @@ impl Provider for AzureOpenAi {
             }
             AzureApi::ChatCompletions => {
                 let body = openai_compatible::body(&request, &options.chat);
-                let decoder = openai_compatible::decoder(&service.id, request, &options.chat, clock);
+                let decoder = openai_compatible::decoder(&service.id, &request, &options.chat, clock);
                 self.exchange(body, &model, cancel, decoder)
             }
         }

@@ -12,7 +12,7 @@ mod wire;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{BoxStream, CancellationToken, Json, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{CancellationToken, Json, Provider, ProviderError, Request};
 
 pub use {
     credentials::{AwsCredentialSource, AwsCredentials, BedrockAuth},
@@ -21,6 +21,7 @@ pub use {
 };
 
 use crate::{
+    Events,
     anthropic::ThinkingBudgets,
     blocks::Blocks,
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
@@ -165,11 +166,7 @@ impl Bedrock {
 impl Provider for Bedrock {
     service_methods!(0.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let Inner { service, options } = &*self.0;
         let encoder = Encoder::new(&request, options);
         let blocks = Blocks::new(&request, &service.id, service.clock.clone());

@@ -268,18 +268,12 @@ fn event(json: &Json) -> Result<Event, String> {
 }
 
 fn error_json(error: &ProviderError) -> Json {
-    let message = match error {
-        ProviderError::Overloaded { message, .. } | ProviderError::Api { message, .. } => message.clone(),
-        ProviderError::RateLimited { message, .. }
-        | ProviderError::Network(message)
-        | ProviderError::Unreachable(message)
-        | ProviderError::Timeout(message)
-        | ProviderError::Auth(message)
-        | ProviderError::ContextOverflow(message)
-        | ProviderError::Protocol(message)
-        | ProviderError::Other(message) => message.text.clone(),
-        other => other.to_string(),
-    };
+    let mut message = error.to_string();
+    // Without the words that the error itself adds.
+    let _ = error.clone().with_text(|text| {
+        message.clone_from(&text);
+        text
+    });
     let mut json = json!({ "code": error.code(), "message": message });
     if let Some(status) = error.status() {
         json["status"] = status.into();

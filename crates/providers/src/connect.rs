@@ -124,7 +124,6 @@ pub(crate) struct Service {
 archon_types::debug_fields!(Service: id, transport);
 
 /// Adds setters for the connection to an options struct with a field `connect` of [`ConnectOptions`].
-#[allow(unused_macros, reason = "the parts that protocols share, alone, have none")]
 macro_rules! connect_choices {
     ($options:ident with a key) => {
         impl $options {
@@ -174,11 +173,9 @@ macro_rules! connect_choices {
         }
     };
 }
-#[allow(unused_imports, reason = "a build may hold no protocol")]
 pub(crate) use connect_choices;
 
 /// Implements the methods of [`Provider`](archon_types::Provider) that only need the service.
-#[allow(unused_macros, reason = "a build may hold no protocol")]
 macro_rules! service_methods {
     ($($service:tt).+) => {
         fn id(&self) -> &str {
@@ -194,5 +191,4 @@ macro_rules! service_methods {
         }
     };
 }
-#[allow(unused_imports, reason = "a build may hold no protocol")]
 pub(crate) use service_methods;

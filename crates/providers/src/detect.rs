@@ -53,7 +53,7 @@ pub enum ServerAnswer {
     Absent,
 }
 
-/// Asks all servers at the same time for their models, with `patience` as the timeout of each request. The
+/// Asks all servers at the same time for their models, with this `timeout` for each request. The
 /// answers are in the order of the servers.
 ///
 /// A port without a server refuses the connection at once, so only a slow server takes the full time. A
@@ -61,10 +61,10 @@ pub enum ServerAnswer {
 /// again.
 pub async fn ask_local_servers(
     servers: Vec<LocalServer>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Vec<(LocalServer, ServerAnswer)> {
     let asked = servers.into_iter().map(async |server| {
-        let answer = ask(&server, patience).await;
+        let answer = ask(&server, timeout).await;
         (server, answer)
     });
     join_all(asked).await
@@ -80,14 +80,13 @@ struct Model {
     id: String,
 }
 
-async fn ask(server: &LocalServer, patience: Duration) -> ServerAnswer {
+async fn ask(server: &LocalServer, timeout: Duration) -> ServerAnswer {
     use ServerAnswer::{Absent, Late, Models};
-    let timeouts =
-        Timeouts { connect: patience, first_byte: patience, idle: patience, total: Some(patience) };
+    let timeouts = Timeouts { connect: timeout, first_byte: timeout, idle: timeout, total: Some(timeout) };
     let options = HttpOptions::default().with_timeouts(timeouts);
     let Ok(transport) = Transport::new(&server.base_url, "/models", options) else { return Absent };
     let Ok(sent) = transport.send(transport.get()) else { return Absent };
-    let response = match tokio::time::timeout(patience, sent).await {
+    let response = match tokio::time::timeout(timeout, sent).await {
         Ok(Ok(response)) if response.status().is_success() => response,
         Ok(Err(e)) if e.is_timeout() => return Late,
         Ok(_) => return Absent,

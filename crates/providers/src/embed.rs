@@ -5,8 +5,6 @@ mod gemini;
 #[cfg(feature = "openai-compatible")]
 mod openai;
 
-use std::fmt;
-
 use archon_types::{BoxFuture, MemoryError};
 
 #[cfg(feature = "gemini")]
@@ -112,9 +110,9 @@ impl Remote {
         if vectors.len() != texts {
             return Err(self.failed(format!("the service sent {} vectors for {texts} texts", vectors.len())));
         }
-        match vectors.iter().find(|vector| vector.len() != self.dimensions) {
-            Some(odd) => {
-                let (came, expected) = (odd.len(), self.dimensions);
+        let expected = self.dimensions;
+        match vectors.iter().map(Vec::len).find(|came| *came != expected) {
+            Some(came) => {
                 Err(self
                     .failed(format!("the service sent a vector of {came} dimensions instead of {expected}")))
             }
@@ -134,14 +132,30 @@ impl Remote {
     }
 }
 
-impl fmt::Debug for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Embedder")
-            .field("id", &self.id)
-            .field("service", &self.service)
-            .finish_non_exhaustive()
-    }
+/// Implements an embedder that is a [`Remote`] with this wire format.
+macro_rules! embedder {
+    ($embedder:ident speaks $wire:ident) => {
+        impl archon_types::Embedder for $embedder {
+            fn id(&self) -> &str {
+                &self.0.id
+            }
+
+            fn dimensions(&self) -> usize {
+                self.0.dimensions
+            }
+
+            fn embed<'a>(
+                &'a self,
+                texts: &'a [String],
+            ) -> archon_types::BoxFuture<'a, Result<Vec<Vec<f32>>, archon_types::MemoryError>> {
+                self.0.embed(&$wire, texts)
+            }
+        }
+
+        archon_types::debug_fields!($embedder: id = 0.id, service = 0.service);
+    };
 }
+use embedder;
 
 /// Returns a text that services accept: a space instead of an empty text, which they refuse.
 fn sent(text: &str) -> &str {

@@ -66,7 +66,7 @@ pub enum SetupError {
         reason: String,
     },
     /// A catalogue of models cannot be read.
-    #[error("catalogue: {reason}")]
+    #[error("the catalogue of models cannot be read: {reason}")]
     Catalogue {
         /// The problem; for an invalid line, with its line number.
         reason: String,

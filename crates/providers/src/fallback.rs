@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor,
-    Request,
+    ApiErrorKind, CancellationToken, Capabilities, Provider, ProviderError, Redactor, Request,
 };
 
-use crate::attempts::{Attempts, at_once};
+use crate::{
+    Events,
+    attempts::{Attempts, at_once},
+};
 
 /// A provider with models to fall back to.
 ///
@@ -38,11 +40,7 @@ impl Provider for FallbackProvider {
         all.flat_map(|provider| provider.secrets()).collect()
     }
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let first = self.first.stream(request.clone(), cancel.clone());
         let (others, mut place) = (self.others.clone(), 0);
         let (asked, token) = (request.clone(), cancel.clone());

@@ -10,9 +10,10 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{CancellationToken, Provider, Request};
 
 use crate::{
+    Events,
     answer::Answer,
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
@@ -119,11 +120,7 @@ impl Contents {
 impl Provider for Gemini {
     service_methods!(0.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let (http, decoder) = self.0.exchange(&request);
         Box::pin(Exchange::new(self.0.service.transport.clone(), http, cancel, decoder))
     }

@@ -19,7 +19,6 @@ use std::{
 };
 
 use archon_types::{Clock, ProviderError, Redactor, Secret, Timestamp};
-use bytes::Bytes;
 use reqwest::{
     Method, Request, Response, Url,
     header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -122,17 +121,11 @@ impl AsRef<[u8]> for SharedText {
     }
 }
 
-impl From<SharedText> for reqwest::Body {
-    fn from(text: SharedText) -> Self {
-        Bytes::from_owner(text).into()
-    }
-}
-
 /// One address with its headers and HTTP options.
 pub(crate) struct Transport {
     url: Url,
     headers: HeaderMap,
-    options: HttpOptions,
+    pub(crate) options: HttpOptions,
     pub(crate) redactor: Redactor,
 }
 
@@ -226,17 +219,11 @@ impl Transport {
         Ok(())
     }
 
-    pub(crate) fn timeouts(&self) -> Timeouts {
-        self.options.timeouts
-    }
-
-    pub(crate) fn limits(&self) -> AnswerLimits {
-        self.options.limits
-    }
-
     /// Returns the address without parts that may be secret.
     pub(crate) fn shown_url(&self) -> String {
-        shown(&self.url)
+        let Self { url, .. } = self;
+        let port = url.port().map(|p| format!(":{p}")).unwrap_or_default();
+        format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
     }
 
     /// Returns a request that posts `body`.
@@ -341,7 +328,6 @@ fn setting(what: &str, reason: &str) -> SetupError {
 
 /// Returns the name of a model as one segment of a path: everything is encoded except unreserved characters
 /// (RFC 3986, 2.3). Names may contain colons and slashes.
-#[cfg(any(feature = "azure", feature = "bedrock", feature = "gemini"))]
 pub(crate) fn percent_encoded(model: &str) -> String {
     let mut path = String::with_capacity(model.len() + 16);
     for byte in model.bytes() {
@@ -391,11 +377,6 @@ pub(crate) fn without_secrets(address: &str) -> String {
     // The password comes before the last `@`.
     let visible = address[host..end].rsplit('@').next().unwrap_or_default();
     format!("{}{visible}", &address[..host])
-}
-
-fn shown(url: &Url) -> String {
-    let port = url.port().map(|p| format!(":{p}")).unwrap_or_default();
-    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
 /// Returns true if the text is a URL of this machine.

@@ -9,11 +9,13 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor,
-    Request,
+    ApiErrorKind, CancellationToken, Capabilities, Provider, ProviderError, Redactor, Request,
 };
 
-use crate::attempts::{Attempts, at_once};
+use crate::{
+    Events,
+    attempts::{Attempts, at_once},
+};
 
 /// A provider for one service with several keys.
 ///
@@ -48,11 +50,7 @@ impl Provider for KeyRotationProvider {
         self.keys.iter().flat_map(|provider| provider.secrets()).collect()
     }
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let begun = self.current.load(Ordering::Relaxed);
         let first = self.of(begun).stream(request.clone(), cancel.clone());
         let (this, mut turn) = (self.clone(), begun);

@@ -55,7 +55,7 @@
         feature = "azure",
         feature = "bedrock",
     )),
-    allow(dead_code, reason = "protocols share more than each of them uses")
+    allow(dead_code, unused_imports, unused_macros, reason = "protocols share more than each of them uses")
 )]
 
 mod attempts;
@@ -76,26 +76,14 @@ mod tap;
 mod think_tags;
 mod thinking_tags;
 
-#[cfg(feature = "http")]
-mod answer;
-#[cfg(feature = "http")]
-mod answer_limits;
 #[cfg(feature = "anthropic")]
 mod anthropic;
 #[cfg(feature = "azure")]
 mod azure;
 #[cfg(feature = "bedrock")]
 mod bedrock;
-#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
-mod blocks;
-#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
-mod call_ids;
-#[cfg(feature = "http")]
-mod classify;
 #[cfg(feature = "http")]
 mod connect;
-#[cfg(feature = "http")]
-mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
 #[cfg(any(feature = "openai-compatible", feature = "gemini"))]
@@ -104,8 +92,6 @@ mod embed;
 mod gemini;
 #[cfg(feature = "http")]
 mod http;
-#[cfg(feature = "http")]
-mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
 #[cfg(feature = "openai-responses")]
@@ -114,23 +100,25 @@ mod openai_responses;
 mod protocols;
 #[cfg(feature = "http")]
 mod resolve;
-#[cfg(any(feature = "anthropic", feature = "gemini"))]
-mod schema_subset;
 #[cfg(feature = "http")]
-mod signature;
-#[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
-mod strict_schema;
-#[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
-mod token_counts;
-#[cfg(any(feature = "azure", feature = "vertex"))]
-mod token_source;
-#[cfg(feature = "http")]
-mod tool_names;
+mod shared;
 #[cfg(feature = "vertex")]
 mod vertex;
 #[cfg(all(test, feature = "http"))]
 #[allow(dead_code, reason = "not every protocol's tests use all of it")]
 mod wire_fixture;
+
+#[cfg(feature = "http")]
+use shared::{
+    answer, answer_limits, blocks, call_ids, classify, content_filter, json_text, schema_subset, signature,
+    strict_schema, token_counts, tool_names, turns,
+};
+
+#[cfg(any(feature = "azure", feature = "vertex"))]
+use shared::token_source;
+
+/// The stream of a provider.
+type Events = archon_types::BoxStream<'static, Result<archon_types::ModelEvent, archon_types::ProviderError>>;
 
 pub use {
     catalogue::{

@@ -9,15 +9,16 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
-    Request,
-};
+use archon_types::{CancellationToken, Clock, Provider, ProviderError, Request};
+use bytes::Bytes;
 
 use crate::{
+    Events,
+    answer::Answer,
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::{SharedText, events::Exchange},
+    json_text::refused,
     profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
@@ -75,15 +76,11 @@ impl OpenAiCompatible {
 impl Provider for OpenAiCompatible {
     service_methods!(0.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let Inner { service, compat } = &*self.0;
         let transport = service.transport.clone();
         let body = body(&request, compat);
-        let decoder = decoder(&service.id, request, compat, service.clock.clone());
+        let decoder = decoder(&service.id, &request, compat, service.clock.clone());
         Box::pin(match body {
             Err(error) => Exchange::failed(transport, error, decoder),
             Ok(body) => {
@@ -95,33 +92,22 @@ impl Provider for OpenAiCompatible {
 }
 
 /// Returns the body of a request, or the error if the service does not support the request.
-pub(crate) fn body(request: &Request, compat: &Compat) -> Result<SharedText, ProviderError> {
-    match refusal(request, compat) {
-        Some(error) => Err(error),
-        None => Ok(SharedText(encode::body(request, compat))),
+pub(crate) fn body(request: &Request, compat: &Compat) -> Result<Bytes, ProviderError> {
+    let asked = request.options.response_format.is_some();
+    if asked && compat.response_format == ResponseFormatSupport::Unsupported {
+        return Err(refused("this service does not support structured output"));
     }
+    Ok(Bytes::from_owner(SharedText(encode::body(request, compat))))
 }
 
 /// Returns the decoder of the answer to a request.
 pub(crate) fn decoder(
     provider: &str,
-    request: Request,
+    request: &Request,
     compat: &Compat,
     clock: Option<Arc<dyn Clock>>,
 ) -> ChatDecoder {
-    let (model, provider) = (request.model, provider.to_owned());
-    let message = AssistantMessage { model, provider, ..AssistantMessage::default() };
-    ChatDecoder::new(message, request.tools, clock, compat.think_tags)
-}
-
-/// Returns the error for an option that the service does not support and that must not be dropped silently.
-fn refusal(request: &Request, compat: &Compat) -> Option<ProviderError> {
-    let asked = request.options.response_format.is_some();
-    (asked && compat.response_format == ResponseFormatSupport::Unsupported).then(|| ProviderError::Api {
-        status: 0,
-        kind: ApiErrorKind::InvalidRequest,
-        message: "this service does not support structured output".to_owned(),
-    })
+    ChatDecoder::new(Answer::new(request, provider, clock), compat.think_tags)
 }
 
 #[cfg(test)]

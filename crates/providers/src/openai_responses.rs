@@ -11,9 +11,10 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{CancellationToken, Clock, Provider, Request};
 
 use crate::{
+    Events,
     blocks::Blocks,
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
@@ -111,11 +112,7 @@ impl OpenAiResponses {
 impl Provider for OpenAiResponses {
     service_methods!(0.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let Inner { service, compat } = &*self.0;
         let transport = service.transport.clone();
         let sent = transport.post(body(&request, compat, &service.id));

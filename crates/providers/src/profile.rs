@@ -1,10 +1,10 @@
 //! Profiles of the services with chat completions: addresses, the variables of their keys, and their
 //! differences.
+//!
 //! The facts about DeepSeek, Mistral, Groq, xAI, OpenRouter, Moonshot, Z.ai and Cerebras come from stored
 //! copies of the services' documentation and from reports of refused requests, read in November 2026; no
 //! request was sent to a service to check them. A comment explains only what the name of a field does not
 //! show.
-//! request was sent to a service to check them. A comment explains what a field's name does not.
 
 /// The differences of a service from OpenAI's chat completions. The defaults suit most servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

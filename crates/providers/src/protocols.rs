@@ -112,11 +112,20 @@ pub(crate) struct Wanted<'a> {
     pub(crate) options: ConnectOptions,
 }
 
-#[allow(dead_code, reason = "a build may hold no protocol")]
 impl Wanted<'_> {
     /// Returns an environment variable that is set and not blank.
     fn variable(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    /// Returns the value of a variable that a protocol requires.
+    fn needed(
+        &self,
+        protocol: &'static str,
+        what: &'static str,
+        variable: &'static str,
+    ) -> Result<String, SetupError> {
+        self.variable(variable).ok_or(SetupError::MissingVariable { protocol, what, variable })
     }
 
     /// Returns the key of the options; without one, the key in the first variable that is set.
@@ -149,17 +158,6 @@ impl Wanted<'_> {
         let api_key = self.needed_key(name, variables)?;
         Ok(ConnectOptions { api_key, ..self.options })
     }
-}
-
-/// Returns the value of a variable that a protocol requires.
-#[allow(dead_code, reason = "not every protocol needs one")]
-fn needed(
-    wanted: &Wanted<'_>,
-    protocol: &'static str,
-    what: &'static str,
-    variable: &'static str,
-) -> Result<String, SetupError> {
-    wanted.variable(variable).ok_or(SetupError::MissingVariable { protocol, what, variable })
 }
 
 #[cfg(feature = "openai-compatible")]
@@ -217,7 +215,7 @@ fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     const TOKENS: &[&str] = &["GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"];
     let missing = || SetupError::MissingKey { profile: "vertex", variable: TOKENS[0] };
     let token = wanted.key(TOKENS).ok_or_else(missing)?;
-    let project = needed(&wanted, "vertex", "the project", "GOOGLE_CLOUD_PROJECT")?;
+    let project = wanted.needed("vertex", "the project", "GOOGLE_CLOUD_PROJECT")?;
     let location = ["GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION"].iter().find_map(|v| wanted.variable(v));
     let place = VertexPlace::new(project, location.unwrap_or_else(|| "global".to_owned()));
     let mut options = VertexOptions::default();
@@ -243,7 +241,7 @@ fn azure(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     };
     let endpoint = match wanted.base_url {
         Some(url) => url.to_owned(),
-        None => needed(&wanted, "azure", "the resource's address", "AZURE_OPENAI_ENDPOINT")?,
+        None => wanted.needed("azure", "the resource's address", "AZURE_OPENAI_ENDPOINT")?,
     };
     if let Some(version) = wanted.variable("OPENAI_API_VERSION") {
         options = options.with_api_version(version);

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_types::{
-    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, TokenBucket,
-    provider_methods_of,
-};
+use archon_types::{CancellationToken, Clock, Provider, Request, TokenBucket, provider_methods_of};
 use tokio::sync::Mutex;
 
-use crate::attempts::{Attempt, Attempts};
+use crate::{
+    Events,
+    attempts::{Attempt, Attempts},
+};
 
 /// A token bucket; each call takes one token. Clones share the bucket, so that several providers can keep
 /// the rate limit of one account together.
@@ -66,11 +66,7 @@ impl RateLimitProvider {
 impl Provider for RateLimitProvider {
     provider_methods_of!(inner: id, secrets, capabilities);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let (inner, limiter) = (self.inner.clone(), self.limiter.clone());
         let (asked, token) = (request.clone(), cancel.clone());
         let first: Attempt = Box::pin(async move {

@@ -8,11 +8,11 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request, Secret, StopReason,
-    provider_methods_of,
+    CancellationToken, ModelEvent, Provider, ProviderError, Request, Secret, StopReason, provider_methods_of,
 };
 
 use crate::{
+    Events,
     cassette::{self, header, request_json},
     error::SetupError,
     scrub::Scrubber,
@@ -89,11 +89,7 @@ impl RecordingProvider {
 impl Provider for RecordingProvider {
     provider_methods_of!(inner: id, secrets, capabilities);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let (this, asked) = (self.clone(), request.clone());
         let keep = move |heard: Heard| this.keep(&asked, &heard);
         Box::pin(Tap::new(self.inner.stream(request, cancel), keep))

@@ -7,11 +7,12 @@ use std::{
 };
 
 use archon_types::{
-    AssistantMessage, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError,
-    Request, Secret, StopReason,
+    AssistantMessage, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Request, Secret,
+    StopReason,
 };
 
 use crate::{
+    Events,
     cassette::{self, Call, difference, request_json},
     error::SetupError,
     scrub::Scrubber,
@@ -128,11 +129,7 @@ impl Provider for ReplayProvider {
         &self.id
     }
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         if cancel.is_cancelled() {
             let message = AssistantMessage {
                 model: request.model,

@@ -7,11 +7,13 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Message, ModelEvent, Provider, ProviderError, Request, StopReason, Usage,
-    provider_methods_of,
+    CancellationToken, Message, ModelEvent, Provider, Request, StopReason, Usage, provider_methods_of,
 };
 
-use crate::tap::{Heard, Tap, played};
+use crate::{
+    Events,
+    tap::{Heard, Tap, played},
+};
 
 /// The default number of cached answers.
 const CAPACITY: usize = 256;
@@ -102,11 +104,7 @@ impl CachingProvider {
 impl Provider for CachingProvider {
     provider_methods_of!(inner: id, secrets, capabilities);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let hash = request.content_hash();
         if let Some(events) = self.find(&hash, &request).filter(|_| !cancel.is_cancelled()) {
             return played(events);

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
-    RetryConfig, provider_methods_of,
+    CancellationToken, Capabilities, Clock, Provider, ProviderError, Request, RetryConfig,
+    provider_methods_of,
 };
 
-use crate::attempts::{Attempts, at_once};
+use crate::{
+    Events,
+    attempts::{Attempts, at_once},
+};
 
 /// The maximum number of retries after a timeout: a caller that waited for two timeouts should not wait
 /// longer.
@@ -63,11 +66,7 @@ impl RetryProvider {
 impl Provider for RetryProvider {
     provider_methods_of!(inner: id, secrets);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let first = self.inner.stream(request.clone(), cancel.clone());
         if self.inner.capabilities(&request.model).retries {
             return first;

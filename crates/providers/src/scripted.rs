@@ -10,13 +10,15 @@ use std::{
 };
 
 use archon_types::{
-    AssistantMessage, BoxFuture, BoxStream, CancellationToken, Capabilities, Clock, Content, Json,
-    ModelEvent, Provider, ProviderError, Request, StopReason, Timestamp, ToolCall, Usage,
+    AssistantMessage, BoxFuture, CancellationToken, Capabilities, Clock, Content, Json, ModelEvent, Provider,
+    ProviderError, Request, StopReason, Timestamp, ToolCall, Usage,
 };
 use futures_core::Stream;
 use serde_json::json;
 
-type Events = VecDeque<Result<ModelEvent, ProviderError>>;
+use crate::Events;
+
+type Script = VecDeque<Result<ModelEvent, ProviderError>>;
 
 /// One answer of a [`ScriptedProvider`].
 #[derive(Clone)]
@@ -223,11 +225,7 @@ impl Provider for ScriptedProvider {
         "scripted"
     }
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let step = self.next_step(&request);
         let mut delay: Option<BoxFuture<'static, ()>> = None;
         let mut failure = None;
@@ -260,7 +258,7 @@ impl Provider for ScriptedProvider {
 struct Playing {
     delay: Option<BoxFuture<'static, ()>>,
     cancelled: BoxFuture<'static, ()>,
-    events: Events,
+    events: Script,
     /// The message so far, which is returned if the call is cancelled.
     said: AssistantMessage,
 }
@@ -309,7 +307,7 @@ impl Stream for Playing {
 }
 
 /// Returns the events of a step: text word by word, tool calls in three parts, the message at the end.
-fn events(step: Step, begun: &AssistantMessage) -> Events {
+fn events(step: Step, begun: &AssistantMessage) -> Script {
     let content = match step.kind {
         Kind::Content(content) => content,
         Kind::Error(error) => return VecDeque::from([Err(error)]),

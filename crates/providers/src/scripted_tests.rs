@@ -11,9 +11,7 @@ fn ask(text: &str) -> Request {
     Request::new("m", vec![Message::user(text, Timestamp::default())])
 }
 
-async fn all(
-    mut stream: BoxStream<'static, Result<ModelEvent, ProviderError>>,
-) -> Vec<Result<ModelEvent, ProviderError>> {
+async fn all(mut stream: Events) -> Vec<Result<ModelEvent, ProviderError>> {
     let mut events = Vec::new();
     while let Some(event) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
         events.push(event);

@@ -8,7 +8,7 @@ use std::{
 use archon_types::{ModelEvent, ProviderError};
 use futures_core::Stream;
 
-use crate::attempts::Events;
+use crate::Events;
 
 /// The events of one call in the order of arrival; the last one is `Done` or an error.
 pub(crate) type Heard = Vec<Result<ModelEvent, ProviderError>>;
@@ -53,15 +53,5 @@ impl Stream for Tap {
 
 /// Returns a stream of existing events.
 pub(crate) fn played(events: Heard) -> Events {
-    Box::pin(Played(events.into_iter()))
-}
-
-struct Played(std::vec::IntoIter<Result<ModelEvent, ProviderError>>);
-
-impl Stream for Played {
-    type Item = Result<ModelEvent, ProviderError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(self.0.next())
-    }
+    Box::pin(futures_util::stream::iter(events))
 }

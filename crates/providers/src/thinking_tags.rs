@@ -8,12 +8,12 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Content, ModelEvent, Provider, ProviderError, Request, provider_methods_of,
+    CancellationToken, Content, ModelEvent, Provider, ProviderError, Request, provider_methods_of,
 };
 use futures_core::Stream;
 
 use crate::{
-    attempts::Events,
+    Events,
     think_tags::{Piece, ThinkSplitter},
 };
 
@@ -38,11 +38,7 @@ impl ThinkingTagsProvider {
 impl Provider for ThinkingTagsProvider {
     provider_methods_of!(inner: id, secrets, capabilities);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let inner = self.inner.stream(request, cancel);
         Box::pin(Split {
             inner,

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{CancellationToken, Provider, Request};
 
 use crate::{
+    Events,
     connect::{ConnectOptions, SentAs, connect_choices, service_methods},
     error::SetupError,
     gemini::{Contents, SafetySetting},
@@ -103,11 +104,7 @@ impl Vertex {
 impl Provider for Vertex {
     service_methods!(contents.service);
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let transport = self.contents.service.transport.clone();
         let (http, decoder) = self.contents.exchange(&request);
         let prepared = with_token(http, self.token.clone(), transport.clone());

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archon_testkit::VirtualClock;
-use archon_types::{AssistantMessage, Content, Message, Secret, Timestamp, ToolCall, ToolResult};
+use archon_types::{
+    AssistantMessage, Content, Message, ModelEvent, ProviderError, Secret, Timestamp, ToolCall, ToolResult,
+};
 use serde_json::json;
 
 use super::*;

@@ -7,7 +7,7 @@ use eventsource_stream::Event as SseEvent;
 
 use super::wire::{Block, Delta, Event, Kind, Message, StopDetails, is_known};
 use crate::{
-    answer::{Answer, answer_methods},
+    answer::Answer,
     classify,
     http::{
         events::{BodyEnd, Decoder, Progress},
@@ -19,13 +19,9 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct MessagesDecoder {
     answer: Answer,
-    /// The tool that carries the structured output: the arguments of its call are the answer's text.
-    format_tool: Option<String>,
     /// The blocks that have begun and not ended, by the service's numbers.
     open: Vec<(u32, Open)>,
     stop: Option<Stop>,
-    /// The error of an event that was cut off, which is reported if another event follows.
-    cut: Option<ProviderError>,
 }
 
 /// A block while it is received.
@@ -51,10 +47,8 @@ struct Stop {
 
 impl MessagesDecoder {
     pub(super) fn new(mut answer: Answer, format_tool: Option<String>) -> Self {
-        if format_tool.is_some() {
-            answer.hold_prose();
-        }
-        Self { answer, format_tool, open: Vec::new(), stop: None, cut: None }
+        answer.set_format_tool(format_tool);
+        Self { answer, open: Vec::new(), stop: None }
     }
 
     fn decode(
@@ -141,7 +135,7 @@ impl MessagesDecoder {
                     Json::Object(input) if input.is_empty() => None,
                     input => Some(input.to_string()),
                 };
-                if self.format_tool.as_ref() != Some(&block.name) {
+                if !self.answer.is_format_tool(&block.name) {
                     Open::Call(self.answer.begin_call(&block.id, &block.name, out), begun)
                 } else if self.answer.begin_structured_output() {
                     // Empty arguments become `{}`, as for any call.
@@ -231,16 +225,12 @@ impl Decoder for MessagesDecoder {
     type Frames = Sse;
 
     fn event(&mut self, event: SseEvent, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
-        if let Some(cut) = self.cut.take() {
-            return Err(cut);
-        }
-        let data = event.data.trim();
+        let data = self.answer.data_of(&event)?;
         if data.is_empty() || event.event == "ping" {
             return Ok(Progress::More);
         }
         if event.event == "error" {
-            let said = serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned()));
-            return Err(classify::stream_error(&said));
+            return Err(classify::error_in(data));
         }
         match serde_json::from_str::<Event<'_>>(data) {
             Ok(event) if event.kind == "message" => {
@@ -254,8 +244,8 @@ impl Decoder for MessagesDecoder {
             // An unknown kind of event may have any content.
             Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
             Err(_) if !event.event.is_empty() && !is_known(&event.event) => Ok(Progress::More),
-            Err(e) => {
-                self.cut = Some(classify::torn(&e, data, "an event cannot be decoded")?);
+            Err(_) => {
+                let _: Option<Event<'_>> = self.answer.read(data, "an event cannot be decoded")?;
                 Ok(Progress::More)
             }
         }
@@ -273,5 +263,7 @@ impl Decoder for MessagesDecoder {
         Ok(())
     }
 
-    answer_methods!(answer);
+    fn answer(&mut self) -> &mut Answer {
+        &mut self.answer
+    }
 }

@@ -6,25 +6,24 @@ use serde_json::json;
 
 use super::{
     AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
-    messages::{self, MARK, text_block},
-    refused,
+    messages::{self, MARK, text_block, turn_began_without_thinking},
 };
 use crate::{
-    json_text::{mark_second_to_last, push_field, push_json, push_object_schema, push_separated},
+    json_text::{HEADROOM, effort, is_object_schema, push_field, push_json, push_object_schema, refused},
     tool_names,
+    turns::{FORMAT_TOOL, SystemField, end_messages, mark_second_to_last},
 };
 
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
 const MESSAGES: &str = "anthropic-messages";
 const MESSAGES_WITHOUT_THINKING: &str = "anthropic-messages-without-thinking";
-const SYSTEM: &str = "anthropic-system";
 const TOOLS: &str = "anthropic-tools";
 
 /// The minimum thinking budget in tokens that the service accepts.
 const LEAST_BUDGET: u32 = 1_024;
-/// Spare capacity in bytes for the tools, the instructions and the newest messages, whose size is not known
-/// yet.
-const HEADROOM: usize = 4_096;
+/// The field with the instructions.
+const SYSTEM: SystemField =
+    SystemField { encoding: "anthropic-system", begin: ",\"system\":[", end: "]", block: text_block };
 
 /// Encodes one request.
 pub(super) struct Encoder<'a> {
@@ -51,11 +50,7 @@ impl<'a> Encoder<'a> {
         let format = request.options.response_format.as_ref();
         let format = format.filter(|format| !traits.json_schema || needs_tool(&format.schema));
         let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
-        let mut thinking = thinking(request.options.thinking, &traits, &options.thinking_budgets);
-        if matches!(thinking, Thinking::Budget(_)) && messages::turn_began_without_thinking(&request.messages)
-        {
-            thinking = Thinking::Unsaid;
-        }
+        let thinking = Thinking::of(request, &traits, &options.thinking_budgets);
         Self { request, traits, options, thinking, format_tool }
     }
 
@@ -68,8 +63,7 @@ impl<'a> Encoder<'a> {
     /// Returns the error if the request cannot be expressed in the protocol.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_some())?;
-        let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
-        (!is_object).then(|| {
+        (!is_object_schema(&format.schema)).then(|| {
             refused("structured output of this model must be an object: set the schema's type to \"object\"")
         })
     }
@@ -86,7 +80,7 @@ impl<'a> Encoder<'a> {
         let cached = self.request.options.cache.parts();
         let mut body = self.head();
         body.reserve(self.request.messages.encoded_len() + HEADROOM);
-        self.system(&mut body, cached.system);
+        SYSTEM.push(&mut body, self.request, self.format_tool(), cached.system.then_some((MARK, 1)));
         self.tools(&mut body, cached.tools);
         body.push_str(",\"messages\":[");
         let start = body.len();
@@ -100,10 +94,7 @@ impl<'a> Encoder<'a> {
             // Before the brace that ends the last block.
             mark_second_to_last(&mut body, start, MARK, 1);
         }
-        // Removes the last comma and line break.
-        if body.len() > start {
-            body.truncate(body.len() - 2);
-        }
+        end_messages(&mut body, start);
         body.push_str("]}");
         body.into_bytes()
     }
@@ -137,19 +128,10 @@ impl<'a> Encoder<'a> {
     }
 
     fn thinking(&self, head: &mut String) {
-        let thinking = match self.thinking {
-            Thinking::Unsaid => return,
-            Thinking::Disabled => json!({"type": "disabled"}),
-            Thinking::BetweenTools => json!({"type": "between_tools"}),
-            Thinking::Budget(tokens) => json!({"type": "enabled", "budget_tokens": tokens}),
-            // Newer models show their thinking only if the request asks for it.
-            Thinking::Adaptive(_) if self.drops_changed_thinking() => json!({
-                "type": "adaptive",
-                "display": "summarized",
-                "block_binding": {"prefix_mismatch_behavior": "drop_block"},
-            }),
-            Thinking::Adaptive(_) => json!({"type": "adaptive", "display": "summarized"}),
-        };
+        let Some(mut thinking) = self.thinking.to_json() else { return };
+        if self.drops_changed_thinking() {
+            thinking["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
+        }
         push_field(head, "thinking", &thinking);
     }
 
@@ -202,24 +184,6 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn system(&self, body: &mut String, cached: bool) {
-        let start = body.len();
-        if let Some(system) = self.request.system.as_ref().filter(|system| !system.trim().is_empty()) {
-            body.push_str(",\"system\":[");
-            system.with_encoded(SYSTEM, |text| text_block(text), |text| body.push_str(text));
-            if cached {
-                body.insert_str(body.len() - 1, MARK);
-            }
-        }
-        if let Some(name) = &self.format_tool {
-            body.push_str(if body.len() > start { "," } else { ",\"system\":[" });
-            body.push_str(&text_block(&format!("Give your final answer only by calling the tool `{name}`.")));
-        }
-        if body.len() > start {
-            body.push(']');
-        }
-    }
-
     fn tools(&self, body: &mut String, cached: bool) {
         if self.request.tools.is_empty() && self.format_tool.is_none() {
             return;
@@ -232,7 +196,7 @@ impl<'a> Encoder<'a> {
             }
             let tool = json!({
                 "name": name,
-                "description": "Gives the final answer. Its arguments are the answer.",
+                "description": FORMAT_TOOL,
                 "input_schema": format.schema,
             });
             push_json(body, &tool);
@@ -247,45 +211,52 @@ impl<'a> Encoder<'a> {
 /// Returns true if the structured output must be requested as a tool call, because the service allows no
 /// maps in a response schema. The arguments of a tool are an object.
 fn needs_tool(schema: &Json) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "object") && format::has_maps(schema)
+    is_object_schema(schema) && format::has_maps(schema)
 }
 
-/// Returns the form in which a model with these traits is asked for this level of thinking.
-pub(crate) fn thinking(
-    level: ThinkingLevel,
-    traits: &AnthropicTraits,
-    budgets: &ThinkingBudgets,
-) -> Thinking {
-    let (budget, effort) = match level {
-        ThinkingLevel::Off => {
-            return match traits.thinking_off {
-                ThinkingOff::Unasked => Thinking::Unsaid,
-                ThinkingOff::Disabled => Thinking::Disabled,
-                ThinkingOff::BetweenTools => Thinking::BetweenTools,
-                ThinkingOff::LeastEffort => Thinking::Adaptive("low"),
-            };
+impl Thinking {
+    /// Returns the form in which the request asks a model with these traits for its level of thinking.
+    pub(crate) fn of(request: &Request, traits: &AnthropicTraits, budgets: &ThinkingBudgets) -> Self {
+        let budget = match request.options.thinking {
+            ThinkingLevel::Off => {
+                return match traits.thinking_off {
+                    ThinkingOff::Unasked => Self::Unsaid,
+                    ThinkingOff::Disabled => Self::Disabled,
+                    ThinkingOff::BetweenTools => Self::BetweenTools,
+                    ThinkingOff::LeastEffort => Self::Adaptive("low"),
+                };
+            }
+            ThinkingLevel::Minimal => budgets.minimal,
+            ThinkingLevel::Low => budgets.low,
+            ThinkingLevel::Medium => budgets.medium,
+            ThinkingLevel::High => budgets.high,
+        };
+        match traits.thinking {
+            ThinkingForm::Never => Self::Unsaid,
+            ThinkingForm::Budget if turn_began_without_thinking(&request.messages) => Self::Unsaid,
+            ThinkingForm::Budget => Self::Budget(budget.max(LEAST_BUDGET)),
+            ThinkingForm::Adaptive => effort(request.options.thinking).map_or(Self::Unsaid, Self::Adaptive),
         }
-        ThinkingLevel::Minimal => (budgets.minimal, "low"),
-        ThinkingLevel::Low => (budgets.low, "low"),
-        ThinkingLevel::Medium => (budgets.medium, "medium"),
-        ThinkingLevel::High => (budgets.high, "high"),
-    };
-    match traits.thinking {
-        ThinkingForm::Never => Thinking::Unsaid,
-        ThinkingForm::Budget => Thinking::Budget(budget.max(LEAST_BUDGET)),
-        ThinkingForm::Adaptive => Thinking::Adaptive(effort),
+    }
+
+    /// Returns the value of the field `thinking`; `None` if the field is left out.
+    pub(crate) fn to_json(self) -> Option<Json> {
+        Some(match self {
+            Self::Unsaid => return None,
+            Self::Disabled => json!({"type": "disabled"}),
+            Self::BetweenTools => json!({"type": "between_tools"}),
+            Self::Budget(tokens) => json!({"type": "enabled", "budget_tokens": tokens}),
+            // Newer models show their thinking only if the request asks for it.
+            Self::Adaptive(_) => json!({"type": "adaptive", "display": "summarized"}),
+        })
     }
 }
 
 fn tools(tools: &[ToolSpec]) -> String {
-    let mut text = String::new();
-    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        push_separated(&mut text, 0, "{\"name\":");
-        push_json(&mut text, &*name);
-        push_field(&mut text, "description", &tool.description);
+    tool_names::tool_list(tools, "{\"name\":", |tool, text| {
+        push_field(text, "description", &tool.description);
         text.push_str(",\"input_schema\":");
-        push_object_schema(&mut text, &tool.parameters);
+        push_object_schema(text, &tool.parameters);
         text.push('}');
-    }
-    text
+    })
 }

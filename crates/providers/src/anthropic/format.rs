@@ -6,7 +6,10 @@
 use archon_types::Json;
 use serde_json::Map;
 
-use crate::schema_subset::{Fate, reduce};
+use crate::{
+    json_text::is_of_type,
+    schema_subset::{Fate, reduce},
+};
 
 /// The string formats that the service knows.
 const FORMATS: [&str; 10] =
@@ -40,11 +43,7 @@ fn close(schema: &Map<String, Json>, strict: &mut Map<String, Json>) {
 }
 
 fn is_object(schema: &Map<String, Json>) -> bool {
-    let named = match schema.get("type") {
-        Some(Json::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
-        kind => kind.is_some_and(|kind| kind == "object"),
-    };
-    named || schema.contains_key("properties")
+    is_of_type(schema, "object") || schema.contains_key("properties")
 }
 
 /// Returns true if the schema contains a map: an object with property names that the schema does not list.

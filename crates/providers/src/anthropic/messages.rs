@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use archon_types::{AssistantMessage, Content, Json, Message, ToolResultMessage, UserMessage};
+use archon_types::{AssistantMessage, Content, Message, ToolCall, ToolResultMessage, UserMessage};
 use serde_json::json;
 
 use crate::{
-    json_text::{ASSISTANT_END, USER_END, push_field, push_json, push_separated, push_turn},
+    json_text::{push_field, push_json},
     signature::Signature,
     tool_names,
+    turns::{ASSISTANT_END, USER_END, assistant_blocks, blocks, is_said, push_arguments, push_turn},
 };
 
 /// The text at the beginning of a message.
@@ -27,8 +28,7 @@ pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
 }
 
 fn user(message: &UserMessage, out: &mut String) {
-    let mut blocks = String::new();
-    push_blocks(&mut blocks, &message.content);
+    let mut blocks = blocks(&message.content, text_block, image);
     if blocks.is_empty() {
         // The service refuses a message without blocks, and a conversation that does not begin with a
         // message.
@@ -40,8 +40,7 @@ fn user(message: &UserMessage, out: &mut String) {
 fn tool_result(message: &ToolResultMessage, out: &mut String) {
     let mut block = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
     push_json(&mut block, &call_id(message.tool_call_id.as_str()));
-    let mut content = String::new();
-    push_blocks(&mut content, &message.content);
+    let content = blocks(&message.content, text_block, image);
     if !content.is_empty() {
         block.push_str(",\"content\":[");
         block.push_str(&content);
@@ -54,20 +53,8 @@ fn tool_result(message: &ToolResultMessage, out: &mut String) {
     push_turn(out, BLOCKS, &block, USER_END);
 }
 
-/// Appends text and images; blank text is left out, since the service refuses it.
-fn push_blocks(json: &mut String, content: &[Content]) {
-    for block in content {
-        let text = match block {
-            Content::Text { text } if !text.trim().is_empty() => text_block(text),
-            Content::Image { data, mime_type } => json!({
-                "type": "image",
-                "source": {"type": "base64", "media_type": mime_type, "data": data},
-            })
-            .to_string(),
-            _ => continue,
-        };
-        push_separated(json, 0, &text);
-    }
+fn image(data: &str, mime_type: &str) -> String {
+    json!({"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}).to_string()
 }
 
 pub(super) fn text_block(text: &str) -> String {
@@ -78,35 +65,8 @@ pub(super) fn text_block(text: &str) -> String {
 }
 
 fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) {
-    let mut blocks = String::new();
-    // The service refuses thinking at the end of a message.
-    let end = message.content.iter().rposition(is_message).map_or(0, |last| last + 1);
-    for block in &message.content[..end] {
-        let text = match block {
-            Content::Text { text } if !text.trim().is_empty() => text_block(text),
-            Content::Thinking { thinking, signature: Some(signature) } if with_thinking => {
-                match thinking_block(thinking, signature) {
-                    Some(text) => text,
-                    None => continue,
-                }
-            }
-            Content::ToolCall(call) => {
-                let mut text = String::from("{\"type\":\"tool_use\",\"id\":");
-                push_json(&mut text, &call_id(call.id.as_str()));
-                push_field(&mut text, "name", &*tool_names::to_wire(&call.name));
-                text.push_str(",\"input\":");
-                match &call.arguments {
-                    Json::Object(arguments) => push_json(&mut text, arguments),
-                    // Arguments that are no object were never run, and the service accepts only objects.
-                    _ => text.push_str("{}"),
-                }
-                text.push('}');
-                text
-            }
-            _ => continue,
-        };
-        push_separated(&mut blocks, 0, &text);
-    }
+    let thinking = |text: &str, signature: &str| thinking_block(text, signature).filter(|_| with_thinking);
+    let blocks = assistant_blocks(message, text_block, thinking, call_block);
     // The service refuses an empty message, as of an answer that broke off at once.
     if !blocks.is_empty() {
         out.push_str(BLOCKS);
@@ -115,11 +75,14 @@ fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) 
     }
 }
 
-fn is_message(block: &Content) -> bool {
-    match block {
-        Content::Text { text } => !text.trim().is_empty(),
-        other => matches!(other, Content::ToolCall(_)),
-    }
+fn call_block(call: &ToolCall) -> String {
+    let mut block = String::from("{\"type\":\"tool_use\",\"id\":");
+    push_json(&mut block, &call_id(call.id.as_str()));
+    push_field(&mut block, "name", &*tool_names::to_wire(&call.name));
+    block.push_str(",\"input\":");
+    push_arguments(&mut block, &call.arguments);
+    block.push('}');
+    block
 }
 
 /// Returns a thinking block as it was received; `None` for one that another protocol signed.
@@ -155,7 +118,7 @@ pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
         // An empty answer is not sent.
-        Message::Assistant(m) if m.content.iter().any(is_message) => Some(m),
+        Message::Assistant(m) if m.content.iter().any(is_said) => Some(m),
         _ => None,
     });
     first.is_some_and(|answer| match answer.content.first() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CacheConfig, CacheStrategy, CachedParts, Content, Encoded, Json, Message,
+    ApiErrorKind, AssistantMessage, CacheConfig, CacheStrategy, CachedParts, Content, Encoded, Json, Message,
     RequestOptions, ResponseFormat, ThinkingLevel, Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec,
     UserMessage,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_testkit::VirtualClock;
-use archon_types::{Encoded, Request, ResponseFormat, ToolSpec};
+use archon_types::{Encoded, ModelEvent, ProviderError, Request, ResponseFormat, ToolSpec};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::json;

@@ -100,19 +100,11 @@ impl AnthropicTraits {
 /// a name without one counts as version 5.0, which was newer than all models with a version number when such
 /// names appeared.
 fn version(name: &str) -> (u32, u32) {
-    let mut numbers = name.split('-').filter(|word| word.len() <= 2).map_while_number();
+    let words = name.split('-').filter(|word| word.len() <= 2).map(str::parse::<u32>);
+    let mut numbers = words.skip_while(Result::is_err).map_while(Result::ok);
     let Some(major) = numbers.next() else { return (5, 0) };
     (major, numbers.next().unwrap_or(0))
 }
-
-/// An iterator of words with a method that returns the first consecutive numbers.
-trait MapWhileNumber<'a>: Iterator<Item = &'a str> + Sized {
-    fn map_while_number(self) -> impl Iterator<Item = u32> {
-        self.map(str::parse::<u32>).skip_while(Result::is_err).map_while(Result::ok)
-    }
-}
-
-impl<'a, I: Iterator<Item = &'a str>> MapWhileNumber<'a> for I {}
 
 #[cfg(test)]
 mod tests {

@@ -79,23 +79,17 @@ pub(super) struct StopDetails {
 }
 
 /// The beginning of a block, or a whole block.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Block {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: String,
-    #[serde(default)]
     pub(super) text: String,
-    #[serde(default)]
     pub(super) thinking: String,
-    #[serde(default)]
     pub(super) signature: String,
-    #[serde(default)]
     pub(super) data: String,
-    #[serde(default)]
     pub(super) id: String,
-    #[serde(default)]
     pub(super) name: String,
-    #[serde(default)]
     pub(super) input: Json,
 }
 

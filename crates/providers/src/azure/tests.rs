@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_testkit::VirtualClock;
-use archon_types::{ApiErrorKind, Message, Secret, StopReason, Timestamp};
+use archon_types::{ApiErrorKind, Message, ModelEvent, Secret, StopReason, Timestamp};
 use expect_test::{Expect, expect};
 use serde_json::json;
 

@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use archon_types::{Json, ModelEvent, ProviderError, Usage};
+use archon_types::{Json, ModelEvent, ProviderError};
 use serde::de::DeserializeOwned;
 
 use super::{
     frames::{Frame, FrameKind, Frames},
-    wire::{BlockDelta, BlockStart, BlockStop, Delta, Exception, MessageStop, Metadata},
+    wire::{BlockEvent, Delta, Exception, MessageStop, Metadata},
 };
 use crate::{
-    answer::answer_methods,
-    blocks::{Blocks, Stop},
+    answer::{Answer, Stop},
+    blocks::{Blocks, Part},
     classify,
     http::events::{BodyEnd, Decoder, Progress},
     signature::Signature,
@@ -20,8 +20,6 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct ConverseDecoder {
     blocks: Blocks,
-    /// The name on the wire of the tool whose arguments are the answer.
-    answer_tool: Option<String>,
     /// The block of the first call of that tool, and true if the call's arguments have begun. Later calls of
     /// the tool are ignored.
     form: Option<(u64, bool)>,
@@ -32,10 +30,8 @@ pub(super) struct ConverseDecoder {
 
 impl ConverseDecoder {
     pub(super) fn new(mut blocks: Blocks, answer_tool: Option<String>) -> Self {
-        if answer_tool.is_some() {
-            blocks.answer.hold_prose();
-        }
-        Self { blocks, answer_tool, form: None, signature: String::new(), stop: None }
+        blocks.answer.set_format_tool(answer_tool);
+        Self { blocks, form: None, signature: String::new(), stop: None }
     }
 
     /// Handles an event of this type; events of other types are ignored.
@@ -48,13 +44,15 @@ impl ConverseDecoder {
         match kind {
             "contentBlockStart" => self.start(read(payload)?, out),
             "contentBlockDelta" => {
-                let BlockDelta { content_block_index, delta } = read(payload)?;
+                let BlockEvent { content_block_index, delta, .. } = read(payload)?;
                 self.delta(content_block_index, delta, out);
             }
             "contentBlockStop" => {
-                let BlockStop { content_block_index } = read(payload)?;
+                let BlockEvent { content_block_index, .. } = read(payload)?;
                 if !self.signature.is_empty() {
-                    self.blocks.sign(content_block_index, std::mem::take(&mut self.signature));
+                    self.blocks
+                        .at(content_block_index, Part::Thinking)
+                        .sign(std::mem::take(&mut self.signature));
                 }
                 self.end_structured_output(content_block_index, out);
                 self.blocks.end(content_block_index, out);
@@ -68,7 +66,7 @@ impl ConverseDecoder {
             "metadata" => {
                 let Metadata { usage } = read(payload)?;
                 if let Some(usage) = usage {
-                    self.blocks.set_usage(Usage::from(usage));
+                    *self.blocks.answer.usage() = usage.into();
                 }
                 if self.stop.is_some() {
                     return Ok(Progress::Last);
@@ -79,11 +77,11 @@ impl ConverseDecoder {
         Ok(Progress::More)
     }
 
-    fn start(&mut self, block: BlockStart, out: &mut VecDeque<ModelEvent>) {
+    fn start(&mut self, block: BlockEvent, out: &mut VecDeque<ModelEvent>) {
         let Some(call) = block.start.tool_use else { return };
         if call.kind.is_some_and(|kind| kind == "server_tool_use") {
             // The service runs this tool itself and continues the answer.
-        } else if self.answer_tool.as_ref() == Some(&call.name) {
+        } else if self.blocks.answer.is_format_tool(&call.name) {
             if self.blocks.answer.begin_structured_output() {
                 self.form = Some((block.content_block_index, false));
             }
@@ -98,26 +96,26 @@ impl ConverseDecoder {
             && *form == number
         {
             *begun = true;
-            self.blocks.push_structured_output(number, "{}".to_owned(), out);
+            self.blocks.at(number, Part::Text).push_structured_output("{}".to_owned(), out);
         }
     }
 
     fn delta(&mut self, number: u64, delta: Delta, out: &mut VecDeque<ModelEvent>) {
         if let Some(text) = delta.text {
-            self.blocks.text(number, text, out);
+            self.blocks.at(number, Part::Text).text(text, out);
         }
         if let Some(call) = delta.tool_use {
             match &mut self.form {
                 Some((form, begun)) if *form == number => {
                     *begun |= !call.input.is_empty();
-                    self.blocks.push_structured_output(number, call.input, out);
+                    self.blocks.at(number, Part::Text).push_structured_output(call.input, out);
                 }
                 _ => self.blocks.arguments(number, call.input, out),
             }
         }
         if let Some(reasoning) = delta.reasoning_content {
             if let Some(text) = reasoning.text {
-                self.blocks.thinking(number, text, out);
+                self.blocks.at(number, Part::Thinking).thinking(text, out);
             }
             if let Some(signature) = reasoning.signature {
                 self.signature.push_str(&signature);
@@ -147,11 +145,13 @@ impl Decoder for ConverseDecoder {
         let Some(stop) = self.stop.take().filter(|_| self.blocks.answer.is_whole(body)) else {
             return Err(self.blocks.answer.broke_off());
         };
-        self.blocks.finish(stop, out);
+        self.blocks.answer.stop(stop, out);
         Ok(())
     }
 
-    answer_methods!(blocks.answer);
+    fn answer(&mut self) -> &mut Answer {
+        &mut self.blocks.answer
+    }
 }
 
 /// Maps the service's stop reason; an unknown one means that the model stopped.

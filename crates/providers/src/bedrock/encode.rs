@@ -5,29 +5,29 @@
 
 use std::collections::BTreeSet;
 
-use archon_types::{ApiErrorKind, Content, Json, ProviderError, Request, ToolChoice, ToolSpec};
+use archon_types::{Content, Json, ProviderError, Request, ToolChoice, ToolSpec};
 use serde_json::json;
 
 use super::{
     BedrockOptions, ModelFamily, StructuredOutput,
     family::thinking_fields,
-    messages::{self, CACHE_POINT, Form, text_block},
+    messages::{self, CACHE_POINT, Form},
 };
 use crate::{
-    anthropic::{AnthropicTraits, Thinking, thinking, turn_began_without_thinking},
-    json_text::{push_field, push_json, push_object_schema, push_separated},
+    anthropic::{AnthropicTraits, Thinking},
+    json_text::{HEADROOM, is_object_schema, push_field, push_object_schema, push_separated, refused},
     tool_names,
+    turns::{FORMAT_TOOL, SystemField, text_part},
 };
 
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
-const SYSTEM: &str = "bedrock-system";
 const TOOLS: &str = "bedrock-tools";
 
 /// The maximum number of answer tokens after thinking with a budget, if the request sets no limit.
 const ANSWER_TOKENS: u32 = 8_192;
-/// Spare capacity in bytes for the tools, the instructions and the newest messages, whose size is not known
-/// yet.
-const HEADROOM: usize = 4_096;
+/// The field with the instructions.
+const SYSTEM: SystemField =
+    SystemField { encoding: "bedrock-system", begin: ",\"system\":[", end: "]", block: text_part };
 
 /// Encodes one request.
 pub(super) struct Encoder<'a> {
@@ -44,12 +44,8 @@ impl<'a> Encoder<'a> {
         let family = options.family.of(&request.model);
         let traits = AnthropicTraits::of(&request.model);
         let thinking = match family {
-            ModelFamily::Anthropic => thinking(request.options.thinking, &traits, &options.thinking_budgets),
+            ModelFamily::Anthropic => Thinking::of(request, &traits, &options.thinking_budgets),
             _ => Thinking::Unsaid,
-        };
-        let thinking = match thinking {
-            Thinking::Budget(_) if turn_began_without_thinking(&request.messages) => Thinking::Unsaid,
-            thinking => thinking,
         };
         let asked = request.options.response_format.as_ref();
         let asked = asked.filter(|_| options.structured == StructuredOutput::Tool);
@@ -65,11 +61,8 @@ impl<'a> Encoder<'a> {
     /// Returns the error if the request cannot be expressed in the protocol.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.answer_tool.is_some())?;
-        let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
-        (!is_object).then(|| ProviderError::Api {
-            status: 0,
-            kind: ApiErrorKind::InvalidRequest,
-            message: "structured output that is requested as a tool call must be an object: set the schema's type to \"object\"".to_owned(),
+        (!is_object_schema(&format.schema)).then(|| {
+            refused("structured output that is requested as a tool call must be an object: set the schema's type to \"object\"")
         })
     }
 
@@ -80,7 +73,8 @@ impl<'a> Encoder<'a> {
         body.push_str("{\"messages\":[");
         self.messages(&mut body, cached.messages && self.family.caches(&self.request.model));
         body.push(']');
-        self.system(&mut body, cached.system && self.family.caches(&self.request.model));
+        let is_cached = cached.system && self.family.caches(&self.request.model);
+        SYSTEM.push(&mut body, self.request, self.answer_tool(), is_cached.then_some((CACHE_POINT, 0)));
         self.inference_config(&mut body);
         self.tool_config(&mut body, cached.tools && self.family.caches_tools(&self.request.model));
         self.additional_fields(&mut body);
@@ -99,24 +93,6 @@ impl<'a> Encoder<'a> {
             _ => Form::Plain,
         };
         messages::push(body, &self.request.messages, form, cached);
-    }
-
-    fn system(&self, body: &mut String, cached: bool) {
-        let start = body.len();
-        if let Some(system) = self.request.system.as_ref().filter(|system| !system.trim().is_empty()) {
-            body.push_str(",\"system\":[");
-            system.with_encoded(SYSTEM, |text| text_block(text), |text| body.push_str(text));
-            if cached {
-                body.push_str(CACHE_POINT);
-            }
-        }
-        if let Some(name) = &self.answer_tool {
-            body.push_str(if body.len() > start { "," } else { ",\"system\":[" });
-            body.push_str(&text_block(&format!("Give your final answer only by calling the tool `{name}`.")));
-        }
-        if body.len() > start {
-            body.push(']');
-        }
     }
 
     fn inference_config(&self, body: &mut String) {
@@ -170,7 +146,7 @@ impl<'a> Encoder<'a> {
         if let (Some(name), Some(format)) = (&self.answer_tool, &self.request.options.response_format) {
             let tool = json!({"toolSpec": {
                 "name": name,
-                "description": "Gives the final answer. Its arguments are the answer.",
+                "description": FORMAT_TOOL,
                 "inputSchema": {"json": format.schema},
             }});
             push_separated(body, start, &tool.to_string());
@@ -244,17 +220,13 @@ impl<'a> Encoder<'a> {
 }
 
 fn tools(tools: &[ToolSpec]) -> String {
-    let mut text = String::new();
-    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        push_separated(&mut text, 0, "{\"toolSpec\":{\"name\":");
-        push_json(&mut text, &*name);
+    tool_names::tool_list(tools, "{\"toolSpec\":{\"name\":", |tool, text| {
         // The service refuses an empty description.
         if !tool.description.trim().is_empty() {
-            push_field(&mut text, "description", &tool.description);
+            push_field(text, "description", &tool.description);
         }
         text.push_str(",\"inputSchema\":{\"json\":");
-        push_object_schema(&mut text, &tool.parameters);
+        push_object_schema(text, &tool.parameters);
         text.push_str("}}}");
-    }
-    text
+    })
 }

@@ -5,7 +5,7 @@
 use archon_types::{Json, ThinkingLevel};
 use serde_json::json;
 
-use crate::anthropic::Thinking;
+use crate::{anthropic::Thinking, json_text::effort};
 
 /// The family of a model, by vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,25 +86,15 @@ pub(super) fn thinking_fields(
     level: ThinkingLevel,
     thinking: Thinking,
 ) -> Option<Json> {
-    let effort = match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
-        ThinkingLevel::Medium => Some("medium"),
-        ThinkingLevel::High => Some("high"),
-    };
+    let effort = effort(level);
     match family {
-        ModelFamily::Anthropic => match thinking {
-            Thinking::Unsaid => None,
-            Thinking::Disabled => Some(json!({"thinking": {"type": "disabled"}})),
-            Thinking::BetweenTools => Some(json!({"thinking": {"type": "between_tools"}})),
-            Thinking::Budget(tokens) => {
-                Some(json!({"thinking": {"type": "enabled", "budget_tokens": tokens}}))
+        ModelFamily::Anthropic => {
+            let mut fields = json!({"thinking": thinking.to_json()?});
+            if let Thinking::Adaptive(effort) = thinking {
+                fields["output_config"] = json!({"effort": effort});
             }
-            Thinking::Adaptive(effort) => Some(json!({
-                "thinking": {"type": "adaptive", "display": "summarized"},
-                "output_config": {"effort": effort},
-            })),
-        },
+            Some(fields)
+        }
         ModelFamily::Nova if model.contains("nova-2") => {
             effort.map(|effort| json!({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}))
         }

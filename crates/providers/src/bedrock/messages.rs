@@ -1,15 +1,17 @@
 //! Encodes the conversation for Bedrock: roles alternate, and results come right after their calls.
 
-use archon_types::{AssistantMessage, Content, Message, ToolResultMessage, Transcript, UserMessage};
+use archon_types::{AssistantMessage, Message, ToolCall, ToolResultMessage, Transcript, UserMessage};
 use serde_json::json;
 
 use crate::{
     call_ids,
-    json_text::{
-        ASSISTANT_END, USER_END, mark_second_to_last, push_field, push_json, push_separated, push_turn,
-    },
+    json_text::{push_field, push_json},
     signature::Signature,
     tool_names,
+    turns::{
+        ASSISTANT_END, USER_END, assistant_blocks, blocks, end_messages, mark_second_to_last, push_turn,
+        text_part,
+    },
 };
 
 /// Marks the end of a prefix of the prompt that is to be cached.
@@ -49,10 +51,7 @@ pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cac
     if cached {
         mark_second_to_last(body, start, CACHE_POINT, 0);
     }
-    // Removes the last comma and line break.
-    if body.len() > start {
-        body.truncate(body.len() - 2);
-    }
+    end_messages(body, start);
 }
 
 fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
@@ -60,7 +59,7 @@ fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
 }
 
 fn user(message: &UserMessage, out: &mut String) {
-    let blocks = blocks(&message.content);
+    let blocks = blocks(&message.content, text_part, image);
     match blocks.as_str() {
         "" if out.ends_with(USER_END) => {}
         "" => push_blocks(NOTHING, USER_END, out),
@@ -72,7 +71,7 @@ fn tool_result(message: &ToolResultMessage, with_status: bool, out: &mut String)
     let mut block = String::from("{\"toolResult\":{\"toolUseId\":");
     push_json(&mut block, &*call_ids::to_wire(message.tool_call_id.as_str()));
     block.push_str(",\"content\":[");
-    let content = blocks(&message.content);
+    let content = blocks(&message.content, text_part, image);
     block.push_str(if content.is_empty() { NOTHING } else { &content });
     block.push(']');
     if with_status {
@@ -82,75 +81,31 @@ fn tool_result(message: &ToolResultMessage, with_status: bool, out: &mut String)
     push_blocks(&block, USER_END, out);
 }
 
-/// Returns text and images as blocks; blank text is left out, since the service refuses it.
-fn blocks(content: &[Content]) -> String {
-    let mut json = String::new();
-    for block in content {
-        match block {
-            Content::Text { text } if !text.trim().is_empty() => {
-                push_separated(&mut json, 0, &text_block(text))
-            }
-            Content::Image { data, mime_type } => push_separated(&mut json, 0, &image(data, mime_type)),
-            _ => {}
-        }
-    }
-    json
-}
-
-pub(super) fn text_block(text: &str) -> String {
-    let mut block = String::from("{\"text\":");
-    push_json(&mut block, text);
-    block.push('}');
-    block
-}
-
 fn image(data: &str, mime_type: &str) -> String {
     let format = match mime_type {
         "image/png" => "png",
         "image/jpeg" | "image/jpg" => "jpeg",
         "image/gif" => "gif",
         "image/webp" => "webp",
-        other => return text_block(&format!("(a picture of type {other}, which cannot be shown here)")),
+        other => return text_part(&format!("(a picture of type {other}, which cannot be shown here)")),
     };
     json!({"image": {"format": format, "source": {"bytes": data}}}).to_string()
 }
 
 fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String) {
-    let mut blocks = String::new();
-    // The service refuses thinking at the end of a message.
-    let said = |block: &Content| match block {
-        Content::Text { text } => !text.trim().is_empty(),
-        other => matches!(other, Content::ToolCall(_)),
-    };
-    let end = message.content.iter().rposition(said).map_or(0, |last| last + 1);
-    for block in &message.content[..end] {
-        let text = match block {
-            Content::Text { text } if !text.trim().is_empty() => text_block(text),
-            Content::Thinking { thinking, signature: Some(signature) } if with_reasoning => {
-                match reasoning(thinking, signature) {
-                    Some(text) => text,
-                    None => continue,
-                }
-            }
-            Content::ToolCall(call) => {
-                let no_arguments = json!({});
-                // Arguments that are no object were never run, and the service accepts only objects.
-                let input = if call.arguments.is_object() { &call.arguments } else { &no_arguments };
-                json!({"toolUse": {
-                    "toolUseId": call_ids::to_wire(call.id.as_str()),
-                    "name": tool_names::to_wire(&call.name),
-                    "input": input,
-                }})
-                .to_string()
-            }
-            _ => continue,
-        };
-        push_separated(&mut blocks, 0, &text);
-    }
+    let thinking = |text: &str, signature: &str| reasoning(text, signature).filter(|_| with_reasoning);
+    let blocks = assistant_blocks(message, text_part, thinking, call_block);
     // The service refuses an empty message, as of an answer that broke off at once.
     if !blocks.is_empty() {
         push_blocks(&blocks, ASSISTANT_END, out);
     }
+}
+
+fn call_block(call: &ToolCall) -> String {
+    // Arguments that are no object were never run, and the service accepts only objects.
+    let input = if call.arguments.is_object() { call.arguments.clone() } else { json!({}) };
+    let (id, name) = (call_ids::to_wire(call.id.as_str()), tool_names::to_wire(&call.name));
+    json!({"toolUse": {"toolUseId": id, "name": name, "input": input}}).to_string()
 }
 
 /// Returns reasoning as it was received; `None` for reasoning that another protocol signed.

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use archon_testkit::VirtualClock;
-use archon_types::{Encoded, Message, RequestOptions, ResponseFormat, StopReason, Timestamp, ToolSpec};
+use archon_types::{
+    Encoded, Message, ModelEvent, RequestOptions, ResponseFormat, StopReason, Timestamp, ToolSpec,
+};
 use expect_test::{Expect, expect};
 use serde_json::json;
 

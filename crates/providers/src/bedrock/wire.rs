@@ -6,14 +6,14 @@
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
-/// The beginning of a block. Only tool calls have one; text and thinking begin with their first delta.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct BlockStart {
-    #[serde(default)]
+/// The beginning, a delta or the end of a block. Only tool calls have a beginning; text and thinking begin with
+/// their first delta.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct BlockEvent {
     pub(super) content_block_index: u64,
-    #[serde(default)]
     pub(super) start: Start,
+    pub(super) delta: Delta,
 }
 
 #[derive(Default, Deserialize)]
@@ -22,26 +22,14 @@ pub(super) struct Start {
     pub(super) tool_use: Option<ToolUse>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct ToolUse {
-    #[serde(default)]
     pub(super) tool_use_id: String,
-    #[serde(default)]
     pub(super) name: String,
     /// `server_tool_use` for a tool that the service runs itself.
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-}
-
-/// A delta of a block.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct BlockDelta {
-    #[serde(default)]
-    pub(super) content_block_index: u64,
-    #[serde(default)]
-    pub(super) delta: Delta,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,14 +53,6 @@ pub(super) struct Reasoning {
     pub(super) signature: Option<String>,
     /// Encrypted reasoning in Base64.
     pub(super) redacted_content: Option<String>,
-}
-
-/// The end of a block.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct BlockStop {
-    #[serde(default)]
-    pub(super) content_block_index: u64,
 }
 
 /// The end of the answer.

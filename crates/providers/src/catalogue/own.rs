@@ -242,14 +242,30 @@ mod tests {
     #[test]
     fn catalogue_with_invalid_lines_names_the_line_and_the_problem() {
         let wrong = |text: &str| Catalogue::default().with_file(text).unwrap_err().to_string();
-        assert_eq!(wrong(""), r#"catalogue: the first line is not {"source":"…","date":"…"}"#);
+        assert_eq!(
+            wrong(""),
+            r#"the catalogue of models cannot be read: the first line is not {"source":"…","date":"…"}"#
+        );
         assert!(wrong(&FILE[50..]).contains("the first line"), "a line is no first line");
         let after = |line: &str| wrong(&format!("{FILE}{line}\n"));
-        assert_eq!(after(r#"{"model":"gpt-9"}"#), r#"catalogue: line 5: "gpt-9" is not PROVIDER:MODEL"#);
-        assert_eq!(after(r#"{"model":"openai:"}"#), r#"catalogue: line 5: "openai:" is not PROVIDER:MODEL"#);
+        assert_eq!(
+            after(r#"{"model":"gpt-9"}"#),
+            r#"the catalogue of models cannot be read: line 5: "gpt-9" is not PROVIDER:MODEL"#
+        );
+        assert_eq!(
+            after(r#"{"model":"openai:"}"#),
+            r#"the catalogue of models cannot be read: line 5: "openai:" is not PROVIDER:MODEL"#
+        );
         let below = r#"{"model":"a:b","input":-1,"output":1}"#;
-        assert_eq!(after(below), r#"catalogue: line 5: "a:b" has a price below zero"#);
-        assert!(after("{").starts_with("catalogue: line 5: EOF"), "{}", after("{"));
+        assert_eq!(
+            after(below),
+            r#"the catalogue of models cannot be read: line 5: "a:b" has a price below zero"#
+        );
+        assert!(
+            after("{").starts_with("the catalogue of models cannot be read: line 5: EOF"),
+            "{}",
+            after("{")
+        );
     }
 
     // spec: P-40

@@ -1,13 +1,11 @@
 //! Gemini's protocol for embeddings, `POST {base}/v1beta/models/{model}:batchEmbedContents`:
 //! <https://ai.google.dev/api/embeddings>.
 
-use std::fmt;
-
-use archon_types::{BoxFuture, Embedder, Json, MemoryError};
+use archon_types::Json;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{EmbedderOptions, Remote, Wire, sent};
+use super::{EmbedderOptions, Remote, Wire, embedder, sent};
 use crate::{
     error::SetupError,
     gemini::{GEMINI_KEY, model_path, models_path},
@@ -34,25 +32,7 @@ impl GeminiEmbedder {
     }
 }
 
-impl Embedder for GeminiEmbedder {
-    fn id(&self) -> &str {
-        &self.0.id
-    }
-
-    fn dimensions(&self) -> usize {
-        self.0.dimensions
-    }
-
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
-        self.0.embed(&BatchEmbedContents, texts)
-    }
-}
-
-impl fmt::Debug for GeminiEmbedder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+embedder!(GeminiEmbedder speaks BatchEmbedContents);
 
 struct BatchEmbedContents;
 

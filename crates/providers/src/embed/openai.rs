@@ -1,13 +1,10 @@
 //! OpenAI's protocol for embeddings, `POST {base}/embeddings`:
 //! <https://platform.openai.com/docs/api-reference/embeddings/create>.
 
-use std::fmt;
-
-use archon_types::{BoxFuture, Embedder, MemoryError};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{EmbedderOptions, Remote, Wire, sent};
+use super::{EmbedderOptions, Remote, Wire, embedder, sent};
 use crate::{connect::SentAs, error::SetupError};
 
 /// An embedder with a model of any service or server with OpenAI's protocol.
@@ -31,25 +28,7 @@ impl OpenAiEmbedder {
     }
 }
 
-impl Embedder for OpenAiEmbedder {
-    fn id(&self) -> &str {
-        &self.0.id
-    }
-
-    fn dimensions(&self) -> usize {
-        self.0.dimensions
-    }
-
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
-        self.0.embed(&Embeddings, texts)
-    }
-}
-
-impl fmt::Debug for OpenAiEmbedder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+embedder!(OpenAiEmbedder speaks Embeddings);
 
 struct Embeddings;
 

@@ -7,7 +7,7 @@ use eventsource_stream::Event;
 
 use super::wire::{Candidate, Chunk, FunctionCall, Part};
 use crate::{
-    answer::{Answer, answer_methods},
+    answer::Answer,
     classify,
     http::{
         events::{BodyEnd, Decoder, Progress},
@@ -21,13 +21,9 @@ pub(crate) struct ChunkDecoder {
     answer: Answer,
     /// The prefix of generated ids, for instance `google-fc`.
     id_prefix: &'static str,
-    /// The tool that carries the structured output: the arguments of its call are the answer's text.
-    format_tool: Option<String>,
     /// The service's id of the answer, which makes the generated ids of different answers different.
     response_id: String,
     finish: Option<Finish>,
-    /// The error of a chunk that was cut off, which is reported if another chunk follows.
-    cut: Option<ProviderError>,
 }
 
 /// The reason why the model stopped.
@@ -38,10 +34,8 @@ struct Finish {
 
 impl ChunkDecoder {
     pub(super) fn new(mut answer: Answer, id_prefix: &'static str, format_tool: Option<String>) -> Self {
-        if format_tool.is_some() {
-            answer.hold_prose();
-        }
-        Self { answer, id_prefix, format_tool, response_id: String::new(), finish: None, cut: None }
+        answer.set_format_tool(format_tool);
+        Self { answer, id_prefix, response_id: String::new(), finish: None }
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
@@ -88,7 +82,7 @@ impl ChunkDecoder {
     fn part(&mut self, part: Part, out: &mut VecDeque<ModelEvent>) {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
-            if self.format_tool.as_ref() == Some(&call.name) {
+            if self.answer.is_format_tool(&call.name) {
                 if self.answer.begin_structured_output() {
                     let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
                     self.answer.push_structured_output(arguments.to_string(), out);
@@ -181,20 +175,15 @@ impl Decoder for ChunkDecoder {
     type Frames = Sse;
 
     fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
-        if let Some(cut) = self.cut.take() {
-            return Err(cut);
-        }
-        let data = event.data.trim();
+        let data = self.answer.data_of(&event)?;
         if data.is_empty() {
             return Ok(Progress::More);
         }
         if event.event == "error" {
-            let said = serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned()));
-            return Err(classify::stream_error(&said));
+            return Err(classify::error_in(data));
         }
-        match serde_json::from_str::<Chunk<'_>>(data) {
-            Ok(chunk) => self.chunk(chunk, out)?,
-            Err(e) => self.cut = Some(classify::torn(&e, data, "an event is not a chunk")?),
+        if let Some(chunk) = self.answer.read(data, "an event is not a chunk")? {
+            self.chunk(chunk, out)?;
         }
         Ok(Progress::More)
     }
@@ -208,5 +197,7 @@ impl Decoder for ChunkDecoder {
         Ok(())
     }
 
-    answer_methods!(answer);
+    fn answer(&mut self) -> &mut Answer {
+        &mut self.answer
+    }
 }

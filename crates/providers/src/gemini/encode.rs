@@ -10,16 +10,16 @@ use serde_json::{Map, json};
 
 use super::{SafetySetting, schema::accepted, traits::Traits};
 use crate::{
-    json_text::{USER_END, push_field, push_json, push_separated, push_turn},
+    json_text::{HEADROOM, push_field, push_json, push_separated},
     signature::Signature,
     tool_names,
+    turns::{FORMAT_TOOL, SystemField, USER_END, end_messages, push_arguments, push_turn, text_part},
 };
 
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
 const CONTENTS: &str = "gemini-contents";
 const CONTENTS_OF_3: &str = "gemini-3-contents";
 const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
-const SYSTEM: &str = "gemini-system";
 const TOOLS: &str = "gemini-tools";
 
 /// The text at the beginning of a content, and at the end of one of the model.
@@ -30,9 +30,13 @@ const MODEL_END: &str = "],\"role\":\"model\"},\n";
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// The prefixes of ids that a decoder generated, which the service does not know.
 pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"];
-/// Spare capacity in bytes for the tools, the instructions and the newest messages, whose size is not known
-/// yet.
-const HEADROOM: usize = 4_096;
+/// The field with the instructions.
+const SYSTEM: SystemField = SystemField {
+    encoding: "gemini-system",
+    begin: ",\"systemInstruction\":{\"parts\":[",
+    end: "]}",
+    block: text_part,
+};
 
 /// The tool-call ids that a service accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,24 +119,18 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], 
     let format_tool = format_tool(request, traits);
     let style = Style { third, ids, messages: &request.messages, own: OnceCell::new() };
     request.messages.encode_into(&style.name(), &mut body, |m, out| message(m, &style, out));
-    // Removes the last comma and line break.
-    if body.len() > start {
-        body.truncate(body.len() - 2);
-    }
+    end_messages(&mut body, start);
     body.push(']');
-    system(request, format_tool.as_deref(), &mut body);
+    SYSTEM.push(&mut body, request, format_tool.as_deref(), None);
     if !request.tools.is_empty() {
         body.push_str(",\"tools\":[{\"functionDeclarations\":");
         request.tools.with_encoded(TOOLS, |tools| self::tools(tools), |text| body.push_str(text));
         if let (Some(name), Some(format)) = (&format_tool, &request.options.response_format) {
             body.pop();
             let schema = accepted(&format.schema);
-            let about = "Gives the final answer. Its arguments are the answer.";
             body.push(',');
-            push_json(
-                &mut body,
-                &json!({"name": name, "description": about, "parametersJsonSchema": schema}),
-            );
+            let tool = json!({"name": name, "description": FORMAT_TOOL, "parametersJsonSchema": schema});
+            push_json(&mut body, &tool);
             body.push(']');
         }
         body.push_str("}]");
@@ -157,21 +155,6 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], 
     }
     body.push('}');
     body.into_bytes()
-}
-
-fn system(request: &Request, format_tool: Option<&str>, body: &mut String) {
-    let start = body.len();
-    if let Some(system) = request.system.as_ref().filter(|system| !system.trim().is_empty()) {
-        body.push_str(",\"systemInstruction\":{\"parts\":[");
-        system.with_encoded(SYSTEM, |text| text_part(text), |text| body.push_str(text));
-    }
-    if let Some(name) = format_tool {
-        body.push_str(if body.len() > start { "," } else { ",\"systemInstruction\":{\"parts\":[" });
-        body.push_str(&text_part(&format!("Give your final answer only by calling the tool `{name}`.")));
-    }
-    if body.len() > start {
-        body.push_str("]}");
-    }
 }
 
 fn generation_config(request: &Request, traits: Traits, format_tool: Option<&str>) -> Map<String, Json> {
@@ -218,20 +201,15 @@ fn tool_config(request: &Request) -> Option<Json> {
 }
 
 fn tools(tools: &[ToolSpec]) -> String {
-    let mut text = String::from("[");
-    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        push_separated(&mut text, 1, "{\"name\":");
-        push_json(&mut text, &*name);
-        push_field(&mut text, "description", &tool.description);
-        let takes_any =
-            tool.parameters.get("properties").and_then(Json::as_object).is_some_and(|p| !p.is_empty());
-        if takes_any {
-            push_field(&mut text, "parametersJsonSchema", &accepted(&tool.parameters));
+    let list = tool_names::tool_list(tools, "{\"name\":", |tool, text| {
+        push_field(text, "description", &tool.description);
+        let properties = tool.parameters.get("properties").and_then(Json::as_object);
+        if properties.is_some_and(|properties| !properties.is_empty()) {
+            push_field(text, "parametersJsonSchema", &accepted(&tool.parameters));
         }
         text.push('}');
-    }
-    text.push(']');
-    text
+    });
+    format!("[{list}]")
 }
 
 fn message(message: &Message, style: &Style<'_>, out: &mut String) {
@@ -305,11 +283,7 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
                 push_json(&mut part, &*tool_names::to_wire(&call.name));
                 style.push_id(&mut part, call.id.as_str());
                 part.push_str(",\"args\":");
-                match &call.arguments {
-                    Json::Object(arguments) => push_json(&mut part, arguments),
-                    // Arguments that are no object were never run, and the service accepts only objects.
-                    _ => part.push_str("{}"),
-                }
+                push_arguments(&mut part, &call.arguments);
                 part.push('}');
                 // Of several calls only the first is signed.
                 let missing = (style.third && calls == 0).then_some(NO_SIGNATURE);
@@ -328,13 +302,6 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
         out.push_str(&parts);
         out.push_str(MODEL_END);
     }
-}
-
-fn text_part(text: &str) -> String {
-    let mut part = String::from("{\"text\":");
-    push_json(&mut part, text);
-    part.push('}');
-    part
 }
 
 fn image_part(data: &str, mime_type: &str) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_testkit::VirtualClock;
-use archon_types::{Encoded, Json, Request, StopReason, ToolSpec};
+use archon_types::{Encoded, Json, ProviderError, Request, StopReason, ToolSpec};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::json;

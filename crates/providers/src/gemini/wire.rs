@@ -7,10 +7,9 @@ use archon_types::{Json, Usage};
 use serde::Deserialize;
 
 /// One event, or a whole answer that was not streamed.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Chunk<'a> {
-    #[serde(default)]
     pub(super) candidates: Vec<Candidate>,
     pub(super) prompt_feedback: Option<Box<PromptFeedback>>,
     pub(super) usage_metadata: Option<Box<UsageMetadata>>,
@@ -21,49 +20,45 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Option<Box<Json>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Candidate {
     /// The index of the answer; only the first answer is requested and read.
-    #[serde(default)]
     pub(super) index: u32,
     pub(super) content: Option<Content>,
     pub(super) finish_reason: Option<String>,
     pub(super) finish_message: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Content {
-    #[serde(default)]
     pub(super) parts: Vec<Part>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Part {
     pub(super) text: Option<String>,
     /// True if the text is thinking.
-    #[serde(default)]
     pub(super) thought: bool,
     pub(super) thought_signature: Option<String>,
     pub(super) function_call: Option<Box<FunctionCall>>,
     pub(super) inline_data: Option<Box<Blob>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct FunctionCall {
     pub(super) id: Option<String>,
-    #[serde(default)]
     pub(super) name: String,
     pub(super) args: Option<Json>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Blob {
-    #[serde(default)]
     pub(super) mime_type: String,
-    #[serde(default)]
     pub(super) data: String,
 }
 

@@ -172,7 +172,7 @@ impl Line {
     }
 }
 
-fn is_end(byte: &u8) -> bool {
+pub(super) fn is_end(byte: &u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 

@@ -6,7 +6,6 @@
 //! machine is never reached through the proxy of the environment.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -57,11 +56,7 @@ impl ClientPool {
     }
 }
 
-impl fmt::Debug for ClientPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClientPool")
-    }
-}
+archon_types::debug_fields!(ClientPool);
 
 fn build(kind: &Kind) -> Result<Client, String> {
     let mut builder = Client::builder()

@@ -30,7 +30,7 @@ use super::{
     watch::{Interrupt, Watch},
 };
 use crate::{
-    answer_limits::AnswerSize,
+    answer::Answer,
     catalogue,
     classify::{self, Failure},
 };
@@ -93,17 +93,13 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     /// answer after it.
     fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
+    /// Returns the answer so far.
+    fn answer(&mut self) -> &mut Answer;
+
     /// Returns the message so far after a cancel.
-    fn abort(&mut self) -> AssistantMessage;
-
-    /// Returns the answer so far, with provider and model.
-    fn answer(&self) -> &AssistantMessage;
-
-    /// Returns the size of the answer received so far, including what is held back or left out.
-    fn size(&self) -> AnswerSize;
-
-    /// Returns the time, which is needed for dates in headers.
-    fn now(&self) -> Timestamp;
+    fn abort(&mut self) -> AssistantMessage {
+        self.answer().abort()
+    }
 }
 
 /// The state of a body at its end.
@@ -183,7 +179,7 @@ impl<D: Decoder> Exchange<D> {
         cancel: CancellationToken,
         decoder: D,
     ) -> Self {
-        let watch = Box::new(Watch::new(cancel, transport.timeouts()));
+        let watch = Box::new(Watch::new(cancel, transport.options.timeouts));
         let phase = match transport.send(request) {
             Ok(response) => Phase::Sending { response, watch },
             Err(e) => Phase::Failed(e),
@@ -200,7 +196,7 @@ impl<D: Decoder> Exchange<D> {
         cancel: CancellationToken,
         decoder: D,
     ) -> Self {
-        let watch = Box::new(Watch::new(cancel, transport.timeouts()));
+        let watch = Box::new(Watch::new(cancel, transport.options.timeouts));
         let phase = Phase::Preparing { request: Box::pin(request), watch };
         Self::at(phase, transport, decoder)
     }
@@ -217,34 +213,16 @@ impl<D: Decoder> Exchange<D> {
     /// Takes one step; returns `Pending` if there is nothing to do yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.phase {
-            Phase::Preparing { request, watch } => {
-                if watch.is_cancelled() {
-                    self.stop(Stopped::Interrupted(Interrupt::Cancelled));
-                    return Poll::Ready(());
-                }
-                match request.as_mut().poll(cx) {
-                    Poll::Ready(Ok(request)) => self.send(request),
-                    Poll::Ready(Err(e)) => self.fail(e),
-                    Poll::Pending => {
-                        let interrupt = ready!(watch.poll(cx));
-                        self.stop(Stopped::Interrupted(interrupt));
-                    }
-                }
-            }
-            Phase::Sending { response, watch } => {
-                if watch.is_cancelled() {
-                    self.stop(Stopped::Interrupted(Interrupt::Cancelled));
-                    return Poll::Ready(());
-                }
-                match response.as_mut().poll(cx) {
-                    Poll::Ready(Ok(response)) => self.judge(response),
-                    Poll::Ready(Err(e)) => self.fail(self.transport.failure(e)),
-                    Poll::Pending => {
-                        let interrupt = ready!(watch.poll(cx));
-                        self.stop(Stopped::Interrupted(interrupt));
-                    }
-                }
-            }
+            Phase::Preparing { request, watch } => match ready!(watch.poll_for(request, cx)) {
+                Ok(Ok(request)) => self.send(request),
+                Ok(Err(e)) => self.fail(e),
+                Err(interrupt) => self.stop(Stopped::Interrupted(interrupt)),
+            },
+            Phase::Sending { response, watch } => match ready!(watch.poll_for(response, cx)) {
+                Ok(Ok(response)) => self.judge(response),
+                Ok(Err(e)) => self.fail(self.transport.failure(e)),
+                Err(interrupt) => self.stop(Stopped::Interrupted(interrupt)),
+            },
             Phase::Judging(judged) => match ready!(judged.as_mut().poll(cx)) {
                 Ok(Judged::Events { body, odd }) => self.begin(body, odd),
                 Ok(Judged::Whole { text, shown }) => self.whole(text, shown),
@@ -288,7 +266,7 @@ impl<D: Decoder> Exchange<D> {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
         self.status = Some(status.as_u16());
-        let now = self.decoder.now();
+        let now = self.decoder.answer().now();
         if let Some(reason) = compressed(&response) {
             return self.fail(failure_of(status, response.headers(), now).classify(&reason));
         }
@@ -334,10 +312,8 @@ impl<D: Decoder> Exchange<D> {
         self.phase = Phase::Ended;
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let read = self.decoder.event(D::Frames::whole(text), &mut self.out);
-        match read
-            .and_then(|_| self.check_limits())
-            .and_then(|()| self.decoder.end(BodyEnd::Complete, &mut self.out))
-        {
+        let read = read.and_then(|_| self.check_limits());
+        match read.and_then(|()| self.decoder.end(BodyEnd::Complete, &mut self.out)) {
             Ok(()) => {}
             // Nothing broke off: the body is complete, but no answer.
             Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown.into())),
@@ -363,7 +339,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn check_limits(&mut self) -> Result<(), ProviderError> {
-        match self.transport.limits().exceeded(self.decoder.size()) {
+        match self.transport.options.limits.exceeded(self.decoder.answer().size()) {
             Some(reason) => {
                 // Events beyond the limit are not emitted either.
                 self.out.clear();
@@ -429,7 +405,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn fail(&mut self, error: ProviderError) {
-        let AssistantMessage { provider, model, .. } = self.decoder.answer();
+        let AssistantMessage { provider, model, .. } = self.decoder.answer().message();
         let error = match error {
             ProviderError::Protocol(what) => {
                 ProviderError::Protocol(with_service(provider, self.status, what))

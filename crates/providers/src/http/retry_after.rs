@@ -12,18 +12,15 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// means no wait; a value that cannot be read is ignored.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
-    let ms = header("retry-after-ms").and_then(|v| v.parse::<f64>().ok()).map(|ms| ms / 1000.0);
+    let ms = header("retry-after-ms").and_then(|v| v.parse::<f64>().ok());
     let wait = match ms {
-        Some(seconds) => from_seconds(seconds)?,
+        Some(ms) => from_seconds(ms / 1000.0),
         None => {
             let value = header("retry-after")?;
-            match value.parse::<f64>() {
-                Ok(seconds) => from_seconds(seconds)?,
-                Err(_) => until(value, now)?,
-            }
+            value.parse().map_or_else(|_| until(value, now), from_seconds)
         }
     };
-    Some(wait.min(LONGEST))
+    wait.map(|wait| wait.min(LONGEST))
 }
 
 fn from_seconds(seconds: f64) -> Option<Duration> {

@@ -13,14 +13,14 @@ use futures_core::Stream;
 use memchr::memchr2;
 
 use super::{
-    body::{Body, BodyError},
+    body::{Body, BodyError, is_end},
     events::{FrameError, Framing, NOT_UTF8},
 };
 
 /// The events of a body of the type `text/event-stream`.
+///
 /// Most events are one line of data and an empty line. This type splits them itself, in a tenth of the
 /// parser's time; the parser gets everything else. Event ids are not used, so they are not carried over to
-/// later events.
 /// later events.
 pub(crate) struct Sse {
     bytes: SseBytes,
@@ -258,7 +258,6 @@ impl SseBytes {
     /// Returns the lines up to the first one that is not UTF-8; later lines are returned by the next call.
     fn text_of(&mut self, mut lines: Bytes) -> Result<Bytes, BodyError> {
         let Err(error) = str::from_utf8(&lines) else { return Ok(lines) };
-        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let Some(end) = lines[..error.valid_up_to()].iter().rposition(is_end) else {
             return Err(self.broken(BodyError::NotText));
         };
@@ -281,7 +280,6 @@ impl SseBytes {
         if self.rest.is_empty() {
             return None;
         }
-        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let far = self.rest.iter().skip(AT_ONCE).position(is_end).map(|place| AT_ONCE + place);
         let Some(end) = far.or_else(|| self.rest.iter().rposition(is_end)) else {
             self.line.extend_from_slice(&self.rest);

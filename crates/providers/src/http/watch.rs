@@ -3,7 +3,6 @@
 //! The watch is polled only while no bytes were received, so a fast answer has no cost.
 
 use std::{
-    future::Future,
     pin::Pin,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -12,7 +11,7 @@ use std::{
 use archon_types::CancellationToken;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Timeouts;
+use super::{Pending, Timeouts};
 
 /// The reason why a wait ended without bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +26,14 @@ pub(crate) enum Interrupt {
 /// Watches the cancel and the timeouts of one exchange.
 pub(crate) struct Watch {
     cancel: CancellationToken,
-    cancelled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    cancelled: Option<Pending<()>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The task that the cancel and the timer wake.
     wakes: Option<Waker>,
     /// The time of the last bytes, which is read from the clock at the first wait after them.
     since: Option<Instant>,
-    patience: Duration,
+    /// The maximum time without bytes, at the moment: that of the first byte, then `idle`.
+    limit: Duration,
     idle: Duration,
     total: Option<(Instant, Duration)>,
 }
@@ -48,25 +48,36 @@ impl Watch {
             timer: None,
             wakes: None,
             since: None,
-            patience: timeouts.first_byte,
+            limit: timeouts.first_byte,
             idle: timeouts.idle,
             total,
         }
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+    /// Polls a future. Returns an error if the wait for the future ends before it.
+    pub(crate) fn poll_for<T>(
+        &mut self,
+        future: &mut Pending<T>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, Interrupt>> {
+        if self.cancel.is_cancelled() {
+            return Poll::Ready(Err(Interrupt::Cancelled));
+        }
+        match future.as_mut().poll(cx) {
+            Poll::Pending => self.poll(cx).map(Err),
+            ready => ready.map(Ok),
+        }
     }
 
     /// Restarts the idle timeout after bytes were received.
     pub(crate) fn touch(&mut self) {
         self.since = None;
-        self.patience = self.idle;
+        self.limit = self.idle;
     }
 
     /// Returns `Pending` while the wait may continue.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Interrupt> {
-        let idle_end = *self.since.get_or_insert_with(Instant::now) + self.patience;
+        let idle_end = *self.since.get_or_insert_with(Instant::now) + self.limit;
         let end = self.total.map_or(idle_end, |(total, _)| total.min(idle_end));
         // Both already wake this task. This case is checked first, since it comes with each delta.
         if self.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
@@ -94,7 +105,7 @@ impl Watch {
             }
             return Poll::Ready(match self.total {
                 Some((total, limit)) if total <= idle_end => Interrupt::Total(limit),
-                _ => Interrupt::Idle(self.patience),
+                _ => Interrupt::Idle(self.limit),
             });
         }
         Poll::Pending

@@ -7,7 +7,7 @@ use super::{
     Transport,
     body::{Body, BodyError},
     events::{body_error, compressed, failure_of},
-    watch::{Interrupt, Watch},
+    watch::Watch,
 };
 use crate::classify;
 
@@ -26,16 +26,12 @@ pub(crate) async fn answer(
     now: Timestamp,
 ) -> Result<Whole, ProviderError> {
     let redacted = |error| classify::redacted(error, &transport.redactor);
-    let mut watch = Watch::new(CancellationToken::new(), transport.timeouts());
+    let mut watch = Watch::new(CancellationToken::new(), transport.options.timeouts);
     let mut sent = transport.send(request)?;
-    let response = std::future::poll_fn(|cx| match sent.as_mut().poll(cx) {
-        std::task::Poll::Pending => watch.poll(cx).map(Err),
-        ready => ready.map(Ok),
-    });
-    let response = match response.await {
-        Ok(response) => response.map_err(|e| redacted(transport.failure(e)))?,
-        Err(limit) => return Err(redacted(interrupted(limit, transport))),
-    };
+    let response = std::future::poll_fn(|cx| watch.poll_for(&mut sent, cx)).await;
+    let response =
+        response.map_err(|limit| redacted(body_error(BodyError::Interrupted(limit), transport)))?;
+    let response = response.map_err(|e| redacted(transport.failure(e)))?;
     let failure = failure_of(response.status(), response.headers(), now);
     if let Some(reason) = compressed(&response) {
         return Err(redacted(failure.classify(&reason)));
@@ -48,8 +44,4 @@ pub(crate) async fn answer(
     }
     end.map_err(|e| redacted(body_error(e, transport)))?;
     Ok(Whole { shown: failure.excerpt(&text), text })
-}
-
-fn interrupted(limit: Interrupt, transport: &Transport) -> ProviderError {
-    body_error(BodyError::Interrupted(limit), transport)
 }

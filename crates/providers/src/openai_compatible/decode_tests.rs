@@ -35,8 +35,7 @@ const EVENTS: &[&str] = &[
 ];
 
 fn decoder() -> ChatDecoder {
-    let message = AssistantMessage { model: "m".into(), ..AssistantMessage::default() };
-    ChatDecoder::new(message, Arc::default(), None, true)
+    ChatDecoder::new(Answer::new(&archon_types::Request::new("m", vec![]), "p", None), true)
 }
 
 proptest! {

@@ -3,9 +3,9 @@
 //!
 //! <https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning-blocks>
 
-use archon_types::{Content, Json};
+use archon_types::Json;
 
-use crate::signature::Signature;
+use crate::{answer::Answer, signature::Signature};
 
 /// The reasoning details of an answer while it is received.
 #[derive(Default)]
@@ -32,20 +32,11 @@ impl ReasoningDetails {
         }
     }
 
-    /// Stores the details as the signature of the first thinking block of the message, or of a new first
-    /// block if there is no thinking.
-    pub(super) fn sign(self, content: &mut Vec<Content>) {
-        if self.0.is_empty() {
-            return;
-        }
-        let details = Some(Signature::Details(&Json::Array(self.0).to_string()).to_string());
-        let thinking = content.iter_mut().find_map(|block| match block {
-            Content::Thinking { signature, .. } => Some(signature),
-            _ => None,
-        });
-        match thinking {
-            Some(signature) => *signature = details,
-            None => content.insert(0, Content::Thinking { thinking: String::new(), signature: details }),
+    /// Stores the details as the signature of the first thinking block of the answer, or of a new first block
+    /// if there is no thinking.
+    pub(super) fn sign(self, answer: &mut Answer) {
+        if !self.0.is_empty() {
+            answer.sign_first(Signature::Details(&Json::Array(self.0).to_string()).to_string());
         }
     }
 }
@@ -64,9 +55,18 @@ fn is_text(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use archon_types::{Content, Request};
     use serde_json::json;
 
     use super::*;
+
+    fn answer() -> Answer {
+        let mut answer = Answer::new(&Request::new("m", Vec::new()), "p", None);
+        answer.text("answer".to_owned(), &mut VecDeque::new());
+        answer
+    }
 
     // spec: P-13, P-18
     #[test]
@@ -83,8 +83,9 @@ mod tests {
         ] {
             details.add(detail);
         }
-        let mut content = vec![Content::text("answer")];
-        details.sign(&mut content);
+        let mut signed = answer();
+        details.sign(&mut signed);
+        let content = &signed.message().content;
         let Content::Thinking { thinking, signature: Some(signature) } = &content[0] else { panic!() };
         assert_eq!((thinking.as_str(), content.len()), ("", 2));
         let Signature::Details(details) = Signature::of(signature) else { panic!("{signature}") };
@@ -98,8 +99,8 @@ mod tests {
                 "odd",
             ])
         );
-        let mut plain = vec![Content::text("answer")];
+        let mut plain = answer();
         ReasoningDetails::default().sign(&mut plain);
-        assert_eq!(plain.len(), 1);
+        assert_eq!(plain.message().content.len(), 1);
     }
 }

@@ -9,7 +9,7 @@ use archon_types::{
 
 use super::head::{head, schema_instructions, thinks};
 use crate::{
-    json_text::{push_field, push_json, push_separated},
+    json_text::{arguments_text, push_content, push_field, push_json},
     profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
     signature::Signature,
     tool_names as names,
@@ -61,23 +61,17 @@ struct Style {
 impl Style {
     /// Returns the name of the encoding, with every option that changes its output.
     fn name(self) -> Cow<'static, str> {
-        let name = match (self.reasoning, self.ids) {
-            (ReasoningField::None, ToolCallIds::Any) => "openai-chat",
-            (ReasoningField::ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
-            (ReasoningField::Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
-            (ReasoningField::ReasoningDetails, ToolCallIds::Any) => "openai-chat+reasoning_details",
-            (ReasoningField::None, ToolCallIds::NineLetters) => "openai-chat+ids",
-            (ReasoningField::ReasoningContent, ToolCallIds::NineLetters) => {
-                "openai-chat+reasoning_content+ids"
-            }
-            (ReasoningField::Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
-            (ReasoningField::ReasoningDetails, ToolCallIds::NineLetters) => {
-                "openai-chat+reasoning_details+ids"
-            }
+        let reasoning = match self.reasoning {
+            ReasoningField::None => "",
+            ReasoningField::ReasoningContent => "+reasoning_content",
+            ReasoningField::Reasoning => "+reasoning",
+            ReasoningField::ReasoningDetails => "+reasoning_details",
         };
-        match self.missing {
-            None => Cow::Borrowed(name),
-            Some(missing) => Cow::Owned(format!("{name}+missing:{missing}")),
+        let ids = if self.ids == ToolCallIds::Any { "" } else { "+ids" };
+        match (reasoning, ids, self.missing) {
+            ("", "", None) => Cow::Borrowed("openai-chat"),
+            (_, _, None) => Cow::Owned(format!("openai-chat{reasoning}{ids}")),
+            (_, _, Some(missing)) => Cow::Owned(format!("openai-chat{reasoning}{ids}+missing:{missing}")),
         }
     }
 
@@ -100,16 +94,12 @@ impl Style {
 }
 
 fn tools(tools: &[ToolSpec]) -> String {
-    let mut text = String::from("[");
-    for (tool, name) in tools.iter().zip(names::wire_names(tools)) {
-        push_separated(&mut text, 1, "{\"type\":\"function\",\"function\":{\"name\":");
-        push_json(&mut text, &*name);
-        push_field(&mut text, "description", &tool.description);
-        push_field(&mut text, "parameters", &tool.parameters);
+    let list = names::tool_list(tools, "{\"type\":\"function\",\"function\":{\"name\":", |tool, text| {
+        push_field(text, "description", &tool.description);
+        push_field(text, "parameters", &tool.parameters);
         text.push_str("}}");
-    }
-    text.push(']');
-    text
+    });
+    format!("[{list}]")
 }
 
 fn instructions(role: &str, text: &str) -> String {
@@ -130,42 +120,9 @@ fn message(message: &Message, style: Style, json: &mut String) {
 
 fn user(message: &UserMessage, json: &mut String) {
     json.push_str("{\"role\":\"user\",\"content\":");
-    if message.content.iter().all(|block| block.as_text().is_some()) {
-        push_json(json, &Content::join_text(&message.content));
-    } else {
-        push_parts(json, &message.content);
-    }
+    let image = ("{\"type\":\"image_url\",\"image_url\":{\"url\":", "}}");
+    push_content(json, &message.content, "{\"type\":\"text\",\"text\":", image);
     json.push('}');
-}
-
-fn push_parts(json: &mut String, content: &[Content]) {
-    json.push('[');
-    let mut first = true;
-    for block in content {
-        let start = json.len();
-        if !first {
-            json.push(',');
-        }
-        match block {
-            Content::Text { text } => {
-                json.push_str("{\"type\":\"text\"");
-                push_field(json, "text", text);
-                json.push('}');
-            }
-            Content::Image { data, mime_type } => {
-                json.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
-                push_json(json, &format!("data:{mime_type};base64,{data}"));
-                json.push_str("}}");
-            }
-            // Only models think or call tools.
-            _ => {
-                json.truncate(start);
-                continue;
-            }
-        }
-        first = false;
-    }
-    json.push(']');
 }
 
 fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
@@ -183,7 +140,9 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
             json.truncate(start);
             return;
         }
-        push_missing(json, style);
+        if let (Some(name), Some(missing)) = (text_field(style.reasoning), style.missing) {
+            push_field(json, name, missing);
+        }
     }
     let mut separator = ",\"tool_calls\":[";
     for call in message.tool_calls() {
@@ -193,9 +152,7 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
         push_json(json, &*style.id(call.id.as_str()));
         json.push_str(",\"type\":\"function\",\"function\":{\"name\":");
         push_json(json, &*names::to_wire(&call.name));
-        // A malformed call was never run, and most servers parse this text, so it gets empty arguments.
-        let arguments = if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() };
-        push_field(json, "arguments", &arguments);
+        push_field(json, "arguments", &arguments_text(call));
         json.push_str("}}");
     }
     if separator == "," {
@@ -204,38 +161,31 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
     json.push('}');
 }
 
+/// Returns the name of the field for reasoning as text.
+fn text_field(field: ReasoningField) -> Option<&'static str> {
+    match field {
+        ReasoningField::None => None,
+        ReasoningField::ReasoningContent => Some("reasoning_content"),
+        ReasoningField::Reasoning | ReasoningField::ReasoningDetails => Some("reasoning"),
+    }
+}
+
 /// Appends the model's reasoning in the field that the service expects.
 fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField) {
-    let field = match field {
-        ReasoningField::None => return,
-        ReasoningField::ReasoningContent => "reasoning_content",
-        ReasoningField::Reasoning => "reasoning",
-        ReasoningField::ReasoningDetails => match content.iter().find_map(details) {
-            // The list comes from this module, or from a log that somebody else wrote, so its type is
-            // checked.
-            Some(details) => return push_field(json, "reasoning_details", &details),
-            None => "reasoning",
-        },
-    };
+    let Some(name) = text_field(field) else { return };
+    // The list comes from this module, or from a log that somebody else wrote, so its type is checked.
+    if field == ReasoningField::ReasoningDetails
+        && let Some(details) = content.iter().find_map(details)
+    {
+        return push_field(json, "reasoning_details", &details);
+    }
     let thinking = |block: &Content| match block {
         Content::Thinking { thinking, .. } if !thinking.is_empty() => Some(thinking.clone()),
         _ => None,
     };
     let reasoning: Vec<String> = content.iter().filter_map(thinking).collect();
     if !reasoning.is_empty() {
-        push_field(json, field, &reasoning.join("\n"));
-    }
-}
-
-/// Appends the placeholder for missing reasoning.
-fn push_missing(json: &mut String, style: Style) {
-    let field = match style.reasoning {
-        ReasoningField::None => return,
-        ReasoningField::ReasoningContent => "reasoning_content",
-        ReasoningField::Reasoning | ReasoningField::ReasoningDetails => "reasoning",
-    };
-    if let Some(missing) = style.missing {
-        push_field(json, field, missing);
+        push_field(json, name, &reasoning.join("\n"));
     }
 }
 

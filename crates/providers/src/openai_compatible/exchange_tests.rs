@@ -3,8 +3,8 @@
 
 use archon_testkit::VirtualClock;
 use archon_types::{
-    Content, Encoded, Message, RequestOptions, ResponseFormat, ThinkingLevel, Timestamp, ToolCall,
-    ToolChoice, ToolResult, ToolSpec, UserMessage,
+    AssistantMessage, Content, Encoded, Message, RequestOptions, ResponseFormat, ThinkingLevel, Timestamp,
+    ToolCall, ToolChoice, ToolResult, ToolSpec, UserMessage,
 };
 use serde_json::json;
 

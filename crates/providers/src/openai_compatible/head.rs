@@ -5,7 +5,7 @@ use archon_types::{Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolC
 use serde_json::json;
 
 use crate::{
-    json_text::{push_field, push_json},
+    json_text::{effort, push_field, push_json},
     profile::{Compat, MaxTokensField, ResponseFormatSupport, ThinkingParameter, ToolChoiceSupport},
     strict_schema::is_strict,
     tool_names as names,
@@ -64,17 +64,6 @@ pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
         && compat.thinking != ThinkingParameter::Unsupported
         && compat.thinking_models.includes(&request.model);
     asked || compat.thinks_unasked.includes(&request.model)
-}
-
-/// Returns the effort for a level, in words that all services accept; `None`, the service's default, for
-/// `Off`.
-fn effort(level: ThinkingLevel) -> Option<&'static str> {
-    match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
-        ThinkingLevel::Medium => Some("medium"),
-        ThinkingLevel::High => Some("high"),
-    }
 }
 
 fn thinking(head: &mut String, parameter: ThinkingParameter, effort: &str) {

@@ -66,7 +66,7 @@ pub fn read_chat_stream(
     let watch = Watch::new(CancellationToken::new(), Timeouts::default());
     let mut events = pin!(Sse::new(Body::of(body, watch)));
     let request = Request::new("m", Vec::new());
-    let mut decoder = super::decoder("fuzz", request, &Compat::DEFAULT, Some(Arc::new(StoppedClock)));
+    let mut decoder = super::decoder("fuzz", &request, &Compat::DEFAULT, Some(Arc::new(StoppedClock)));
     let (mut out, mut cx) = (VecDeque::new(), Context::from_waker(Waker::noop()));
     // All pieces are there, so nothing is ever pending.
     let mut body = BodyEnd::Complete;

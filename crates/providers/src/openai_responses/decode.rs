@@ -2,16 +2,14 @@
 
 use std::collections::VecDeque;
 
-use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError, Usage};
+use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError};
 use eventsource_stream::Event;
 use serde::Deserialize;
 
-use super::wire::{
-    ArgumentsDone, CallStart, Delta, ItemEvent, Kind, Output, PartAdded, Response, ResponseEvent,
-};
+use super::wire::{ItemEvent, Kind, Output, Response, ResponseEvent};
 use crate::{
-    answer::answer_methods,
-    blocks::{Blocks, Part, Stop},
+    answer::{Answer, Stop},
+    blocks::{Blocks, Part},
     classify, content_filter,
     http::{
         events::{BodyEnd, Decoder, Progress},
@@ -24,13 +22,11 @@ use crate::{
 pub(crate) struct ResponsesDecoder {
     blocks: Blocks,
     stop: Option<Stop>,
-    /// The error of an event that was cut off, which is reported if another event follows.
-    cut: Option<ProviderError>,
 }
 
 impl ResponsesDecoder {
     pub(crate) fn new(blocks: Blocks) -> Self {
-        Self { blocks, stop: None, cut: None }
+        Self { blocks, stop: None }
     }
 
     /// Handles an event of this type; events of other types are ignored.
@@ -41,40 +37,42 @@ impl ResponsesDecoder {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
         match kind {
-            "response.output_text.delta" => {
-                if let Some(Delta { output_index, delta }) = self.read(data)? {
-                    self.blocks.text(output_index, delta, out);
-                }
-            }
-            "response.refusal.delta" => {
-                if let Some(Delta { output_index, delta }) = self.read(data)? {
-                    self.blocks.refusal(output_index, delta, out);
-                }
-            }
+            "response.output_text.delta" => self.part(data, |this, event| {
+                this.blocks.at(event.output_index, Part::Text).text(event.delta, out);
+            })?,
+            "response.refusal.delta" => self.part(data, |this, event| {
+                this.blocks.at(event.output_index, Part::Text).refusal(event.delta, out);
+            })?,
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                if let Some(Delta { output_index, delta }) = self.read(data)? {
-                    self.blocks.thinking(output_index, delta, out);
-                }
+                self.part(data, |this, event| {
+                    this.blocks.at(event.output_index, Part::Thinking).thinking(event.delta, out);
+                })?
             }
-            "response.reasoning_summary_part.added" => {
-                if let Some(PartAdded { output_index }) = self.read(data)?
-                    && self.blocks.has(output_index, Part::Thinking)
-                {
-                    self.blocks.thinking(output_index, "\n\n".to_owned(), out);
+            "response.reasoning_summary_part.added" => self.part(data, |this, event| {
+                if this.blocks.has(event.output_index, Part::Thinking) {
+                    this.blocks.at(event.output_index, Part::Thinking).thinking("\n\n".to_owned(), out);
                 }
-            }
-            "response.output_item.added" => {
-                if let Some(ItemEvent { output_index, item }) = self.read(data)?
-                    && word(&item, "type") == "function_call"
-                {
-                    self.begin_call(output_index, &item, out);
+            })?,
+            "response.output_item.added" => self.part(data, |this, event| {
+                if word(&event.item, "type") == "function_call" {
+                    this.begin_call(event.output_index, &event.item, out);
                 }
-            }
+            })?,
             "response.output_item.done" => {
-                if let Some(ItemEvent { output_index, item }) = self.read(data)? {
-                    self.item(output_index, &item, out);
-                }
+                self.part(data, |this, event| this.item(event.output_index, &event.item, out))?;
             }
+            "response.function_call_arguments.start" => self.part(data, |this, event| {
+                let (id, name) = (event.call_id.unwrap_or_default(), event.name.unwrap_or_default());
+                this.blocks.begin_call(event.output_index, &id, &name, out);
+            })?,
+            "response.function_call_arguments.delta" => {
+                self.part(data, |this, event| this.blocks.arguments(event.output_index, event.delta, out))?;
+            }
+            "response.function_call_arguments.done" => self.part(data, |this, event| {
+                let arguments = event.arguments.unwrap_or_default();
+                this.blocks.all_arguments(event.output_index, &arguments, out);
+                this.blocks.end(event.output_index, out);
+            })?,
             "response.created" | "response.in_progress" | "response.queued" => {
                 if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
                     self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
@@ -84,41 +82,15 @@ impl ResponsesDecoder {
                 return self.ended(data, out);
             }
             "error" => return Err(error_in(data)),
-            _ => {
-                if let Some(part) = kind.strip_prefix("response.function_call_arguments.") {
-                    self.arguments(part, data, out)?;
-                }
-            }
+            _ => {}
         }
         Ok(Progress::More)
     }
 
-    /// Handles an event of a tool call's arguments; `part` is the last part of the event's type.
-    fn arguments(
-        &mut self,
-        part: &str,
-        data: &str,
-        out: &mut VecDeque<ModelEvent>,
-    ) -> Result<(), ProviderError> {
-        match part {
-            "delta" => {
-                if let Some(Delta { output_index, delta }) = self.read(data)? {
-                    self.blocks.arguments(output_index, delta, out);
-                }
-            }
-            "start" => {
-                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
-                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
-                    self.blocks.begin_call(output_index, &id, &name, out);
-                }
-            }
-            "done" => {
-                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
-                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
-                    self.blocks.end(output_index, out);
-                }
-            }
-            _ => {}
+    /// Handles an event about one item of the answer.
+    fn part(&mut self, data: &str, handle: impl FnOnce(&mut Self, ItemEvent)) -> Result<(), ProviderError> {
+        if let Some(event) = self.read(data)? {
+            handle(self, event);
         }
         Ok(())
     }
@@ -154,7 +126,7 @@ impl ResponsesDecoder {
     ) -> Result<Progress, ProviderError> {
         self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
         if let Some(usage) = &response.usage {
-            self.blocks.set_usage(Usage::from(usage));
+            *self.blocks.answer.usage() = usage.into();
         }
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
             return Err(failure(&error));
@@ -197,8 +169,11 @@ impl ResponsesDecoder {
                 if !self.blocks.has(number, Part::Text) {
                     for part in list(item, "content") {
                         match word(part, "type") {
-                            "refusal" => self.blocks.refusal(number, word(part, "refusal").to_owned(), out),
-                            _ => self.blocks.text(number, word(part, "text").to_owned(), out),
+                            "refusal" => self
+                                .blocks
+                                .at(number, Part::Text)
+                                .refusal(word(part, "refusal").to_owned(), out),
+                            _ => self.blocks.at(number, Part::Text).text(word(part, "text").to_owned(), out),
                         }
                     }
                 }
@@ -215,10 +190,10 @@ impl ResponsesDecoder {
             "reasoning" => {
                 if !self.blocks.has(number, Part::Thinking) {
                     let parts: Vec<&str> = list(item, "summary").map(|part| word(part, "text")).collect();
-                    self.blocks.thinking(number, parts.join("\n\n"), out);
+                    self.blocks.at(number, Part::Thinking).thinking(parts.join("\n\n"), out);
                 }
                 if !word(item, "encrypted_content").is_empty() {
-                    self.blocks.sign(number, replayed(item));
+                    self.blocks.at(number, Part::Thinking).sign(replayed(item));
                 }
             }
             _ => {}
@@ -227,13 +202,7 @@ impl ResponsesDecoder {
 
     /// Parses an event; `None` if the event was cut off, which can only happen at the end of the stream.
     fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a str) -> Result<Option<T>, ProviderError> {
-        match serde_json::from_str(data) {
-            Ok(event) => Ok(Some(event)),
-            Err(e) => {
-                self.cut = Some(classify::torn(&e, data, "an event cannot be decoded")?);
-                Ok(None)
-            }
-        }
+        self.blocks.answer.read(data, "an event cannot be decoded")
     }
 }
 
@@ -241,10 +210,7 @@ impl Decoder for ResponsesDecoder {
     type Frames = Sse;
 
     fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
-        if let Some(cut) = self.cut.take() {
-            return Err(cut);
-        }
-        let data = event.data.trim();
+        let data = self.blocks.answer.data_of(&event)?;
         if data.is_empty() {
             return Ok(Progress::More);
         }
@@ -262,11 +228,13 @@ impl Decoder for ResponsesDecoder {
         let Some(stop) = self.stop.take().filter(|_| self.blocks.answer.is_whole(body)) else {
             return Err(self.blocks.answer.broke_off());
         };
-        self.blocks.finish(stop, out);
+        self.blocks.answer.stop(stop, out);
         Ok(())
     }
 
-    answer_methods!(blocks.answer);
+    fn answer(&mut self) -> &mut Answer {
+        &mut self.blocks.answer
+    }
 }
 
 /// Returns the items of a response, which is in an event or alone.

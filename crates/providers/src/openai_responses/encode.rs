@@ -7,14 +7,13 @@
 use std::borrow::Cow;
 
 use archon_types::{
-    AssistantMessage, Content, Json, Message, Request, ThinkingLevel, ToolChoice, ToolResultMessage,
-    ToolSpec, UserMessage,
+    AssistantMessage, Content, Json, Message, Request, ToolChoice, ToolResultMessage, ToolSpec, UserMessage,
 };
 
 use super::{ReasoningModels, ReasoningSummary, ResponsesCompat};
 use crate::{
     call_ids,
-    json_text::{push_field, push_json, push_separated},
+    json_text::{HEADROOM, arguments_text, effort, push_content, push_field, push_json},
     signature::Signature,
     strict_schema::is_strict,
     tool_names,
@@ -61,10 +60,6 @@ pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) 
     body.push_str("]}");
     body.into_bytes()
 }
-
-/// Spare capacity in bytes for the options, the tools, the instructions and the newest messages, whose size
-/// is not known yet.
-const HEADROOM: usize = 4096;
 
 fn options(body: &mut String, request: &Request, compat: &ResponsesCompat, reasons: bool) {
     let options = &*request.options;
@@ -128,29 +123,14 @@ fn reasons(model: &str) -> bool {
     !chats.iter().any(|name| model.starts_with(name))
 }
 
-/// Returns the effort for a level, in words that all reasoning models accept; `None`, the model's default,
-/// for `Off`.
-fn effort(level: ThinkingLevel) -> Option<&'static str> {
-    match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
-        ThinkingLevel::Medium => Some("medium"),
-        ThinkingLevel::High => Some("high"),
-    }
-}
-
 fn tools(tools: &[ToolSpec]) -> String {
-    let mut text = String::from("[");
-    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        push_separated(&mut text, 1, "{\"type\":\"function\",\"name\":");
-        push_json(&mut text, &*name);
-        push_field(&mut text, "description", &tool.description);
-        push_field(&mut text, "parameters", &tool.parameters);
+    let list = tool_names::tool_list(tools, "{\"type\":\"function\",\"name\":", |tool, text| {
+        push_field(text, "description", &tool.description);
+        push_field(text, "parameters", &tool.parameters);
         // Otherwise the service would rewrite the schema, or refuse one that it cannot rewrite.
         text.push_str(",\"strict\":false}");
-    }
-    text.push(']');
-    text
+    });
+    format!("[{list}]")
 }
 
 /// Appends the items of a message, each with a comma after it. Reasoning is sent only to the provider that
@@ -171,30 +151,8 @@ fn user(message: &UserMessage, json: &mut String) {
 
 /// Appends text as a string, or text and images as a list of parts.
 fn content(blocks: &[Content], json: &mut String) {
-    if blocks.iter().all(|block| block.as_text().is_some()) {
-        return push_json(json, &Content::join_text(blocks));
-    }
-    json.push('[');
-    let before = json.len();
-    for block in blocks {
-        match block {
-            Content::Text { text } => {
-                json.push_str("{\"type\":\"input_text\"");
-                push_field(json, "text", text);
-            }
-            Content::Image { data, mime_type } => {
-                json.push_str("{\"type\":\"input_image\",\"detail\":\"auto\"");
-                push_field(json, "image_url", &format!("data:{mime_type};base64,{data}"));
-            }
-            // Only models think or call tools.
-            _ => continue,
-        }
-        json.push_str("},");
-    }
-    if json.len() > before {
-        json.pop();
-    }
-    json.push(']');
+    let image = ("{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":", "}");
+    push_content(json, blocks, "{\"type\":\"input_text\",\"text\":", image);
 }
 
 fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String) {
@@ -221,10 +179,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String
                 json.push_str("{\"type\":\"function_call\",\"call_id\":");
                 push_json(json, &*call_ids::to_wire(call.id.as_str()));
                 push_field(json, "name", &*tool_names::to_wire(&call.name));
-                // A malformed call was never run, so it is sent without arguments.
-                let arguments =
-                    if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() };
-                push_field(json, "arguments", &arguments);
+                push_field(json, "arguments", &arguments_text(call));
                 json.push_str("},");
             }
             _ => {}

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use archon_testkit::VirtualClock;
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Content, Encoded, Message, RequestOptions, ResponseFormat, StopReason,
-    ThinkingLevel, Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec, UserMessage,
+    ApiErrorKind, AssistantMessage, Content, Encoded, Message, ModelEvent, ProviderError, RequestOptions,
+    ResponseFormat, StopReason, ThinkingLevel, Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    UserMessage,
 };
 use expect_test::{Expect, expect};
 use serde_json::json;

@@ -20,46 +20,19 @@ pub(super) struct Kind<'a> {
     pub(super) object: Option<Cow<'a, str>>,
 }
 
-/// A delta of text, of thinking, of a refusal or of a tool call's arguments.
-#[derive(Deserialize)]
-pub(super) struct Delta {
-    #[serde(default)]
+/// An event about one item of the answer; its type determines which fields are set. There are many kinds of
+/// items, so they are not parsed further.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ItemEvent {
     pub(super) output_index: u64,
-    #[serde(default)]
+    /// The new part of a text, of thinking, of a refusal or of a tool call's arguments.
     pub(super) delta: String,
-}
-
-/// The complete arguments of a call.
-#[derive(Deserialize)]
-pub(super) struct ArgumentsDone {
-    #[serde(default)]
-    pub(super) output_index: u64,
+    /// The complete arguments of a call.
     pub(super) arguments: Option<String>,
-}
-
-/// The beginning of a tool call without an item, as some servers send it.
-#[derive(Deserialize)]
-pub(super) struct CallStart {
-    #[serde(default)]
-    pub(super) output_index: u64,
+    /// The id of a call that begins without an item, as some servers send it.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
-}
-
-/// The beginning of a part of a summary.
-#[derive(Deserialize)]
-pub(super) struct PartAdded {
-    #[serde(default)]
-    pub(super) output_index: u64,
-}
-
-/// The beginning or the end of an item of the answer. There are many kinds of items, so they are not parsed
-/// further.
-#[derive(Deserialize)]
-pub(super) struct ItemEvent {
-    #[serde(default)]
-    pub(super) output_index: u64,
-    #[serde(default)]
     pub(super) item: Json,
 }
 

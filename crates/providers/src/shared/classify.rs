@@ -76,25 +76,15 @@ const MODEL_PHRASES: &[(&str, &str)] = &[
     ("model identifier is invalid", "Bedrock, with status 400"),
 ];
 
-fn is_about_the_model(text: &str) -> bool {
+/// Returns true if the text contains one of these phrases.
+fn mentions(text: &str, phrases: &[(&str, &str)]) -> bool {
     let text = text.to_lowercase();
-    MODEL_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
-}
-
-fn is_about_quota(text: &str) -> bool {
-    let text = text.to_lowercase();
-    QUOTA_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
-}
-
-fn is_about_thinking(text: &str) -> bool {
-    let text = text.to_lowercase();
-    THINKING_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
+    phrases.iter().any(|(phrase, _)| text.contains(phrase))
 }
 
 /// Returns true if a service's text means that the conversation exceeds the model's context window.
 pub fn is_context_overflow(text: &str) -> bool {
-    let text = text.to_lowercase();
-    OVERFLOW_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
+    mentions(text, OVERFLOW_PHRASES)
 }
 
 /// A response without an answer: its status and headers.
@@ -147,15 +137,16 @@ impl Failure {
             // Google's services send it with status 400.
             return ProviderError::Auth(self.with_status(object.message));
         }
-        if has(&["insufficient_quota", "billing"]) || is_about_quota(&object.message) {
+        if has(&["insufficient_quota", "billing"]) || mentions(&object.message, QUOTA_PHRASES) {
             // It comes with status 429, but waiting does not help.
             return self.api(ApiErrorKind::Quota, object.message);
         }
         let refused = !overflow && matches!(self.status, 0 | 400 | 404 | 422);
-        if refused && (is_about_thinking(&object.message) || is_about_thinking(&object.parameter)) {
+        let said = |text: &str, phrases| refused && mentions(text, phrases);
+        if said(&object.message, THINKING_PHRASES) || said(&object.parameter, THINKING_PHRASES) {
             return self.api(ApiErrorKind::Thinking, object.message);
         }
-        if refused && (is_about_the_model(&object.message) || is_about_the_model(&kind)) {
+        if said(&object.message, MODEL_PHRASES) || said(&kind, MODEL_PHRASES) {
             return self.api(ApiErrorKind::NotFound, object.message);
         }
         if self.status != 0 {
@@ -222,6 +213,7 @@ impl Failure {
 }
 
 /// The content of an error object.
+#[derive(Default)]
 struct ErrorObject {
     message: String,
     /// Type and code, joined.
@@ -275,13 +267,7 @@ impl ErrorObject {
     }
 
     fn text(text: &str) -> Self {
-        Self {
-            message: text.to_owned(),
-            kind: String::new(),
-            parameter: String::new(),
-            status: None,
-            retry_after: None,
-        }
+        Self { message: text.to_owned(), ..Self::default() }
     }
 }
 
@@ -310,7 +296,7 @@ pub(crate) fn is_error(text: &str) -> bool {
 
 /// Returns true if JSON text is invalid only because it ends too early, most likely because the connection
 /// broke. The parser reports an incomplete number, such as `-` or `1.`, as a syntax error.
-pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
+fn is_torn(error: &serde_json::Error, text: &str) -> bool {
     let is_at_end = || {
         let last = text.rsplit('\n').next().unwrap_or_default();
         error.line() == text.split('\n').count() && error.column() >= last.len()
@@ -319,7 +305,7 @@ pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
 }
 
 /// Returns the error of an event that cannot be parsed, to be reported only if another event follows: the
-/// connection most likely broke off in it.
+/// connection most likely broke off in it. `[DONE]` marks the end of some streams.
 ///
 /// # Errors
 /// The same, if it is not only cut off.
@@ -329,7 +315,7 @@ pub(crate) fn torn(
     what: &str,
 ) -> Result<ProviderError, ProviderError> {
     let unread = ProviderError::Protocol(format!("{what} ({error}): {}", first_words(data)).into());
-    if is_torn(error, data) { Ok(unread) } else { Err(unread) }
+    if is_torn(error, data) || "[DONE]".starts_with(data) { Ok(unread) } else { Err(unread) }
 }
 
 /// Classifies an error object in the middle of a stream.
@@ -339,6 +325,11 @@ pub(crate) fn stream_error(event: &Json) -> ProviderError {
         Some(object) => failure.classify_object(object),
         None => failure.classify_object(ErrorObject::text(&first_words(&event.to_string()))),
     }
+}
+
+/// Classifies the data of an event that reports an error: an error object or plain text.
+pub(crate) fn error_in(data: &str) -> ProviderError {
+    stream_error(&serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned())))
 }
 
 /// Returns the first 200 characters in one line, followed by `…` if text was cut.

@@ -20,7 +20,6 @@ pub(crate) fn objections(results: &Json) -> Option<String> {
 
 /// Returns the error text for an answer that the content filter stopped, with the categories if the service
 /// names them.
-#[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
 pub(crate) fn stopped(results: Option<&Json>) -> String {
     let text = "the service's content filter stopped the answer";
     match results.and_then(objections) {

@@ -7,6 +7,8 @@
 use archon_types::Json;
 use serde_json::Map;
 
+use crate::json_text::{is_object_schema, is_of_type};
+
 /// The string formats that the service knows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
@@ -14,23 +16,16 @@ const FORMATS: [&str; 9] =
 /// Returns true if the schema can be enforced strictly: it is an object, all its objects are closed and
 /// require all their properties, and it contains only known keywords.
 pub(crate) fn is_strict(schema: &Json) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none() && holds(schema)
+    is_object_schema(schema) && schema.get("anyOf").is_none() && holds(schema)
 }
 
 fn holds(schema: &Json) -> bool {
     let Json::Object(schema) = schema else { return false };
     let has_type = ["type", "anyOf", "$ref"].iter().any(|key| schema.contains_key(*key));
     has_type
-        && (!is_of(schema, "object") || is_closed(schema))
-        && (!is_of(schema, "array") || schema.contains_key("items"))
+        && (!is_of_type(schema, "object") || is_closed(schema))
+        && (!is_of_type(schema, "array") || schema.contains_key("items"))
         && schema.iter().all(|(key, value)| keyword_holds(key, value))
-}
-
-fn is_of(schema: &Map<String, Json>, kind: &str) -> bool {
-    match schema.get("type") {
-        Some(Json::Array(kinds)) => kinds.iter().any(|k| k == kind),
-        named => named.is_some_and(|k| k == kind),
-    }
 }
 
 fn is_closed(schema: &Map<String, Json>) -> bool {

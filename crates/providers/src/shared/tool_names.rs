@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use archon_types::ToolSpec;
 
+use crate::json_text::{push_json, push_separated};
+
 const LONGEST: usize = 64;
 
 /// Returns a name that services accept: a dot becomes two underscores, any other refused character becomes
@@ -46,6 +48,18 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
         names[place] = Cow::Owned(free.unwrap_or_default());
     }
     names
+}
+
+/// Returns the tools as JSON objects with commas between them. Each begins with `begin` and the wire name;
+/// `rest` appends everything after the name.
+pub(crate) fn tool_list(tools: &[ToolSpec], begin: &str, rest: impl Fn(&ToolSpec, &mut String)) -> String {
+    let mut text = String::new();
+    for (tool, name) in tools.iter().zip(wire_names(tools)) {
+        push_separated(&mut text, 0, begin);
+        push_json(&mut text, &*name);
+        rest(tool, &mut text);
+    }
+    text
 }
 
 /// Returns the wire name of a tool that the model must call.

@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use archon_types::{Clock, ModelEvent, Request, StopReason, Usage};
+use archon_types::{Clock, ModelEvent, Request};
 
 use crate::answer::Answer;
 
@@ -26,21 +26,6 @@ pub(crate) enum Part {
     Thinking,
 }
 
-/// The reason why the model stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// The model was done, or waits for the results of its calls.
-    Done,
-    /// The model wrote a stop sequence: this one, if the service names it.
-    Sequence(Option<String>),
-    /// The answer reached the limit of tokens.
-    Length,
-    /// The model or a filter refused, with this text.
-    Refused(String),
-    /// Another problem stopped the answer, with this text.
-    Broken(String),
-}
-
 impl Blocks {
     /// Creates the empty answer of `provider` to `request`.
     pub(crate) fn new(request: &Request, provider: &str, clock: Option<Arc<dyn Clock>>) -> Self {
@@ -48,48 +33,20 @@ impl Blocks {
         Self { answer, calls: Vec::new(), said: Vec::new(), last: None }
     }
 
-    pub(crate) fn set_usage(&mut self, usage: Usage) {
-        *self.answer.usage() = usage;
-    }
-
     /// Returns true if the block has a part of this kind.
     pub(crate) fn has(&self, number: u64, part: Part) -> bool {
         self.said.contains(&(number, part))
     }
 
-    /// Appends to the text of a block.
-    pub(crate) fn text(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
-        self.begin(number, Part::Text);
-        self.answer.text(delta, out);
-    }
-
-    /// Appends text with which the model refuses.
-    pub(crate) fn refusal(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
-        self.begin(number, Part::Text);
-        self.answer.refusal(delta, out);
-    }
-
-    /// Appends structured output that comes as a call.
-    pub(crate) fn push_structured_output(
-        &mut self,
-        number: u64,
-        delta: String,
-        out: &mut VecDeque<ModelEvent>,
-    ) {
-        self.begin(number, Part::Text);
-        self.answer.push_structured_output(delta, out);
-    }
-
-    /// Appends to the thinking of a block.
-    pub(crate) fn thinking(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
-        self.begin(number, Part::Thinking);
-        self.answer.thinking(delta, out);
-    }
-
-    /// Adds the signature to the thinking of a block, which may have no text.
-    pub(crate) fn sign(&mut self, number: u64, signature: String) {
-        self.begin(number, Part::Thinking);
-        self.answer.sign(signature);
+    /// Returns the answer, for text or thinking of this block.
+    pub(crate) fn at(&mut self, number: u64, part: Part) -> &mut Answer {
+        let now = Some((number, part));
+        if self.last != now {
+            self.answer.separate();
+            self.last = now;
+            self.said.extend(now);
+        }
+        &mut self.answer
     }
 
     /// Adds an encrypted thinking block, which the service requires in later requests.
@@ -130,32 +87,6 @@ impl Blocks {
     pub(crate) fn end(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
         if let Some(call) = self.call(number) {
             self.answer.end_call(call, out);
-        }
-    }
-
-    /// Completes the answer.
-    pub(crate) fn finish(&mut self, stop: Stop, out: &mut VecDeque<ModelEvent>) {
-        let (reason, because) = match stop {
-            Stop::Length => (StopReason::Length, None),
-            Stop::Broken(why) => (StopReason::Error, Some(why)),
-            Stop::Refused(why) => (StopReason::Refusal, Some(why)),
-            // Calls decide, not the reason that the service gives.
-            Stop::Done | Stop::Sequence(_) if self.answer.has_calls() => (StopReason::ToolUse, None),
-            Stop::Sequence(text) => {
-                self.answer.set_stop_sequence(text);
-                (StopReason::StopSequence, None)
-            }
-            Stop::Done => (StopReason::Stop, None),
-        };
-        self.answer.finish(reason, because, out);
-    }
-
-    fn begin(&mut self, number: u64, part: Part) {
-        let now = Some((number, part));
-        if self.last != now {
-            self.answer.separate();
-            self.last = now;
-            self.said.extend(now);
         }
     }
 

@@ -7,35 +7,15 @@ use archon_types::{
     AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, Request, StopReason,
     Timestamp, ToolCall, ToolSpec, Usage,
 };
+use eventsource_stream::Event;
+use serde::Deserialize;
 
 use crate::{
     answer_limits::AnswerSize,
+    classify,
     http::{events::BodyEnd, time_of},
     tool_names,
 };
-
-/// Implements the methods of [`Decoder`](crate::http::events::Decoder) that only need the answer.
-macro_rules! answer_methods {
-    ($($answer:ident).+) => {
-        fn abort(&mut self) -> archon_types::AssistantMessage {
-            self.$($answer).+.abort()
-        }
-
-        fn answer(&self) -> &archon_types::AssistantMessage {
-            self.$($answer).+.message()
-        }
-
-        fn size(&self) -> $crate::answer_limits::AnswerSize {
-            self.$($answer).+.size()
-        }
-
-        fn now(&self) -> archon_types::Timestamp {
-            self.$($answer).+.now()
-        }
-    };
-}
-#[allow(unused_imports, reason = "a build may hold no protocol")]
-pub(crate) use answer_methods;
 
 /// An answer while it is received.
 pub(crate) struct Answer {
@@ -44,6 +24,9 @@ pub(crate) struct Answer {
     /// True if the next text or thinking begins a new block.
     apart: bool,
     prose: Prose,
+    /// The name on the wire of the tool that carries the structured output: the arguments of its call are the
+    /// answer's text.
+    format_tool: Option<String>,
     /// True if the call that carries the structured output has begun.
     formed: bool,
     /// True if the model sent a refusal as text.
@@ -51,6 +34,8 @@ pub(crate) struct Answer {
     said: AnswerSize,
     /// The size of the answer when the service sent the finish reason.
     ended_at: Option<AnswerSize>,
+    /// The error of an event that was cut off, which is reported if another event follows.
+    cut: Option<ProviderError>,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -58,7 +43,7 @@ pub(crate) struct Answer {
 /// The treatment of text next to structured output that is requested as a tool call.
 enum Prose {
     /// Structured output was not requested as a tool call: all text belongs to the answer.
-    AnswerSize,
+    Shown,
     /// Text is held back until the call comes or the answer ends.
     Held(String),
     /// The call came; other text is dropped.
@@ -68,11 +53,27 @@ enum Prose {
 /// A tool call while it is received.
 struct OpenCall {
     id: String,
-    name: String,
+    /// The name as the service sent it.
+    wire_name: String,
     arguments: String,
     /// The index of the call's block in the message.
     block: usize,
     closed: bool,
+}
+
+/// The reason why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The model was done, or waits for the results of its calls.
+    Done,
+    /// The model wrote a stop sequence: this one, if the service names it.
+    Sequence(Option<String>),
+    /// The answer reached the limit of tokens.
+    Length,
+    /// The model or a filter refused, with this text.
+    Refused(String),
+    /// Another problem stopped the answer, with this text.
+    Broken(String),
 }
 
 impl Answer {
@@ -87,11 +88,13 @@ impl Answer {
             message,
             calls: Vec::new(),
             apart: false,
-            prose: Prose::AnswerSize,
+            prose: Prose::Shown,
+            format_tool: None,
             formed: false,
             refused: false,
             said: AnswerSize::default(),
             ended_at: None,
+            cut: None,
             tools: request.tools.clone(),
             clock,
         }
@@ -139,17 +142,49 @@ impl Answer {
         self.apart = true;
     }
 
-    /// Declares that the structured output is requested as a tool call. Its arguments go to
+    /// Sets the tool as whose call the structured output is requested. The arguments of the call go to
     /// [`push_structured_output`](Self::push_structured_output).
-    pub(crate) fn hold_prose(&mut self) {
-        self.prose = Prose::Held(String::new());
+    pub(crate) fn set_format_tool(&mut self, tool: Option<String>) {
+        if tool.is_some() {
+            self.prose = Prose::Held(String::new());
+        }
+        self.format_tool = tool;
+    }
+
+    /// Returns true if the structured output is requested as a call of this tool.
+    pub(crate) fn is_format_tool(&self, name: &str) -> bool {
+        self.format_tool.as_deref() == Some(name)
+    }
+
+    /// Returns the data of an event, without white space around them.
+    ///
+    /// # Errors
+    /// The error of the event before this one, if [`read`](Self::read) found that it was cut off.
+    pub(crate) fn data_of<'a>(&mut self, event: &'a Event) -> Result<&'a str, ProviderError> {
+        self.cut.take().map_or_else(|| Ok(event.data.trim()), Err)
+    }
+
+    /// Parses the data of an event. Returns `None` if they were cut off: most likely the connection broke, and
+    /// no other event follows. `problem` describes data that cannot be parsed.
+    pub(crate) fn read<'a, T: Deserialize<'a>>(
+        &mut self,
+        data: &'a str,
+        problem: &str,
+    ) -> Result<Option<T>, ProviderError> {
+        match serde_json::from_str(data) {
+            Ok(event) => Ok(Some(event)),
+            Err(e) => {
+                self.cut = Some(classify::torn(&e, data, problem)?);
+                Ok(None)
+            }
+        }
     }
 
     /// Appends text, to the last block if that is a text block.
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         match &mut self.prose {
-            Prose::AnswerSize => self.push_text(delta, out),
+            Prose::Shown => self.push_text(delta, out),
             Prose::Held(prose) => prose.push_str(&delta),
             Prose::Dropped => {}
         }
@@ -159,6 +194,16 @@ impl Answer {
     pub(crate) fn refusal(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.refused |= !delta.is_empty();
         self.text(delta, out);
+    }
+
+    /// Notes that the model refuses.
+    pub(crate) fn refuses(&mut self) {
+        self.refused = true;
+    }
+
+    /// Adds to the size of the thinking, for thinking that is not in the message.
+    pub(crate) fn count_thinking(&mut self, bytes: usize) {
+        self.said.thinking_bytes += bytes;
     }
 
     /// Sets the stop sequence that ended the answer.
@@ -244,6 +289,22 @@ impl Answer {
         self.message.content.push(Content::Thinking { thinking: String::new(), signature: Some(text) });
     }
 
+    /// Sets the signature of the first thinking block; without thinking, adds a signed block at the beginning.
+    pub(crate) fn sign_first(&mut self, text: String) {
+        let first = self.message.content.iter_mut().find_map(|block| match block {
+            Content::Thinking { signature, .. } => Some(signature),
+            _ => None,
+        });
+        match first {
+            Some(signature) => *signature = Some(text),
+            None => {
+                let signed = Content::Thinking { thinking: String::new(), signature: Some(text) };
+                self.message.content.insert(0, signed);
+                self.calls.iter_mut().for_each(|call| call.block += 1);
+            }
+        }
+    }
+
     /// Adds an image.
     pub(crate) fn image(&mut self, data: String, mime_type: String) {
         self.message.content.push(Content::Image { data, mime_type });
@@ -262,12 +323,22 @@ impl Answer {
             id => id.to_owned(),
         };
         let name = tool_names::from_wire(wire_name, &self.tools);
-        out.push_back(ModelEvent::ToolCallStart { index: number(place), id: id.clone(), name: name.clone() });
+        out.push_back(ModelEvent::ToolCallStart { index: number(place), id: id.clone(), name });
         let block = self.message.content.len();
         // A placeholder until the arguments are complete.
         self.message.content.push(Content::from(ToolCall::new("", "", Json::Null)));
-        self.calls.push(OpenCall { id, name, arguments: String::new(), block, closed: false });
+        let wire_name = wire_name.to_owned();
+        self.calls.push(OpenCall { id, wire_name, arguments: String::new(), block, closed: false });
         place
+    }
+
+    /// Handles the id and the name in a later piece of a call. Most names come complete; a repeated name
+    /// changes nothing, and a part of a name is appended.
+    pub(crate) fn continue_call(&mut self, call: usize, id: &str, wire_name: &str) {
+        self.said.argument_bytes += id.len() + wire_name.len();
+        if let Some(open) = self.calls.get_mut(call).filter(|open| open.wire_name != wire_name) {
+            open.wire_name.push_str(wire_name);
+        }
     }
 
     /// Appends to the argument text of a call whose arguments are not complete.
@@ -290,9 +361,27 @@ impl Answer {
         let Some(open) = self.calls.get_mut(call).filter(|open| !open.closed) else { return };
         open.closed = true;
         let arguments = mem::take(&mut open.arguments);
-        let done = ToolCall::from_json_text(open.id.as_str(), open.name.as_str(), &arguments);
+        let name = tool_names::from_wire(&open.wire_name, &self.tools);
+        let done = ToolCall::from_json_text(open.id.as_str(), name, &arguments);
         self.message.content[open.block] = Content::from(done);
         out.push_back(ModelEvent::ToolCallEnd { index: number(call) });
+    }
+
+    /// Completes the answer. Calls decide about the stop reason, whatever the service says: some services send
+    /// `stop` with calls.
+    pub(crate) fn stop(&mut self, stop: Stop, out: &mut VecDeque<ModelEvent>) {
+        let (reason, because) = match stop {
+            Stop::Length => (StopReason::Length, None),
+            Stop::Broken(why) => (StopReason::Error, Some(why)),
+            Stop::Refused(why) => (StopReason::Refusal, Some(why)),
+            Stop::Done | Stop::Sequence(_) if self.has_calls() => (StopReason::ToolUse, None),
+            Stop::Sequence(text) => {
+                self.set_stop_sequence(text);
+                (StopReason::StopSequence, None)
+            }
+            Stop::Done => (StopReason::Stop, None),
+        };
+        self.finish(reason, because, out);
     }
 
     /// Completes the answer with this stop reason. `because` is the service's explanation if something other
@@ -307,7 +396,7 @@ impl Answer {
         for call in 0..self.calls.len() {
             self.end_call(call, out);
         }
-        let refused = self.refused && reason == StopReason::Stop;
+        let refused = self.refused && matches!(reason, StopReason::Stop | StopReason::StopSequence);
         let mut message = self.take();
         message.stop_reason = if refused { StopReason::Refusal } else { reason };
         message.error_message = because;
@@ -366,7 +455,7 @@ mod tests {
     fn answer_output_size_counts_held_back_and_dropped_text() {
         let mut answer = Answer::new(&Request::new("m", Vec::new()), "p", None);
         let out = &mut VecDeque::new();
-        answer.hold_prose();
+        answer.set_format_tool(Some("answer".to_owned()));
         answer.text("held".to_owned(), out);
         answer.push_structured_output("form".to_owned(), out);
         answer.text("dropped".to_owned(), out);
