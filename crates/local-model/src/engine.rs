@@ -211,7 +211,7 @@ impl Engine {
         u64::from(self.model.context)
     }
 
-    /// Returns the model's name from its file; may be empty.
+    /// Returns the model's name from its file. The name may be empty.
     pub(crate) fn name(&self) -> String {
         self.model.model.metadata("general.name").unwrap_or_default()
     }

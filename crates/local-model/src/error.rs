@@ -9,7 +9,7 @@ use archon_types::ProviderError;
 #[non_exhaustive]
 pub enum LocalModelError {
     /// No file exists at this path.
-    #[error("no model file at {}", path.display())]
+    #[error("there is no model file at {}", path.display())]
     Missing {
         /// The path.
         path: PathBuf,
@@ -37,13 +37,13 @@ pub enum LocalModelError {
         path: PathBuf,
     },
     /// The engine was not downloaded.
-    #[error("the engine is missing: no {}", path.display())]
+    #[error("the engine is missing: there is no {}", path.display())]
     EngineMissing {
         /// The path that was searched.
         path: PathBuf,
     },
     /// A file of the engine is not the pinned one.
-    #[error("the engine's {} was refused: {why}", path.display())]
+    #[error("the engine at {} is not used: {why}", path.display())]
     EngineAltered {
         /// The path of the file or folder.
         path: PathBuf,
@@ -94,8 +94,8 @@ pub enum LocalModelError {
         /// The cause.
         why: String,
     },
-    /// The server refused the request.
-    #[error("{host} refused the request with status {status}")]
+    /// The server refused to send a file or the list of files.
+    #[error("the server {host} refused the download: it answered with the HTTP status {status}")]
     Refused {
         /// The server.
         host: String,
@@ -149,7 +149,7 @@ pub enum LocalModelError {
         what: String,
     },
     /// A file could not be read or written.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot read or write {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -224,7 +224,11 @@ impl LocalModelError {
                 "check the connection and run the same command again: the download continues where it stopped; PIP_INDEX_URL \
                  and NPM_CONFIG_REGISTRY set other servers"
             }
-            Self::Refused { .. } | Self::NotOffered { .. } | Self::Address { .. } => {
+            Self::Refused { .. } => {
+                "run the same command again later; if the server refuses again, set another server in PIP_INDEX_URL for a \
+                 model, or in NPM_CONFIG_REGISTRY for the engine"
+            }
+            Self::NotOffered { .. } | Self::Address { .. } => {
                 "set another server in PIP_INDEX_URL or NPM_CONFIG_REGISTRY, or download another model"
             }
             Self::Checksum { .. } | Self::TooLarge { .. } => {

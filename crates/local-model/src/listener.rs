@@ -3,7 +3,7 @@
 use archon_types::{AssistantMessage, Content, ModelEvent, StopReason, Timestamp, ToolCall};
 
 use crate::engine::End;
-use crate::reply::{Piece, ReplyReader};
+use crate::reply::{Piece, ReplyReader, whole_characters};
 
 /// Collects one answer.
 #[derive(Debug)]
@@ -148,10 +148,6 @@ impl PlainText {
             self.held.truncate(at);
             return self.finish();
         }
-        let mut end = match std::str::from_utf8(&self.held) {
-            Err(e) if e.error_len().is_none() => e.valid_up_to(),
-            _ => self.held.len(),
-        };
         // Holds back the longest possible start of a stop sequence; it ends at a character's edge, because
         // stop sequences are text.
         let begun = |stop: &String| {
@@ -159,7 +155,7 @@ impl PlainText {
             (1..=most).rev().find(|n| self.held.ends_with(&stop.as_bytes()[..*n]))
         };
         let held = self.stops.iter().filter_map(begun).max().unwrap_or(0);
-        end = end.min(self.held.len() - held);
+        let end = whole_characters(&self.held).min(self.held.len() - held);
         let rest = self.held.split_off(end);
         String::from_utf8_lossy(&std::mem::replace(&mut self.held, rest)).into_owned()
     }

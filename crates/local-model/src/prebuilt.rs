@@ -5,6 +5,12 @@
 //! generation of processors. Only these libraries are used; the package's own code is never unpacked. The
 //! registry only gives the address of the package; the hashes below determine which files are accepted.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
 /// The prebuilt engine of one platform.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,8 +46,8 @@ pub(crate) const LICENCE: &str = include_str!("../licences/llama.cpp.txt");
 pub(crate) const PACKAGE_VERSION: &str = "3.22.1";
 
 /// The file name of a kernel, before and after the kernel's own name.
-pub(crate) const KERNEL_PREFIX: &str = "libggml-cpu-";
-pub(crate) const KERNEL_SUFFIX: &str = ".so";
+const KERNEL_PREFIX: &str = "libggml-cpu-";
+const KERNEL_SUFFIX: &str = ".so";
 
 /// Returns the prebuilt engine for this machine; `None` if no engine is built for it.
 pub fn prebuilt() -> Option<&'static Prebuilt> {
@@ -61,8 +67,7 @@ impl Prebuilt {
 
     /// Returns the names of the engine's kernels.
     pub fn kernel_names(&self) -> impl Iterator<Item = &'static str> {
-        self.kernels()
-            .map(|kernel| kernel.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX))
+        self.kernels().map(Pinned::kernel_name)
     }
 
     /// Returns the engine's libraries without the CPU kernels, in the order in which they are loaded.
@@ -73,6 +78,24 @@ impl Prebuilt {
 
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &'static Pinned> {
         self.files.iter().filter(|pinned| pinned.file.starts_with(KERNEL_PREFIX))
+    }
+}
+
+impl Pinned {
+    /// Returns the name of the kernel in this file.
+    pub(crate) fn kernel_name(&self) -> &'static str {
+        self.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX)
+    }
+}
+
+/// Returns the hash of a file, to which more bytes may be added.
+pub(crate) fn hash_of(path: &Path) -> io::Result<Sha256> {
+    let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash),
+            n => hash.update(&buffer[..n]),
+        }
     }
 }
 

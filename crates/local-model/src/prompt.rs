@@ -241,7 +241,9 @@ impl Writer<'_> {
         messages: &[&Message],
         answer: Option<&str>,
     ) -> Vec<(&'static str, String)> {
-        let form = Form::Json;
+        let reply =
+            |name: &str, arguments: &Value| ("assistant", Form::Json.write(name, &json_text(arguments)));
+        let result = |text: &str| ("user", format!("Result: {text}"));
         let mut chat = Vec::new();
         let system = match answer {
             Some(answer) => self.introduction(request, answer),
@@ -252,36 +254,24 @@ impl Writer<'_> {
         }
         if let Some(answer) = answer {
             for example in worked(&request.tools) {
-                let text = json!({ "text": example.answer });
                 chat.push(("user", example.task));
-                if let Some((name, arguments)) = &example.call {
-                    chat.push(("assistant", form.write(name, &json_text(arguments))));
-                }
-                if let Some(result) = &example.result {
-                    chat.push(("user", format!("Result: {result}")));
-                }
+                chat.extend(example.call.as_ref().map(|(name, arguments)| reply(name, arguments)));
+                chat.extend(example.result.as_deref().map(result));
                 if !example.answer.is_empty() {
-                    chat.push(("assistant", form.write(answer, &json_text(&text))));
+                    chat.push(reply(answer, &json!({ "text": example.answer })));
                 }
             }
         }
         for message in messages {
             match message {
                 Message::User(_) => chat.push(("user", message.text())),
-                Message::ToolResult(_) => chat.push(("user", format!("Result: {}", message.text()))),
+                Message::ToolResult(_) => chat.push(result(&message.text())),
                 Message::Assistant(said) => {
-                    for call in said.tool_calls() {
-                        chat.push(("assistant", form.write(&call.name, &json_text(&call.arguments))));
-                    }
+                    chat.extend(said.tool_calls().map(|call| reply(&call.name, &call.arguments)));
                     let text = said.text();
                     match answer {
                         _ if text.is_empty() => {}
-                        Some(answer) => {
-                            chat.push((
-                                "assistant",
-                                form.write(answer, &json_text(&json!({ "text": text }))),
-                            ));
-                        }
+                        Some(answer) => chat.push(reply(answer, &json!({ "text": text }))),
                         None => chat.push(("assistant", text)),
                     }
                 }

@@ -117,7 +117,7 @@ impl LocalModel {
         Ok(Self(Arc::new(Inner { engine, options, can_chat, is_small, biases: Mutex::default() })))
     }
 
-    /// Returns the model's name from its file; may be empty.
+    /// Returns the model's name from its file. The name may be empty.
     pub fn name(&self) -> String {
         self.0.engine.name()
     }
@@ -141,11 +141,7 @@ impl Provider for LocalModel {
         capabilities
     }
 
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let call = Call { model: self.0.clone(), request, cancel };
         futures_util::stream::once(call.begin()).flatten().boxed()
     }
@@ -347,15 +343,8 @@ impl State {
                     self.ready.extend(self.listener.receive(&bytes, tokens).into_iter().map(Ok));
                 }
                 Some(Step::Done(end)) => self.finish(end),
-                Some(Step::Failed(e)) => {
-                    self.over = true;
-                    self.ready.push_back(Err(e.into()));
-                }
-                None => {
-                    self.over = true;
-                    let e = LocalModelError::engine("answering", "the engine's thread has ended");
-                    self.ready.push_back(Err(e.into()));
-                }
+                Some(Step::Failed(e)) => self.fail(e),
+                None => self.fail(LocalModelError::engine("answering", "the engine's thread has ended")),
             }
             if self.listener.was_stopped() && !self.over {
                 self.finish(End::Complete);
@@ -363,6 +352,11 @@ impl State {
         }
         let event = self.ready.pop_front()?;
         Some((event, self))
+    }
+
+    fn fail(&mut self, error: LocalModelError) {
+        self.over = true;
+        self.ready.push_back(Err(error.into()));
     }
 
     fn finish(&mut self, end: End) {

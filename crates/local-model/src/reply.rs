@@ -275,11 +275,10 @@ fn take_text(held: &mut Vec<u8>, complete: impl Fn(&[u8]) -> usize) -> String {
 }
 
 /// Returns the number of bytes up to the last complete character.
-fn whole_characters(bytes: &[u8]) -> usize {
+pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
-        Ok(_) => bytes.len(),
         Err(e) if e.error_len().is_none() => e.valid_up_to(),
-        Err(_) => bytes.len(),
+        _ => bytes.len(),
     }
 }
 

@@ -86,8 +86,8 @@ impl<'a> SchemaNodes<'a> {
         match schema.get("type") {
             Some(Value::String(kind)) => self.kind(kind, schema),
             Some(Value::Array(kinds)) => {
-                let kinds: Vec<_> = kinds.iter().filter_map(Value::as_str).collect();
-                let choices: Vec<_> = kinds.into_iter().map(|kind| self.kind(kind, schema)).collect();
+                let kinds = kinds.iter().filter_map(Value::as_str);
+                let choices: Vec<_> = kinds.map(|kind| self.kind(kind, schema)).collect();
                 self.builder.any(&choices)
             }
             _ if schema.contains_key("properties") => self.object(schema),
@@ -124,14 +124,7 @@ impl<'a> SchemaNodes<'a> {
         if properties.is_empty() {
             return self.open_object(schema);
         }
-        let required: Vec<_> = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-
+        let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         // Built from the end: the text that follows if a property came before, and if none did.
         let end = self.builder.text("}");
         let (mut after_some, mut after_none) = (end, end);
@@ -140,7 +133,7 @@ impl<'a> SchemaNodes<'a> {
             let entry = self.entry(name, property);
             let next = self.builder.seq(&[comma, entry, after_some]);
             let first = self.builder.seq(&[entry, after_some]);
-            if required.contains(&name.as_str()) {
+            if required.iter().any(|required| required == name) {
                 (after_some, after_none) = (next, first);
             } else {
                 after_some = self.builder.any(&[next, after_some]);
@@ -152,9 +145,8 @@ impl<'a> SchemaNodes<'a> {
     }
 
     fn entry(&mut self, name: &str, schema: &Value) -> NodeId {
-        let key = self.literal(&Value::from(name));
+        let (key, value) = (self.literal(&Value::from(name)), self.value(schema));
         let colon = self.builder.text(": ");
-        let value = self.value(schema);
         self.builder.seq(&[key, colon, value])
     }
 
@@ -228,16 +220,7 @@ impl<'a> SchemaNodes<'a> {
             choices.push(b.seq(&parts));
         }
         let backslash = b.text("\\");
-        let short = b.byte(&[
-            (b'"', b'"'),
-            (b'\\', b'\\'),
-            (b'/', b'/'),
-            (b'b', b'b'),
-            (b'f', b'f'),
-            (b'n', b'n'),
-            (b'r', b'r'),
-            (b't', b't'),
-        ]);
+        let short = b.byte(&b"\"\\/bfnrt".map(|byte| (byte, byte)));
         let control = b.text("u00");
         let high = b.byte(&[(b'0', b'1')]);
         let low = b.byte(&[(b'0', b'9'), (b'a', b'f')]);

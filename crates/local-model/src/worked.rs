@@ -19,6 +19,12 @@ pub(crate) struct Worked {
     pub(crate) answer: String,
 }
 
+impl Worked {
+    fn without_tool(task: String, answer: &str) -> Self {
+        Self { task, call: None, result: None, answer: answer.to_owned() }
+    }
+}
+
 /// The maximum number of examples that are shown, for any number of tools.
 const MOST: usize = 34;
 
@@ -124,23 +130,13 @@ pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
 /// Returns examples of questions with the text that contains the answer, for requests without tools.
 fn from_text() -> Vec<Worked> {
     let is_read = |row: &&Row| matches!(row.0, "read_file" | "search");
-    let worked = |(_, _, task, _, result, answer): &Row| Worked {
-        task: format!("{task}\n{result}"),
-        call: None,
-        result: None,
-        answer: (*answer).to_owned(),
-    };
+    let worked =
+        |(_, _, task, _, result, answer): &Row| Worked::without_tool(format!("{task}\n{result}"), answer);
     BY_HAND.iter().filter(is_read).map(worked).collect()
 }
 
 fn without_tool(said: &[(&str, &str)]) -> Vec<Worked> {
-    let worked = |(task, answer): &(&str, &str)| Worked {
-        task: (*task).to_owned(),
-        call: None,
-        result: None,
-        answer: (*answer).to_owned(),
-    };
-    said.iter().map(worked).collect()
+    said.iter().map(|(task, answer)| Worked::without_tool((*task).to_owned(), answer)).collect()
 }
 
 fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
@@ -182,15 +178,10 @@ pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     let schema = &tool.parameters;
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return schema.clone() };
     let shown = tool.examples.first().and_then(Value::as_object);
-    let required: Vec<_> = schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
-    let is_kept = |name: &String| {
-        shown.is_some_and(|shown| shown.contains_key(name)) || required.iter().any(|r| *r == name)
-    };
-    let kept: Map<_, _> = properties
-        .iter()
-        .filter(|(name, _)| is_kept(name))
-        .map(|(name, p)| (name.clone(), not_null(p)))
-        .collect();
+    let is_kept =
+        |name: &String| shown.is_some_and(|shown| shown.contains_key(name)) || is_required(schema, name);
+    let kept = properties.iter().filter(|(name, _)| is_kept(name));
+    let kept: Map<_, _> = kept.map(|(name, p)| (name.clone(), not_null(p))).collect();
     if kept.is_empty() {
         return schema.clone();
     }
@@ -240,16 +231,19 @@ fn sample(schema: &Value, depth: usize) -> Value {
         Some("null") => Value::Null,
         _ if depth > 4 => json!({}),
         _ => {
-            let required: Vec<_> =
-                schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
             let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
             properties
-                .filter(|(name, _)| required.iter().any(|r| r == name))
+                .filter(|(name, _)| is_required(schema, name))
                 .map(|(name, property)| (name.clone(), sample(property, depth + 1)))
                 .collect::<Map<_, _>>()
                 .into()
         }
     }
+}
+
+fn is_required(schema: &Value, property: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|required| required.iter().any(|name| name == property))
 }
 
 fn plain(value: &Value) -> String {

@@ -7,19 +7,18 @@
 //! and does not search for them.
 
 use std::env::consts::{ARCH, OS};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
-use sha2::{Digest as _, Sha256};
+use sha2::Digest as _;
 
 use super::functions::Functions;
 use super::{silent, text};
 use crate::engine_options::LocalEngineOptions;
 use crate::error::LocalModelError;
-use crate::prebuilt::{KERNEL_PREFIX, KERNEL_SUFFIX, Pinned, Prebuilt, hex, prebuilt};
+use crate::prebuilt::{Pinned, Prebuilt, hash_of, hex, prebuilt};
 
 /// The opened library of llama.cpp.
 pub(crate) struct Library {
@@ -140,20 +139,11 @@ fn open_pinned(folder: &Path, pinned: &Pinned) -> Result<Handle, LocalModelError
 fn check_hash(folder: &Path, pinned: &Pinned) -> Result<(), LocalModelError> {
     let path = folder.join(pinned.file);
     let found = hash_of(&path).map_err(|source| not_there(&path, source))?;
+    let found = hex(&found.finalize());
     if found == pinned.sha256 {
         return Ok(());
     }
     Err(wrong(&path, format!("its SHA-256 is {found} instead of {}", pinned.sha256)))
-}
-
-fn hash_of(path: &Path) -> io::Result<String> {
-    let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            n => hash.update(&buffer[..n]),
-        }
-    }
 }
 
 /// Returns an error unless the library reports the version for which the declarations were made.
@@ -181,7 +171,7 @@ fn load_kernel(
     }
     let mut kernels = Vec::new();
     for pinned in prebuilt.kernels() {
-        let name = pinned.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX);
+        let name = pinned.kernel_name();
         if named.is_none_or(|named| named == name) {
             let handle = open_pinned(folder, pinned)?;
             let path = folder.join(pinned.file);

@@ -61,7 +61,7 @@ impl Fake {
         let compiled =
             Command::new("cc").args(["-shared", "-fPIC", "-w", "-o"]).args([&library, &source]).status();
         assert!(compiled.unwrap().success());
-        let sha256 = hash_of(&library).unwrap();
+        let sha256 = hex(&hash_of(&library).unwrap().finalize());
         self.pins.push(Pinned { file: file.to_owned().leak(), sha256: sha256.leak() });
     }
 

@@ -9,26 +9,17 @@ use std::mem::{offset_of, size_of};
 
 pub(super) type ggml_log_level = c_uint;
 
-#[repr(C)]
-pub(super) struct llama_model {
-    _opaque: [u8; 0],
+/// Declares types that are only used behind pointers.
+macro_rules! opaque {
+    ($($name:ident)+) => {
+        $(#[repr(C)]
+        pub(super) struct $name {
+            _opaque: [u8; 0],
+        })+
+    };
 }
-#[repr(C)]
-pub(super) struct llama_context {
-    _opaque: [u8; 0],
-}
-#[repr(C)]
-pub(super) struct llama_vocab {
-    _opaque: [u8; 0],
-}
-#[repr(C)]
-pub(super) struct llama_memory_i {
-    _opaque: [u8; 0],
-}
-#[repr(C)]
-pub(super) struct ggml_backend_reg {
-    _opaque: [u8; 0],
-}
+
+opaque! { llama_model llama_context llama_vocab llama_memory_i ggml_backend_reg }
 
 #[repr(C)]
 pub(super) struct llama_batch {

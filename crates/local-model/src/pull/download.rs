@@ -1,7 +1,7 @@
 //! Downloads one file: continues a partial download, and gives the file its name only if its hash is right.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::Path;
 
 use futures_util::StreamExt;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{PullProgress, blocking, part_of};
 use crate::error::LocalModelError;
-use crate::prebuilt::hex;
+use crate::prebuilt::{hash_of, hex};
 
 /// The expected properties of a file, and its position in the whole download.
 pub(super) struct Expected {
@@ -47,7 +47,9 @@ pub(super) async fn download(
     // range is wrong.
     let complete = response.status() == StatusCode::RANGE_NOT_SATISFIABLE && have > 0;
     if complete || (response.status() == StatusCode::PARTIAL_CONTENT && starts_at(&response, have)) {
-        (hash, size) = (hash_of(&part).await?, have);
+        let path = part.clone();
+        let failed = |source| LocalModelError::Io { path: part.clone(), source };
+        (hash, size) = (blocking(move || Ok(hash_of(&path))).await?.map_err(failed)?, have);
     }
     if !complete {
         let response = ok(response)?;
@@ -98,21 +100,4 @@ pub(super) fn ok(response: Response) -> Result<Response, LocalModelError> {
 fn starts_at(response: &Response, have: u64) -> bool {
     let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
-}
-
-/// Returns the hash state of a partial file.
-async fn hash_of(path: &Path) -> Result<Sha256, LocalModelError> {
-    let path = path.to_owned();
-    blocking(move || {
-        let failed = |source| LocalModelError::Io { path: path.clone(), source };
-        let mut file = File::open(&path).map_err(failed)?;
-        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            match file.read(&mut buffer).map_err(failed)? {
-                0 => return Ok(hash),
-                n => hash.update(&buffer[..n]),
-            }
-        }
-    })
-    .await
 }
