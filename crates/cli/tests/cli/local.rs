@@ -85,7 +85,7 @@ async fn libraries_in_the_current_folder_are_never_opened() {
 #[tokio::test]
 async fn doctor_without_an_engine_prints_the_pull_command() {
     let ran = Place::new().archon("doctor", &[]).await;
-    assert!(ran.out.contains("--  engine     the engine is missing: no "), "{ran:?}");
+    assert!(ran.out.contains("--  engine     the engine is missing: there is no "), "{ran:?}");
     assert!(ran.out.contains("download the engine with `archon model pull`"), "{ran:?}");
 }
 

@@ -144,5 +144,8 @@ fn open_of_a_missing_library_names_its_path() {
     let mut fake = Fake::new(&USUAL);
     std::fs::remove_file(fake.path("libllama.so")).unwrap();
     let error = fake.open(None).unwrap_err();
-    assert!(error.starts_with("the engine is missing: no ") && error.ends_with("libllama.so"), "{error}");
+    assert!(
+        error.starts_with("the engine is missing: there is no ") && error.ends_with("libllama.so"),
+        "{error}"
+    );
 }
