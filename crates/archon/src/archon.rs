@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_react_loop::{ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
-    InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, RecordBody, Reply, ResponseFormat,
-    RunAgent, RunConfig, RunFilter, RunHead, RunId, RunSettings, SessionId, Sink, Spending, TenantId,
+    InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, Reply, ResponseFormat, RunAgent,
+    RunConfig, RunFilter, RunHead, RunId, RunSettings, RunStarted, SessionId, Sink, Spending, TenantId,
     Toolbox, nearest,
 };
 
@@ -19,7 +19,7 @@ pub struct Archon {
     /// The builder that built the agent; see [`Archon::to_builder`].
     pub(crate) parts: Arc<ArchonBuilder>,
     #[cfg(feature = "planner")]
-    pub(crate) questions: crate::questions::Questions,
+    pub(crate) models: crate::models::Models,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -84,8 +84,7 @@ impl Archon {
         self.post(run, InboxRequest::Steer { message }).await
     }
 
-    /// Sends a follow-up to a run, also in another process. The model reads it when the run would otherwise
-    /// end.
+    /// Sends a follow-up to a run, also in another process. The model reads it when the run would end.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -94,8 +93,7 @@ impl Archon {
         self.post(run, InboxRequest::FollowUp { message }).await
     }
 
-    /// Cancels a run, also in another process. A run that no process works on ends as cancelled at its next
-    /// resume.
+    /// Cancels a run, also in another process. A run without a process ends as cancelled at its next resume.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -177,11 +175,9 @@ impl Archon {
 
     /// Creates the same context as [`context_of`](Self::context_of), for a log that was already read.
     pub(crate) fn context_after(&self, run: RunId, records: &[Arc<Record>]) -> Context {
-        let tenant = records.first().and_then(|record| match &record.body {
-            RecordBody::RunStarted(started) => Some(started.tenant.clone()),
-            _ => None,
-        });
-        let session = RunHead::of(run.clone(), records).session.unwrap_or_else(|| SessionId::new(""));
+        let started = RunStarted::of(records);
+        let tenant = started.map(|started| started.tenant.clone());
+        let session = started.map_or_else(|| SessionId::new(""), |started| started.session.clone());
         self.context(run, session, RunOptions { tenant, ..RunOptions::default() })
     }
 
@@ -216,19 +212,19 @@ impl Archon {
     fn check_tools(&self, names: &[String]) -> Result<(), RunError> {
         let specs = self.toolbox.specs();
         let known = || specs.iter().map(|spec| spec.name.as_str());
-        match names.iter().find(|name| !known().any(|known| known == name.as_str())) {
-            Some(name) => Err(RunError::UnknownTool {
-                name: name.clone(),
-                meant: nearest(name, known()).map(str::to_owned),
-            }),
-            None => Ok(()),
-        }
+        let Some(name) = names.iter().find(|name| !known().any(|known| known == name.as_str())) else {
+            return Ok(());
+        };
+        let meant = nearest(name, known()).map(str::to_owned);
+        Err(RunError::UnknownTool { name: name.clone(), meant })
     }
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {
         self.admit()?;
         let start = self.continuation(&options).await?;
-        let mut context = self.new_context(options);
+        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
+        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
+        let mut context = self.context(run, session, options);
         let origin = start.hand_over(&mut context);
         Ok((context, origin))
     }
@@ -240,12 +236,6 @@ impl Archon {
         own.credentials = own.credentials.or_else(|| self.credentials.clone());
         self.agent.secrets().for_each(|secrets| own.redactor.include(&secrets));
         own
-    }
-
-    fn new_context(&self, options: RunOptions) -> Context {
-        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
-        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
-        self.context(run, session, options)
     }
 
     pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, RunError> {
@@ -283,8 +273,7 @@ impl Archon {
         }
     }
 
-    /// Returns the saver of the run's session, which gets the events of the run; `None` if sessions are not
-    /// saved.
+    /// Returns the saver of the run's session, which gets the events of the run, if sessions are saved.
     fn saving(&self, context: &mut Context) -> Option<Arc<Saving>> {
         let saver = self.auto_save.as_ref()?;
         let saving = saver.of(context.session.clone(), self.journal.clone(), self.clock.clone());

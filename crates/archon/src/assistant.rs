@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archon_assistant::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
 use archon_types::{
-    AgentMessage, BoxFuture, Message, PoolIndex, Record, RecordBody, Reply, RunId, Speaker, TenantId,
+    AgentMessage, BoxFuture, Message, PoolIndex, Reply, RunId, RunStarted, Speaker, TenantId,
 };
 
 use crate::{Archon, RunError, RunOptions};
@@ -48,7 +48,7 @@ impl Archon {
 
     async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, RunError> {
         let records = self.journal.read(run).await?;
-        if tenant_of(&records) != Some(tenant) {
+        if RunStarted::of(&records).is_none_or(|started| started.tenant != *tenant) {
             return Err(RunError::OtherTenant { run: run.clone(), tenant: tenant.clone() });
         }
         let (context, agent) = (self.context_after(run.clone(), &records), self.speaker());
@@ -70,12 +70,5 @@ impl Conversations for Archon {
 
     fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(self.go_on_for(run, tenant))
-    }
-}
-
-fn tenant_of(records: &[Arc<Record>]) -> Option<&TenantId> {
-    match &records.first()?.body {
-        RecordBody::RunStarted(started) => Some(&started.tenant),
-        _ => None,
     }
 }

@@ -9,7 +9,7 @@ use archon_types::{AgentId, ContextConfig, Provider, Tool, Toolbox};
 
 use crate::{
     Archon, ArchonBuilder, BuildError, RandomIds, SystemClock,
-    builder::{Runs, Standby},
+    builder::{FallbackChoice, Runs},
 };
 
 impl Archon {
@@ -51,7 +51,7 @@ impl ArchonBuilder {
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
-        let ready = |standby: Standby| standby.ready(http);
+        let ready = |choice: FallbackChoice| choice.ready(http);
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
@@ -70,8 +70,8 @@ impl ArchonBuilder {
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
         fit_window(self.context, &mut options, &*provider);
         #[cfg(feature = "planner")]
-        let questions =
-            crate::questions::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
+        let models =
+            crate::models::Models::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
         let mut agent = ReactAgent::new(provider, journal.clone(), options)
             .with_keys(keys)
             .with_fallbacks(fallbacks)
@@ -94,7 +94,7 @@ impl ArchonBuilder {
             agent,
             parts: Arc::new(parts),
             #[cfg(feature = "planner")]
-            questions,
+            models,
             toolbox,
             journal,
             clock,
@@ -109,7 +109,7 @@ impl ArchonBuilder {
     fn take_over(&mut self, archon: &Archon) {
         let own = archon.agent.options();
         self.options.request.response_format.clone_from(&own.request.response_format);
-        self.options.form_check = own.form_check;
+        self.options.output_check = own.output_check;
     }
 }
 

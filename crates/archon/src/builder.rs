@@ -41,12 +41,12 @@ pub(crate) use runs::Runs;
 /// A setter that is called again replaces its value, except for setters that add (`tool`, `fallback`, `guard`
 /// and others). Shared parts stay shared between agents: a journal, the database of `sqlite`, providers,
 /// tools. Without a journal each agent keeps its runs in memory, separately.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[must_use]
 pub struct ArchonBuilder {
     pub(crate) model: Option<Model>,
     pub(crate) keys: Vec<Secret>,
-    pub(crate) fallbacks: Vec<Standby>,
+    pub(crate) fallbacks: Vec<FallbackChoice>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
     pub(crate) journal: Option<Runs>,
@@ -72,36 +72,6 @@ pub struct ArchonBuilder {
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
 }
 
-impl Default for ArchonBuilder {
-    fn default() -> Self {
-        Self {
-            model: None,
-            keys: Vec::new(),
-            fallbacks: Vec::new(),
-            tools: Vec::new(),
-            toolbox: None,
-            journal: None,
-            clock: None,
-            ids: None,
-            options: ReactAgentOptions::new(""),
-            agent_id: None,
-            context: None,
-            context_parts: None,
-            hooks: None,
-            filters: Vec::new(),
-            auto_save: None,
-            instructions: None,
-            approver: None,
-            engine: None,
-            guards: Vec::new(),
-            memory_limit: None,
-            http: None,
-            run_memory: None,
-            credentials: None,
-        }
-    }
-}
-
 #[derive(Clone)]
 pub(crate) enum Model {
     #[cfg(feature = "named-models")]
@@ -111,31 +81,174 @@ pub(crate) enum Model {
 }
 
 #[derive(Clone)]
-pub(crate) enum Standby {
+pub(crate) enum FallbackChoice {
     #[cfg(feature = "named-models")]
     Named(String),
     Given(Fallback),
 }
 
+archon_react_loop::setters! {
 impl ArchonBuilder {
     /// Sets the model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
     /// environment variable that the provider's own tools use.
     #[cfg(feature = "named-models")]
-    pub fn model(mut self, name: impl Into<String>) -> Self {
-        self.model = Some(Model::Named(name.into()));
-        self
-    }
+    pub fn model(self, name: impl Into<String>) -> Self { self.model = Some(Model::Named(name.into())) }
 
     /// Sets the HTTP options of models that are set by [name](Self::model): time limits, a proxy,
     /// certificates. All models of an agent share one connection pool, and so do agents with clones of the
     /// same options: use one value per process.
     #[cfg(feature = "named-models")]
-    pub fn http(mut self, http: HttpOptions) -> Self {
-        self.http = Some(http);
-        self
+    pub fn http(self, http: HttpOptions) -> Self { self.http = Some(http) }
+
+    /// Replaces the tool registry and its guards by another toolbox, which has its own tools and options.
+    pub fn toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self { self.toolbox = Some(toolbox) }
+
+    /// Sets the credential store for the accounts that tools use, separate for each tenant. Tools get the
+    /// credentials from [`ToolContext::credentials`](archon_types::ToolContext::credentials). Default none.
+    pub fn credentials(self, store: Arc<dyn CredentialStore>) -> Self { self.credentials = Some(store) }
+
+    /// Sets the journal, which stores the logs of runs. Default: in memory.
+    pub fn journal(self, journal: Arc<dyn Journal>) -> Self { self.journal = Some(Runs::Given(journal)) }
+
+    /// Stores runs in files in this directory, which [`build`](Self::build) creates.
+    #[cfg(feature = "jsonl")]
+    pub fn data_dir(self, dir: impl AsRef<std::path::Path>) -> Self {
+        self.journal =
+            Some(Runs::at(dir.as_ref(), |dir| Ok(Arc::new(archon_store::JsonlJournal::open(dir)?))))
     }
 
+    /// Stores runs in the SQLite database at this path, which [`build`](Self::build) creates. Agents from
+    /// clones of this builder share the database. Agents from other builders share it if each gets a clone of
+    /// one [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(self, path: impl AsRef<std::path::Path>) -> Self {
+        self.journal =
+            Some(Runs::at(path.as_ref(), |path| Ok(Arc::new(archon_store::SqliteJournal::open(path)?))))
+    }
+
+    /// Sets the name of the agent for people, which questions show
+    /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
+    pub fn name(self, name: impl Into<String>) -> Self { self.options.name = name.into() }
+
+    /// Sets the id of the agent, which must stay the same for its whole lifetime. Default: a new id. Set the
+    /// id of an agent that outlives the process.
+    pub fn agent_id(self, id: impl Into<AgentId>) -> Self { self.agent_id = Some(id.into()) }
+
+    /// Sets the name of this configuration in the display names of runs, `{session}.{config}.{n}`. By default
+    /// the name is made from the model and its thinking level.
+    pub fn config_id(self, id: impl Into<String>) -> Self { self.options.config_id = Some(id.into()) }
+
+    /// Sets the standing instructions (the system text).
+    pub fn system(self, instructions: impl Into<String>) -> Self {
+        self.options.system = Some(instructions.into())
+    }
+
+    /// Sets the folder that the tools work in. The log of each run has it: permission rules that a person
+    /// trusts for a session apply only in this folder, and a resume can find the folder.
+    pub fn workspace(self, folder: impl AsRef<std::path::Path>) -> Self {
+        self.options.workspace = Some(folder.as_ref().display().to_string())
+    }
+
+    /// Sets the limits of a run.
+    pub fn limits(self, limits: ExecutionLimits) -> Self { self.options.limits = limits }
+
+    /// Sets the retries of failed model calls.
+    pub fn retry(self, retry: RetryConfig) -> Self { self.options.retry = retry }
+
+    /// Sets the retries of tool calls that may be repeated and failed temporarily: a timeout, or a failure of
+    /// a network tool. Default 2 retries, and 1 after a timeout.
+    pub fn tool_retry(self, retry: RetryConfig) -> Self { self.options.tool_retry = retry }
+
+    /// Sets the circuit breaker, which stops the execution of a tool that keeps failing for a while; `None`
+    /// disables it. Default: 60 s after 5 failures in a row.
+    pub fn circuit_breaker(self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
+        self.options.breaker = breaker.into()
+    }
+
+    /// Sets the behaviour of a run whose journal fails when the run begins. By default the run does not
+    /// begin.
+    pub fn on_storage_failure(self, what: OnStorageFailure) -> Self { self.options.on_storage_failure = what }
+
+    /// Sets the format in which tools are described to the model. By default the format that the model
+    /// supports.
+    pub fn tool_mode(self, mode: ToolMode) -> Self { self.options.tool_mode = Some(mode) }
+
+    /// Sets the options of model requests: sampling, output length and others.
+    pub fn request_options(self, options: RequestOptions) -> Self { self.options.request = options }
+
+    /// Sets a description of the expected answer.
+    pub fn expected_output(self, expected: impl Into<String>) -> Self {
+        self.options.expected_output = Some(expected.into())
+    }
+
+    /// Checks answers against the expected output, and sends back answers that fall short. Disabled by
+    /// default.
+    pub fn goal_check(self, check: GoalCheck) -> Self { self.options.goal_check = Some(check) }
+
+    /// Sets the context window and its compaction; `None` disables compaction. Default: the window that the
+    /// provider reports, or 100,000 tokens.
+    pub fn context(self, context: impl Into<Option<ContextConfig>>) -> Self {
+        self.context = Some(context.into())
+    }
+
+    /// Sets a token counter or a compaction strategy of your own.
+    pub fn context_parts(self, parts: ContextParts) -> Self { self.context_parts = Some(parts) }
+
+    /// Sets the price of the model's tokens. Outcomes then have a cost, and
+    /// [`ExecutionLimits::max_cost_micros`] can be set.
+    pub fn price(self, price: ModelPrice) -> Self { self.options.price = Some(price) }
+
+    /// Sets the strategy for the tool calls of one turn. By default all calls whose tools allow it run in
+    /// parallel.
+    pub fn tool_execution(self, strategy: ToolExecutionStrategy) -> Self {
+        self.options.tool_execution = strategy
+    }
+
+    /// Sets hooks, which are the program's own code at fixed points of every run.
+    pub fn hooks(self, hooks: impl Hooks + 'static) -> Self { self.hooks = Some(Arc::new(hooks)) }
+
+    /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
+    /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.
+    /// Without an approver such calls are refused. An approver that returns
+    /// [`Decision::Later`](archon_types::Decision::Later) suspends the run: see
+    /// [`Archon::approvals`](crate::Archon::approvals). A question waits for 30 minutes, unless the
+    /// [settings](Self::approval_settings) differ.
+    pub fn approver(self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver))
+    }
+
+    /// Sets the time that questions wait for people, by default 30 minutes, and the consequence of a refusal.
+    /// An expired question takes no answer. Its run goes on without the call when it is resumed, which
+    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do.
+    pub fn approval_settings(self, settings: ApprovalSettings) -> Self { self.options.approvals = settings }
+
+    /// Sets the permissions of tools, and which calls need an approval. A [`toolbox`](Self::toolbox) has its
+    /// own options.
+    pub fn engine_options(self, options: EngineOptions) -> Self { self.engine = Some(options) }
+
+    /// Sets the clock, for tests.
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self { self.clock = Some(clock) }
+
+    /// Sets the source of new ids, for tests.
+    pub fn ids(self, ids: Arc<dyn Ids>) -> Self { self.ids = Some(ids) }
+
+    /// Refuses new runs while the process uses more memory than this limit.
+    pub fn process_memory_limit(self, limit: ProcessMemoryLimit) -> Self { self.memory_limit = Some(limit) }
+
+    /// Saves the session of every run into a store while the run works; see [`AutoSave`].
+    pub fn save_sessions(self, saver: AutoSave) -> Self { self.auto_save = Some(saver) }
+
+    /// Sets the long-term memory. Memories that match are added to each prompt, and messages are stored at
+    /// the latest before they leave the context window.
+    #[cfg(feature = "memory")]
+    pub fn memory(self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
+        self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())))
+    }
+}
+}
+
+impl ArchonBuilder {
     /// Sets a provider, and the model by the name that the provider uses.
     pub fn provider(self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         self.provider_with_keys(provider, [], model)
@@ -166,14 +279,14 @@ impl ArchonBuilder {
     /// The run then keeps the fallback model.
     #[cfg(feature = "named-models")]
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
-        self.fallbacks.push(Standby::Named(name.into()));
+        self.fallbacks.push(FallbackChoice::Named(name.into()));
         self
     }
 
     /// Adds a fallback model with any provider, several keys or a price; otherwise the same as
     /// [`fallback`](Self::fallback).
     pub fn fallback_provider(mut self, fallback: Fallback) -> Self {
-        self.fallbacks.push(Standby::Given(fallback));
+        self.fallbacks.push(FallbackChoice::Given(fallback));
         self
     }
 
@@ -197,163 +310,6 @@ impl ArchonBuilder {
         self.tools(servers.tools(limit).await)
     }
 
-    /// Replaces the tool registry and its guards by another toolbox, which has its own tools and options.
-    pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
-        self.toolbox = Some(toolbox);
-        self
-    }
-
-    /// Sets the credential store for the accounts that tools use, separate for each tenant. Tools get the
-    /// credentials from [`ToolContext::credentials`](archon_types::ToolContext::credentials). Default none.
-    pub fn credentials(mut self, store: Arc<dyn CredentialStore>) -> Self {
-        self.credentials = Some(store);
-        self
-    }
-
-    /// Sets the journal, which stores the logs of runs. Default: in memory.
-    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = Some(Runs::Given(journal));
-        self
-    }
-
-    /// Stores runs in files in this directory, which [`build`](Self::build) creates.
-    #[cfg(feature = "jsonl")]
-    pub fn data_dir(mut self, dir: impl AsRef<std::path::Path>) -> Self {
-        self.journal =
-            Some(Runs::at(dir.as_ref(), |dir| Ok(Arc::new(archon_store::JsonlJournal::open(dir)?))));
-        self
-    }
-
-    /// Stores runs in the SQLite database at this path, which [`build`](Self::build) creates. Agents from
-    /// clones of this builder share the database. Agents from other builders share it if each gets a clone of
-    /// one [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
-    #[cfg(feature = "sqlite")]
-    pub fn sqlite(mut self, path: impl AsRef<std::path::Path>) -> Self {
-        self.journal =
-            Some(Runs::at(path.as_ref(), |path| Ok(Arc::new(archon_store::SqliteJournal::open(path)?))));
-        self
-    }
-
-    /// Sets the name of the agent for people, which questions show
-    /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.options.name = name.into();
-        self
-    }
-
-    /// Sets the id of the agent, which must stay the same for its whole lifetime. Default: a new id. Set the
-    /// id of an agent that outlives the process.
-    pub fn agent_id(mut self, id: impl Into<AgentId>) -> Self {
-        self.agent_id = Some(id.into());
-        self
-    }
-
-    /// Sets the name of this configuration in the display names of runs, `{session}.{config}.{n}`. By default
-    /// the name is made from the model and its thinking level.
-    pub fn config_id(mut self, id: impl Into<String>) -> Self {
-        self.options.config_id = Some(id.into());
-        self
-    }
-
-    /// Sets the standing instructions (the system text).
-    pub fn system(mut self, instructions: impl Into<String>) -> Self {
-        self.options.system = Some(instructions.into());
-        self
-    }
-
-    /// Sets the folder that the tools work in. The log of each run has it: permission rules that a person
-    /// trusts for a session apply only in this folder, and a resume can find the folder.
-    pub fn workspace(mut self, folder: impl AsRef<std::path::Path>) -> Self {
-        self.options.workspace = Some(folder.as_ref().display().to_string());
-        self
-    }
-
-    /// Sets the limits of a run.
-    pub fn limits(mut self, limits: ExecutionLimits) -> Self {
-        self.options.limits = limits;
-        self
-    }
-
-    /// Sets the retries of failed model calls.
-    pub fn retry(mut self, retry: RetryConfig) -> Self {
-        self.options.retry = retry;
-        self
-    }
-
-    /// Sets the retries of tool calls that may be repeated and failed temporarily: a timeout, or a failure of
-    /// a network tool. Default 2 retries, and 1 after a timeout.
-    pub fn tool_retry(mut self, retry: RetryConfig) -> Self {
-        self.options.tool_retry = retry;
-        self
-    }
-
-    /// Sets the circuit breaker, which stops the execution of a tool that keeps failing for a while; `None`
-    /// disables it. Default: 60 s after 5 failures in a row.
-    pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
-        self.options.breaker = breaker.into();
-        self
-    }
-
-    /// Sets the behaviour of a run whose journal fails when the run begins. By default the run does not
-    /// begin.
-    pub fn on_storage_failure(mut self, what: OnStorageFailure) -> Self {
-        self.options.on_storage_failure = what;
-        self
-    }
-
-    /// Sets the format in which tools are described to the model. By default the format that the model
-    /// supports.
-    pub fn tool_mode(mut self, mode: ToolMode) -> Self {
-        self.options.tool_mode = Some(mode);
-        self
-    }
-
-    /// Sets the options of model requests: sampling, output length and others.
-    pub fn request_options(mut self, options: RequestOptions) -> Self {
-        self.options.request = options;
-        self
-    }
-
-    /// Sets a description of the expected answer.
-    pub fn expected_output(mut self, expected: impl Into<String>) -> Self {
-        self.options.expected_output = Some(expected.into());
-        self
-    }
-
-    /// Checks answers against the expected output, and sends back answers that fall short. Disabled by
-    /// default.
-    pub fn goal_check(mut self, check: GoalCheck) -> Self {
-        self.options.goal_check = Some(check);
-        self
-    }
-
-    /// Sets the context window and its compaction; `None` disables compaction. Default: the window that the
-    /// provider reports, or 100,000 tokens.
-    pub fn context(mut self, context: impl Into<Option<ContextConfig>>) -> Self {
-        self.context = Some(context.into());
-        self
-    }
-
-    /// Sets a token counter or a compaction strategy of your own.
-    pub fn context_parts(mut self, parts: ContextParts) -> Self {
-        self.context_parts = Some(parts);
-        self
-    }
-
-    /// Sets the price of the model's tokens. Outcomes then have a cost, and
-    /// [`ExecutionLimits::max_cost_micros`] can be set.
-    pub fn price(mut self, price: ModelPrice) -> Self {
-        self.options.price = Some(price);
-        self
-    }
-
-    /// Sets the strategy for the tool calls of one turn. By default all calls whose tools allow it run in
-    /// parallel.
-    pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
-        self.options.tool_execution = strategy;
-        self
-    }
-
     /// Sets the number of waiting steering messages and follow-ups that the model reads at once: one or all.
     /// Default one.
     pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
@@ -361,41 +317,9 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets hooks, which are the program's own code at fixed points of every run.
-    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
-        self.hooks = Some(Arc::new(hooks));
-        self
-    }
-
     /// Adds a filter of the prompt of a run, after the filters added before.
     pub fn input_filter(mut self, filter: Arc<dyn InputFilter>) -> Self {
         self.filters.push(filter);
-        self
-    }
-
-    /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
-    /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.
-    /// Without an approver such calls are refused. An approver that returns
-    /// [`Decision::Later`](archon_types::Decision::Later) suspends the run: see
-    /// [`Archon::approvals`](crate::Archon::approvals). A question waits for 30 minutes, unless the
-    /// [settings](Self::approval_settings) differ.
-    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.approver = Some(Arc::new(approver));
-        self
-    }
-
-    /// Sets the time that questions wait for people, by default 30 minutes, and the consequence of a refusal.
-    /// An expired question takes no answer. Its run goes on without the call when it is resumed, which
-    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do.
-    pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
-        self.options.approvals = settings;
-        self
-    }
-
-    /// Sets the permissions of tools, and which calls need an approval. A [`toolbox`](Self::toolbox) has its
-    /// own options.
-    pub fn engine_options(mut self, options: EngineOptions) -> Self {
-        self.engine = Some(options);
         self
     }
 
@@ -416,51 +340,18 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the clock, for tests.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Sets the source of new ids, for tests.
-    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
-        self.ids = Some(ids);
-        self
-    }
-
-    /// Refuses new runs while the process uses more memory than this limit.
-    pub fn process_memory_limit(mut self, limit: ProcessMemoryLimit) -> Self {
-        self.memory_limit = Some(limit);
-        self
-    }
-
-    /// Saves the session of every run into a store while the run works; see [`AutoSave`].
-    pub fn save_sessions(mut self, saver: AutoSave) -> Self {
-        self.auto_save = Some(saver);
-        self
-    }
-
-    /// Sets the long-term memory. Memories that match are added to each prompt, and messages are stored at
-    /// the latest before they leave the context window.
-    #[cfg(feature = "memory")]
-    pub fn memory(mut self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
-        self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
-        self
-    }
-}
-
-impl ArchonBuilder {
     /// Returns an error for settings that would have no effect.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let refuse = |setting, beside| Err(BuildError::NoEffect { setting, beside });
-        if self.toolbox.is_some() && !self.tools.is_empty() {
-            return refuse("tool", "toolbox");
-        }
-        if self.toolbox.is_some() && self.engine.is_some() {
-            return refuse("engine_options", "toolbox");
-        }
-        if self.toolbox.is_some() && !self.guards.is_empty() {
-            return refuse("guard", "toolbox");
+        let of_toolbox = [
+            ("tool", !self.tools.is_empty()),
+            ("engine_options", self.engine.is_some()),
+            ("guard", !self.guards.is_empty()),
+        ];
+        if let Some((setting, _)) =
+            of_toolbox.into_iter().find(|(_, is_set)| *is_set && self.toolbox.is_some())
+        {
+            return refuse(setting, "toolbox");
         }
         if self.context_parts.is_some() && self.context.as_ref().is_some_and(Option::is_none) {
             return refuse("context_parts", "context(None)");
@@ -478,7 +369,7 @@ impl ArchonBuilder {
     }
 
     fn has_named_fallback(&self) -> bool {
-        self.fallbacks.iter().any(|fallback| !matches!(fallback, Standby::Given(_)))
+        self.fallbacks.iter().any(|fallback| !matches!(fallback, FallbackChoice::Given(_)))
     }
 }
 
@@ -503,7 +394,7 @@ impl Model {
     }
 }
 
-impl Standby {
+impl FallbackChoice {
     pub(crate) fn ready(self, http: &Http) -> Result<Fallback, BuildError> {
         let _ = http;
         match self {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archon_react_loop::stands_at;
 use archon_types::{
     Context, ContinuationKind, Event, JournalError, OpenMode, OpenRun, Origin, OutcomeStatus, Record,
-    RecordBody, RunFilter, RunId, RunStarted, RunStatus, RunWriter, SessionId, Sink, TenantId,
+    RecordBody, RunFilter, RunHead, RunId, RunStarted, RunStatus, RunWriter, SessionId, Sink, TenantId,
 };
 
 use crate::{Archon, RunError, RunOptions, archon::local};
@@ -75,20 +75,17 @@ impl Archon {
         tenant: &TenantId,
     ) -> Result<Start, RunError> {
         loop {
-            let Some(head) = self.newest(of(session, tenant)).await? else {
-                let start = self.claim_first(session, tenant).await?;
-                // Another run may have begun between the look and the lock.
-                match self.newest(of(session, tenant)).await? {
-                    Some(_) => continue,
-                    None => return Ok(start),
+            let newest = async || self.newest(of(session, tenant)).await;
+            let run = match newest().await? {
+                Some(RunHead { run_id: run, status, .. }) if status.is_busy() => {
+                    return Err(RunError::SessionBusy { run, status });
                 }
+                head => head.map(|head| head.run_id),
             };
-            if head.status.is_busy() {
-                return Err(RunError::SessionBusy { run: head.run_id, status: head.status });
-            }
-            let start = self.claim(&head.run_id).await?;
-            match self.newest(of(session, tenant)).await? {
-                Some(newer) if newer.run_id != head.run_id => {}
+            let start = self.claim(run.as_ref(), session, tenant).await?;
+            // Another run may have begun between the look and the lock.
+            match newest().await? {
+                Some(newer) if Some(&newer.run_id) != run.as_ref() => {}
                 _ => return Ok(start),
             }
         }
@@ -102,10 +99,7 @@ impl Archon {
         session: &SessionId,
         tenant: &TenantId,
     ) -> Result<Start, RunError> {
-        let start = match &run {
-            Some(run) => self.claim(run).await?,
-            None => self.claim_first(session, tenant).await?,
-        };
+        let start = self.claim(run.as_ref(), session, tenant).await?;
         match self.newest(of(session, tenant)).await? {
             Some(newer) if Some(&newer.run_id) != run.as_ref() && newer.status.is_busy() => {
                 Err(RunError::SessionBusy { run: newer.run_id, status: newer.status })
@@ -127,27 +121,14 @@ impl Archon {
         let last = async || Ok::<_, RunError>(self.journal.list(&ended).await?.pop().map(|head| head.run_id));
         loop {
             let run = last().await?;
-            let start = match &run {
-                Some(run) => self.claim(run).await?,
-                None => self.claim_first(session, tenant).await?,
-            };
+            let start = self.claim(run.as_ref(), session, tenant).await?;
             match self.newest(of(session, tenant).top_level()).await? {
-                Some(archon_types::RunHead { run_id: run, status: status @ RunStatus::Running, .. }) => {
+                Some(RunHead { run_id: run, status: status @ RunStatus::Running, .. }) => {
                     return Err(RunError::SessionBusy { run, status });
                 }
                 _ if last().await? == run => return Ok(start),
                 _ => {}
             }
-        }
-    }
-
-    /// Claims the start of the first run of a session.
-    async fn claim_first(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, RunError> {
-        match self.journal.open(&first_of(session, tenant), OpenMode::Create).await {
-            Err(JournalError::Locked { run }) => {
-                Err(RunError::SessionBusy { run, status: RunStatus::Running })
-            }
-            open => Ok(Start { origin: Origin::Prompt, lock: Some(open?.writer) }),
         }
     }
 
@@ -183,14 +164,27 @@ impl Archon {
         }
     }
 
-    async fn claim(&self, run: &RunId) -> Result<Start, RunError> {
-        let OpenRun { records, writer } = match self.journal.open(run, OpenMode::Existing).await {
+    /// Claims this run, or the start of the first run of a session.
+    async fn claim(
+        &self,
+        run: Option<&RunId>,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Start, RunError> {
+        let opened = match run {
+            Some(run) => self.journal.open(run, OpenMode::Existing).await,
+            None => self.journal.open(&first_of(session, tenant), OpenMode::Create).await,
+        };
+        let OpenRun { records, writer } = match opened {
             Err(JournalError::Locked { run }) => {
                 return Err(RunError::SessionBusy { run, status: RunStatus::Running });
             }
-            open => open?,
+            opened => opened?,
         };
-        let origin = stands_at(&*self.journal, run, &records).await?;
+        let origin = match run {
+            Some(run) => stands_at(&*self.journal, run, &records).await?,
+            None => Origin::Prompt,
+        };
         Ok(Start { origin, lock: Some(writer) })
     }
 }

@@ -1,14 +1,11 @@
 //! A conversation: one session that is continued prompt by prompt, and can be steered while it works.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archon_react_loop::{LoopError, Opening, conversation, is_paired};
 use archon_types::{
-    AgentMessage, CancellationToken, InboxRequest, JournalError, Message, Origin, PromptSource, RunId,
-    RunRefused, RunStatus, SessionId, Timestamp,
+    AgentMessage, CancellationToken, InboxRequest, JournalError, Message, Origin, RunId, RunRefused,
+    RunStatus, SessionId, Timestamp,
 };
 
 use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start};
@@ -51,31 +48,12 @@ enum Base {
 struct Current {
     run: RunId,
     cancel: CancellationToken,
-    running: Running,
-}
-
-/// A flag that is true while a run is under way; clones share it.
-#[derive(Clone, Debug)]
-pub(crate) struct Running(Arc<AtomicBool>);
-
-impl Running {
-    fn is_on(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
-/// Clears the flag when the task of the run ends, in any way.
-pub(crate) struct RunningGuard(Running);
-
-impl Drop for RunningGuard {
-    fn drop(&mut self) {
-        self.0.0.store(false, Ordering::Release);
-    }
+    /// Cancelled when the task of the run ends, in any way.
+    ended: CancellationToken,
 }
 
 impl Archon {
-    /// Begins a conversation: a session that is continued prompt by prompt, and can be steered while it
-    /// works.
+    /// Begins a conversation: a session that is continued prompt by prompt, and can be steered.
     pub fn conversation(&self) -> Conversation {
         Conversation::new(self.clone(), None, None)
     }
@@ -88,8 +66,7 @@ impl Archon {
     pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, RunError> {
         let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
             Origin::Continues { run, .. } => Some(run),
-            // The session is new; or its first prompt went to a parallel loop in which no branch had an
-            // answer.
+            // The session is new, or has only a parallel loop without an answer.
             _ => None,
         };
         Ok(Conversation::new(self.clone(), Some(session), run))
@@ -178,7 +155,7 @@ impl Conversation {
     /// # Errors
     /// The journal failed or has no inbox.
     pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
-        self.send(self.prompt_message(text), PromptSource::Steer).await
+        self.send(InboxRequest::Steer { message: self.prompt_message(text) }).await
     }
 
     /// Sends a follow-up, which the model reads when the run would otherwise end. Without a run under way the
@@ -187,7 +164,7 @@ impl Conversation {
     /// # Errors
     /// The journal failed or has no inbox.
     pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
-        self.send(self.prompt_message(text), PromptSource::FollowUp).await
+        self.send(InboxRequest::FollowUp { message: self.prompt_message(text) }).await
     }
 
     /// Cancels the run under way: the model's stream and the tools end, and the conversation stays valid.
@@ -279,10 +256,8 @@ impl Conversation {
         self.archon.admit()?;
         let own = self.archon.for_run(options.settings())?;
         let run = RunId::new(self.archon.ids.fresh("run"));
-        let (guard, running) = {
-            let running = Running(Arc::new(AtomicBool::new(true)));
-            (RunningGuard(running.clone()), running)
-        };
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
         // One lock for all of this, so that one of two simultaneous prompts is refused.
         let (mut opening, session, last, base, cancel) = {
             let mut state = self.state();
@@ -291,7 +266,7 @@ impl Conversation {
             opening.steers = std::mem::take(&mut state.steers);
             opening.follow_ups = std::mem::take(&mut state.follow_ups);
             let cancel = options.cancel.clone().unwrap_or_default();
-            let current = Current { run: run.clone(), cancel: cancel.clone(), running };
+            let current = Current { run: run.clone(), cancel: cancel.clone(), ended };
             let last = state.current.replace(current).map(|last| last.run);
             state.last_used = self.archon.clock.now();
             (opening, self.session(&mut state), last, state.base.clone(), cancel)
@@ -358,35 +333,25 @@ impl Conversation {
         }
     }
 
-    async fn send(&self, message: AgentMessage, source: PromptSource) -> Result<(), RunError> {
-        let run = self.state().running();
-        let Some(run) = run else {
-            self.keep(message, source);
-            return Ok(());
-        };
-        let request = match source {
-            PromptSource::Steer => InboxRequest::Steer { message: message.clone() },
-            _ => InboxRequest::FollowUp { message: message.clone() },
-        };
-        match self.archon.post(&run, request).await {
-            // The run has not begun yet, or has just ended.
-            Err(
-                RunError::Refused(RunRefused::Ended { .. })
-                | RunError::Journal(JournalError::UnknownRun { .. }),
-            ) => {
-                self.keep(message, source);
-                Ok(())
+    /// Sends a message to the run under way; without one, the message waits for the next run.
+    async fn send(&self, request: InboxRequest) -> Result<(), RunError> {
+        if let Some(run) = self.running() {
+            match self.archon.post(&run, request.clone()).await {
+                // The run has not begun yet, or has just ended.
+                Err(
+                    RunError::Refused(RunRefused::Ended { .. })
+                    | RunError::Journal(JournalError::UnknownRun { .. }),
+                ) => {}
+                posted => return posted,
             }
-            posted => posted,
         }
-    }
-
-    fn keep(&self, message: AgentMessage, source: PromptSource) {
         let mut state = self.state();
-        match source {
-            PromptSource::Steer => state.steers.push(message),
-            _ => state.follow_ups.push(message),
+        match request {
+            InboxRequest::Steer { message } => state.steers.push(message),
+            InboxRequest::FollowUp { message } => state.follow_ups.push(message),
+            _ => {}
         }
+        Ok(())
     }
 
     fn prompt_message(&self, text: impl Into<String>) -> AgentMessage {
@@ -408,7 +373,10 @@ fn not_messages(error: &serde_json::Error) -> RunError {
 
 impl State {
     fn running(&self) -> Option<RunId> {
-        self.current.as_ref().filter(|current| current.running.is_on()).map(|current| current.run.clone())
+        self.current
+            .as_ref()
+            .filter(|current| !current.ended.is_cancelled())
+            .map(|current| current.run.clone())
     }
 
     fn check_idle(&self) -> Result<(), RunError> {

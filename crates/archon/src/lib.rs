@@ -112,12 +112,12 @@ mod conversation;
 mod error;
 mod handle;
 mod memory_limit;
+#[cfg(feature = "planner")]
+mod models;
 mod parallel;
 #[cfg(feature = "planner")]
 mod planning;
 mod project_file;
-#[cfg(feature = "planner")]
-mod questions;
 mod random_ids;
 mod run_agents;
 mod run_clock;

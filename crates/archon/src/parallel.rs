@@ -113,8 +113,7 @@ impl Parallel {
         self.begin(vec![prompt], options).await
     }
 
-    /// Lets every branch answer the last message of the session, without a new prompt: after a failure or a
-    /// fork.
+    /// Lets every branch answer the last message of the session, after a failure or a fork.
     ///
     /// # Errors
     /// As [`run_with`](Self::run_with).

@@ -6,19 +6,33 @@ use archon_planner::{
     Briefing, LlmConclusion, LlmPlanCheck, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent,
     PlanningAgentOptions, Workers,
 };
-use archon_react_loop::{LoopError, ReactAgent};
+use archon_react_loop::ReactAgent;
 use archon_types::{
-    Agent, Answer, CallId, Context, ExecutionLimits, ExtensionMessage, MoreLimits, Origin, Outcome, Planner,
-    Reply, RunAgent, RunId, SubTask, Toolbox,
+    Agent, AgentId, AgentMessage, Answer, BoxFuture, CallId, Context, ExecutionLimits, ExtensionMessage,
+    MoreLimits, Origin, Outcome, PendingApproval, Planner, Reply, RunAgent, RunId, RunKind, RunSettings,
+    SubTask, Toolbox,
 };
 
-use crate::{Archon, RunError, RunHandle, RunOptions};
+use crate::{Archon, RunError, RunHandle, RunOptions, several::runs_of_several};
 
 /// An agent that makes and executes plans, which [`Archon::planning`] creates. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Planning {
     archon: Archon,
     agent: PlanningAgent,
+}
+
+/// Creates a part of a planning agent that asks the model of `$archon`.
+macro_rules! of_own_model {
+    ($archon:ident, $part:ident) => {{
+        let own = $archon.agent.options();
+        let part = $part::new($archon.models.provider.clone(), own.model.clone())
+            .with_fallbacks($archon.models.fallbacks.clone());
+        match own.price {
+            Some(price) => part.with_price(price),
+            None => part,
+        }
+    }};
 }
 
 impl Archon {
@@ -36,25 +50,13 @@ impl Archon {
 
     /// Returns a planner that asks this agent's model, with its keys, its retries and its fallback models.
     pub fn planner(&self) -> LlmPlanner {
-        let own = self.agent.options();
-        let planner = LlmPlanner::new(self.questions.provider.clone(), own.model.clone())
-            .with_fallbacks(self.questions.fallbacks.clone());
-        match own.price {
-            Some(price) => planner.with_price(price),
-            None => planner,
-        }
+        of_own_model!(self, LlmPlanner)
     }
 
     /// Returns a conclusion, which asks this agent's model to write the answer of a plan with citations of
     /// subtasks, for [`Planning::with`].
     pub fn conclusion(&self) -> LlmConclusion {
-        let own = self.agent.options();
-        let conclusion = LlmConclusion::new(self.questions.provider.clone(), own.model.clone())
-            .with_fallbacks(self.questions.fallbacks.clone());
-        match own.price {
-            Some(price) => conclusion.with_price(price),
-            None => conclusion,
-        }
+        of_own_model!(self, LlmConclusion)
     }
 
     /// Returns a check that asks this agent's model if a plan fits the task, before the plan is executed.
@@ -69,13 +71,7 @@ impl Archon {
     /// # }
     /// ```
     pub fn plan_check(&self) -> LlmPlanCheck {
-        let own = self.agent.options();
-        let check = LlmPlanCheck::new(self.questions.provider.clone(), own.model.clone())
-            .with_fallbacks(self.questions.fallbacks.clone());
-        match own.price {
-            Some(price) => check.with_price(price),
-            None => check,
-        }
+        of_own_model!(self, LlmPlanCheck)
     }
 
     /// Creates an agent that executes the plans of `planner`, with this agent's tools, limits and journal.
@@ -107,8 +103,8 @@ impl Archon {
             .with_toolbox(self.toolbox.clone())
             .with_workers(Arc::new(workers))
             .with_conclusion(Arc::new(self.conclusion().for_forms()));
-        if let Some(form) = self.output_schema() {
-            agent = form.of_plan(agent);
+        if let Some(schema) = self.output_schema() {
+            agent = agent.with_output_schema(schema.format, schema.check);
         }
         let agent = match self.agent.approver() {
             Some(approver) => agent.with_approver(approver.clone()),
@@ -134,25 +130,27 @@ impl Archon {
 
     /// Returns true if the model needs short instructions.
     fn is_small(&self) -> bool {
-        self.questions.provider.capabilities(&self.agent.options().model).is_small
+        self.models.provider.capabilities(&self.agent.options().model).is_small
     }
 }
 
-impl Planning {
-    /// Changes the planning agent, for instance its memory, conclusion or control.
-    pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
-        self.agent = change(self.agent);
-        self
-    }
+runs_of_several! {
+impl Planning(agent, RunKind::Plan) {
+    pub fn with(self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self;
+    pub fn run_agent(&self) -> Arc<dyn RunAgent>;
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError>;
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError>;
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError>;
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError>;
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError>;
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError>;
+}
+}
 
+impl Planning {
     /// Returns the planning agent, which other agents can call.
     pub fn agent(&self) -> &PlanningAgent {
         &self.agent
-    }
-
-    /// Returns the agent for a [`Runs`](crate::Runs) service, which starts and resumes plans by id.
-    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-        Arc::new(self.clone())
     }
 
     /// Makes a plan and checks it, without executing or storing it.
@@ -179,113 +177,6 @@ impl Planning {
         Ok(own.agent.draft_in(place, &task, &context).await?)
     }
 
-    /// Makes a plan and executes it until there is an answer, or until the run is suspended.
-    ///
-    /// # Errors
-    /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the goal is
-    /// empty, the run could not be started, or the journal failed.
-    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
-        self.run_with(task, RunOptions::default()).await
-    }
-
-    /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
-    /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
-    /// of several agents cannot have.
-    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
-        let task = task.into();
-        let (own, context, origin) = self.prepare(&task, options).await?;
-        let work = |context| async move { own.begin(&task, origin, &context).await };
-        Reply::of(self.archon.work(context, work).await?)
-    }
-
-    /// Starts the run in the background and returns at once; otherwise the same as
-    /// [`run_with`](Self::run_with).
-    ///
-    /// # Errors
-    /// The task is empty, or as [`run_with`](Self::run_with).
-    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
-        let task = task.into();
-        let (own, context, origin) = self.prepare(&task, options).await?;
-        let work = |_, context| async move { own.begin(&task, origin, &context).await };
-        Ok(self.archon.spawn(context, work))
-    }
-
-    /// Resumes the run of a plan from the end of its log. Completed subtasks are not repeated.
-    ///
-    /// # Errors
-    /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is not the
-    /// run of a plan.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
-        self.resume_with(run, MoreLimits::default()).await
-    }
-
-    /// Resumes the run of a plan with larger limits; otherwise the same as [`resume`](Self::resume).
-    ///
-    /// # Errors
-    /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
-    /// still applies.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
-        let (context, own) = (self.archon.context_of(run).await?, self.clone());
-        Ok(self.archon.spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
-    }
-
-    /// Returns this agent with the limits of one run; without `limits` with its own.
-    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
-        let own = self.clone();
-        match limits {
-            Some(limits) => own.with(|agent| agent.with_limits(limits)),
-            None => own,
-        }
-    }
-
-    async fn prepare(
-        &self,
-        goal: &str,
-        mut options: RunOptions,
-    ) -> Result<(Self, Context, Origin), RunError> {
-        if goal.trim().is_empty() {
-            return Err(LoopError::EmptyPrompt.into());
-        }
-        options.refuse_settings()?;
-        let own = self.limited(options.settings().limits);
-        let (context, origin) = self.archon.prepare(options).await?;
-        Ok((own, context, origin))
-    }
-
-    pub(crate) async fn begin(
-        &self,
-        goal: &str,
-        origin: Origin,
-        context: &Context,
-    ) -> Result<Outcome, RunError> {
-        self.begin_with(goal, Vec::new(), origin, context).await
-    }
-
-    /// Does the same as [`begin`](Self::begin), with extension messages of the application for the log.
-    pub(crate) async fn begin_with(
-        &self,
-        goal: &str,
-        extensions: Vec<ExtensionMessage>,
-        origin: Origin,
-        context: &Context,
-    ) -> Result<Outcome, RunError> {
-        let context = &self.archon.own(context);
-        let mut place = self.archon.place(origin, goal, context).await?;
-        place.extensions = extensions;
-        let outcome = self.agent.start_in(place, goal, context).await?;
-        self.archon.remember(&outcome, context).await?;
-        Ok(outcome)
-    }
-
-    pub(crate) async fn resume_run(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
-        let context = &self.archon.own(context);
-        let resumed = self.agent.resume_with(more, context).await.map_err(RunError::from);
-        self.archon.remember_ended(resumed, context).await
-    }
-
     /// Answers the question with this id, because a call may have several questions; otherwise the same as
     /// [`answer`](Self::answer).
     ///
@@ -304,16 +195,18 @@ impl Planning {
         }))
     }
 
-    /// Answers the question about a call of a suspended run, and resumes the run.
-    ///
-    /// # Errors
-    /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question.
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
-        let context = self.archon.context_of(run).await?;
-        let agent = self.agent.clone();
-        Ok(self
-            .archon
-            .spawn(context, |_, context| async move { Ok(agent.answer(call, answer, &context).await?) }))
+    /// Returns the context unchanged, since a planning agent decides for each call if a person can be asked.
+    fn asking(&self, context: Context) -> Context {
+        context
+    }
+
+    async fn check(
+        &self,
+        pending: &PendingApproval,
+        answer: &Answer,
+        context: &Context,
+    ) -> Result<(), RunError> {
+        Ok(self.agent.check_answer(pending, answer, context).await?)
     }
 }
 

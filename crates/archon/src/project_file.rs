@@ -84,10 +84,11 @@ impl ArchonBuilder {
     pub fn project_file(self, file: ProjectFile) -> Self {
         self.instructions(Arc::new(file))
     }
+}
 
+archon_react_loop::setters! {
+impl ArchonBuilder {
     /// Sets the project's instructions from any other source.
-    pub fn instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
-        self.instructions = Some(instructions);
-        self
-    }
+    pub fn instructions(self, source: Arc<dyn Instructions>) -> Self { self.instructions = Some(source) }
+}
 }

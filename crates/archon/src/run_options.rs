@@ -61,6 +61,28 @@ pub struct RunOptions {
     pub tools: Option<Vec<String>>,
 }
 
+archon_react_loop::setters! {
+impl RunOptions {
+    /// Sets the sink for the run's events.
+    pub fn watched_by(self, sink: Arc<dyn Sink>) -> Self { self.sink = Some(sink) }
+
+    /// Sets the id of the run.
+    pub fn with_run(self, run: RunId) -> Self { self.run = Some(run) }
+
+    /// Sets the tenant.
+    pub fn with_tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
+
+    /// Sets the token that cancels the run.
+    pub fn with_cancel(self, cancel: CancellationToken) -> Self { self.cancel = Some(cancel) }
+
+    /// Sets the limits of this run.
+    pub fn with_limits(self, limits: ExecutionLimits) -> Self { self.limits = Some(limits) }
+
+    /// Sets the system text of this run.
+    pub fn with_system(self, text: impl Into<String>) -> Self { self.system = Some(text.into()) }
+}
+}
+
 impl RunOptions {
     /// Creates options for the next prompt of a session, or for its first prompt. Tenants do not share
     /// sessions.
@@ -71,42 +93,6 @@ impl RunOptions {
     /// Makes the run a branch of the session, in parallel to the session's run at work.
     pub fn branch(mut self) -> Self {
         self.branch = true;
-        self
-    }
-
-    /// Sets the sink for the run's events.
-    pub fn watched_by(mut self, sink: Arc<dyn Sink>) -> Self {
-        self.sink = Some(sink);
-        self
-    }
-
-    /// Sets the id of the run.
-    pub fn with_run(mut self, run: RunId) -> Self {
-        self.run = Some(run);
-        self
-    }
-
-    /// Sets the tenant.
-    pub fn with_tenant(mut self, tenant: impl Into<TenantId>) -> Self {
-        self.tenant = Some(tenant.into());
-        self
-    }
-
-    /// Sets the token that cancels the run.
-    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = Some(cancel);
-        self
-    }
-
-    /// Sets the limits of this run.
-    pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Sets the system text of this run.
-    pub fn with_system(mut self, instructions: impl Into<String>) -> Self {
-        self.system = Some(instructions.into());
         self
     }
 
@@ -125,10 +111,7 @@ impl RunOptions {
     /// Returns an error for options that name a run, a session or a branch, because `on` already sets them.
     pub(crate) fn refuse_place(&self, on: &'static str) -> Result<(), RunError> {
         let set = [(self.run.is_some(), "run"), (self.session.is_some(), "session"), (self.branch, "branch")];
-        match set.into_iter().find(|(is_set, _)| *is_set) {
-            Some((_, option)) => Err(RunError::NoEffect { option, on }),
-            None => Ok(()),
-        }
+        refuse(&set, on)
     }
 
     /// Takes out the settings that differ from those of the agent.
@@ -143,9 +126,13 @@ impl RunOptions {
     /// agents, for which only limits can be set.
     pub(crate) fn refuse_settings(&self) -> Result<(), RunError> {
         let set = [(self.system.is_some(), "a system text"), (self.tools.is_some(), "tools")];
-        match set.into_iter().find(|(is_set, _)| *is_set) {
-            Some((_, option)) => Err(RunError::NoEffect { option, on: "a run of several agents" }),
-            None => Ok(()),
-        }
+        refuse(&set, "a run of several agents")
+    }
+}
+
+fn refuse(set: &[(bool, &'static str)], on: &'static str) -> Result<(), RunError> {
+    match set.iter().find(|(is_set, _)| *is_set) {
+        Some((_, option)) => Err(RunError::NoEffect { option, on }),
+        None => Ok(()),
     }
 }

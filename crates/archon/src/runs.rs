@@ -5,8 +5,8 @@
 //! agent that its first record names are enough.
 
 mod answer;
-mod keep;
 mod live;
+mod manage;
 mod start;
 mod sweeping;
 mod tenant;
@@ -215,9 +215,14 @@ impl Runs {
 
     /// Returns the head of a run, or an error with the most similar ids.
     async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
-        match self.archon().journal.head(run).await {
+        self.known(run, self.archon().journal.head(run).await).await
+    }
+
+    /// Adds the most similar ids to the error for an unknown run.
+    async fn known<T>(&self, run: &RunId, result: Result<T, JournalError>) -> Result<T, RunError> {
+        match result {
             Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
-            head => Ok(head?),
+            result => Ok(result?),
         }
     }
 

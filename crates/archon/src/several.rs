@@ -1,15 +1,224 @@
-//! Plans and teams in a conversation: creates the context that their agents read, and stores the prompt and
-//! the answer in the memory.
+//! What plans and teams have in common: their methods, the context that their agents read, and storing the
+//! prompt and the answer in the memory.
 
 use std::{fmt::Write as _, sync::Arc};
 
-use archon_react_loop::fold_chain;
+use archon_react_loop::{fold_chain, prompts_and_answer};
 use archon_types::{
-    AssistantMessage, Attributed, Content, Context, Message, Origin, Outcome, OutcomeStatus, Record,
-    RecordBody, RunConfig, RunError, RunRefused, SessionPlace, Speaker, Trust,
+    AgentMessage, Attributed, Content, Context, ExtensionMessage, Message, Origin, Outcome, OutcomeStatus,
+    RecordBody, RunConfig, RunError, RunRefused, SessionPlace, Speaker,
 };
 
 use crate::Archon;
+
+/// Writes what [`Planning`](crate::Planning) and [`Teamwork`](crate::Teamwork) have in common: the methods with
+/// these signatures, and the [`RunAgent`](archon_types::RunAgent). `$agents` is the field that does the work.
+macro_rules! runs_of_several {
+    (impl $type:ident($agents:ident, $kind:expr) {
+        pub fn with(self, change: impl FnOnce($of:ident) -> $changed:ident) -> Self;
+        pub fn run_agent(&self) -> Arc<dyn RunAgent>;
+        pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError>;
+        pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError>;
+        pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError>;
+        pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError>;
+        pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError>;
+        pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError>;
+    }) => {
+        impl $type {
+            /// Changes the agent that does the work, for instance its control or its bus.
+            pub fn with(mut self, change: impl FnOnce($of) -> $changed) -> Self {
+                self.$agents = change(self.$agents);
+                self
+            }
+
+            /// Returns the agent for a [`Runs`](crate::Runs) service, which starts and resumes its runs by id.
+            pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+                Arc::new(self.clone())
+            }
+
+            /// Makes a plan and works on it until there is an answer, or until the run is suspended.
+            ///
+            /// # Errors
+            /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the task is
+            /// empty, the agents cannot work, the run could not be started, or the journal failed.
+            pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+                self.run_with(task, RunOptions::default()).await
+            }
+
+            /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
+            /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
+            ///
+            /// # Errors
+            /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
+            /// of several agents cannot have.
+            pub async fn run_with(
+                &self,
+                task: impl Into<String>,
+                options: RunOptions,
+            ) -> Result<Reply, RunError> {
+                let task = task.into();
+                let (own, context, origin) = self.prepare(&task, options).await?;
+                let work = |context| async move { own.begin_with(&task, Vec::new(), origin, &context).await };
+                Reply::of(self.archon.work(context, work).await?)
+            }
+
+            /// Starts the run in the background and returns at once. The handle also streams the events of the
+            /// child runs.
+            ///
+            /// # Errors
+            /// The task is empty, or as [`run_with`](Self::run_with). Other errors of [`run`](Self::run) are in the
+            /// reply of the handle.
+            pub async fn start(
+                &self,
+                task: impl Into<String>,
+                options: RunOptions,
+            ) -> Result<RunHandle, RunError> {
+                let task = task.into();
+                let (own, context, origin) = self.prepare(&task, options).await?;
+                Ok(self.archon.spawn(context, |_, context| async move {
+                    own.begin_with(&task, Vec::new(), origin, &context).await
+                }))
+            }
+
+            /// Resumes a run from the end of its log. Completed subtasks are not repeated.
+            ///
+            /// # Errors
+            /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is of
+            /// another kind.
+            pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
+                self.resume_with(run, MoreLimits::default()).await
+            }
+
+            /// Resumes a run with larger limits, so that a run that ended at a limit of tokens, time or money goes
+            /// on; otherwise the same as [`resume`](Self::resume).
+            ///
+            /// # Errors
+            /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
+            /// still applies.
+            pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
+                let (context, own) = (self.archon.context_of(run).await?, self.clone());
+                Ok(self
+                    .archon
+                    .spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
+            }
+
+            /// Answers the question about a call of a suspended run, and resumes the run. After an answer with
+            /// [`Archon::answer`], call only [`resume`](Self::resume).
+            ///
+            /// # Errors
+            /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question.
+            pub async fn answer(
+                &self,
+                run: RunId,
+                call: CallId,
+                answer: Answer,
+            ) -> Result<RunHandle, RunError> {
+                let context = self.asking(self.archon.context_of(run).await?);
+                let agents = self.$agents.clone();
+                Ok(self.archon.spawn(context, |_, context| async move {
+                    Ok(agents.answer(call, answer, &context).await?)
+                }))
+            }
+
+            async fn prepare(
+                &self,
+                task: &str,
+                mut options: RunOptions,
+            ) -> Result<(Self, Context, Origin), RunError> {
+                if task.trim().is_empty() {
+                    return Err(RunError::EmptyPrompt);
+                }
+                options.refuse_settings()?;
+                let own = self.limited(options.settings().limits);
+                let (context, origin) = self.archon.prepare(options).await?;
+                Ok((own, context, origin))
+            }
+
+            /// Returns this agent with the limits of one run; without `limits` with its own.
+            fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
+                let own = self.clone();
+                match limits {
+                    Some(limits) => own.with(|agents| agents.with_limits(limits)),
+                    None => own,
+                }
+            }
+
+            /// Works on a task. The `extensions` are messages of the application for the log.
+            async fn begin_with(
+                &self,
+                task: &str,
+                extensions: Vec<ExtensionMessage>,
+                origin: Origin,
+                context: &Context,
+            ) -> Result<Outcome, RunError> {
+                let context = &self.asking(self.archon.own(context));
+                let mut place = self.archon.place(origin, task, context).await?;
+                place.extensions = extensions;
+                let outcome = self.$agents.start_in(place, task, context).await?;
+                self.archon.remember(&outcome, context).await?;
+                Ok(outcome)
+            }
+
+            async fn resume_run(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
+                let context = &self.asking(self.archon.own(context));
+                let resumed = self.$agents.resume_with(more, context).await.map_err(RunError::from);
+                self.archon.remember_ended(resumed, context).await
+            }
+        }
+
+        impl RunAgent for $type {
+            fn kind(&self) -> RunKind {
+                $kind
+            }
+
+            fn id(&self) -> AgentId {
+                self.$agents.options().agent_id.clone()
+            }
+
+            fn begin<'a>(
+                &'a self,
+                prompts: Vec<AgentMessage>,
+                origin: Origin,
+                settings: RunSettings,
+                context: &'a Context,
+            ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+                Box::pin(async move {
+                    settings.refuse_for($kind)?;
+                    let task = AgentMessage::joined_text(&prompts)?;
+                    let extensions = crate::several::extensions(prompts);
+                    self.limited(settings.limits).begin_with(&task, extensions, origin, context).await
+                })
+            }
+
+            fn resume<'a>(
+                &'a self,
+                more: &'a MoreLimits,
+                context: &'a Context,
+            ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+                Box::pin(self.resume_run(more, context))
+            }
+
+            fn check_answer<'a>(
+                &'a self,
+                pending: &'a PendingApproval,
+                answer: &'a Answer,
+                context: &'a Context,
+            ) -> BoxFuture<'a, Result<(), RunError>> {
+                Box::pin(self.check(pending, answer, context))
+            }
+        }
+    };
+}
+pub(crate) use runs_of_several;
+
+/// Returns the extension messages of a prompt, which no model reads.
+pub(crate) fn extensions(prompts: Vec<AgentMessage>) -> Vec<ExtensionMessage> {
+    let extension = |message| match message {
+        AgentMessage::Extension(extension) => Some(extension),
+        AgentMessage::Llm(_) => None,
+    };
+    prompts.into_iter().filter_map(extension).collect()
+}
 
 /// The maximum number of characters of the conversation that the agents read; of a longer conversation its
 /// end.
@@ -37,8 +246,8 @@ impl Archon {
         let window = earlier.history.in_full();
         if let Some(memory) = self.run_memory() {
             let prompt = Message::user(goal, context.clock.now());
-            let told = context.cancel.run_until_cancelled(memory.recall(context, &prompt, &window)).await;
-            parts.extend(told.flatten().map(|told| told.text));
+            let recalled = context.cancel.run_until_cancelled(memory.recall(context, &prompt, &window)).await;
+            parts.extend(recalled.flatten().map(|recalled| recalled.text));
         }
         parts.extend(history_text(&window));
         let mut place = SessionPlace::new(origin);
@@ -54,7 +263,7 @@ impl Archon {
             return Ok(());
         }
         let records = context.journal(&self.journal).read(&context.run).await?;
-        memory.keep(context, messages_of_run(&records), None).await;
+        memory.keep(context, prompts_and_answer(&records), None).await;
         Ok(())
     }
 
@@ -123,31 +332,6 @@ fn history_text(window: &[Attributed]) -> Option<String> {
         let _ = write!(text, "\n{}", line.chars().skip(skipped).collect::<String>());
     }
     (!lines.is_empty()).then_some(text)
-}
-
-/// Returns the messages of the prompt of a run, and its answer.
-fn messages_of_run(records: &[Arc<Record>]) -> Vec<Attributed> {
-    let mut said = Vec::new();
-    for record in records {
-        match &record.body {
-            RecordBody::MessageAdded { message, .. } => {
-                let by = message.speaker().unwrap_or(Speaker::Person);
-                said.extend(
-                    message.as_llm().map(|prompt| Attributed::new(prompt.clone(), by).with_trust(by.trust())),
-                );
-            }
-            RecordBody::RunFinished(outcome) => {
-                let Some(answer) = outcome.answer() else { continue };
-                let content = vec![Content::text(answer)];
-                let answer =
-                    AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
-                let answer = Attributed::new(Message::Assistant(answer), Speaker::Model);
-                said.push(answer.with_trust(Trust::Untrusted));
-            }
-            _ => {}
-        }
-    }
-    said
 }
 
 #[cfg(test)]

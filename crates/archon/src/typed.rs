@@ -1,5 +1,4 @@
-//! Structured output: a type gives the JSON schema of the answer, and the answer is read as a value of that
-//! type.
+//! Structured output: a type gives the JSON schema of the answer, which is read as a value of that type.
 //!
 //! The first record of the run has the schema, so a resume requests the same. An answer that does not match
 //! is sent back within the run, with the problems; the log has the checks. For a plan or a team the schema is
@@ -15,8 +14,8 @@ use crate::{Archon, ParallelReply, RunError, RunHandle, RunOptions};
 /// The JSON schema that answers must match, for [`Archon::answering`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputSchema {
-    format: ResponseFormat,
-    check: OutputCheck,
+    pub(crate) format: ResponseFormat,
+    pub(crate) check: OutputCheck,
 }
 
 /// A value, and the outcome of the run that answered with it.
@@ -47,16 +46,6 @@ impl OutputSchema {
         self.check.retries = retries;
         self
     }
-
-    #[cfg(feature = "planner")]
-    pub(crate) fn of_plan(self, agent: archon_planner::PlanningAgent) -> archon_planner::PlanningAgent {
-        agent.with_output_schema(self.format, self.check)
-    }
-
-    #[cfg(feature = "orchestrator")]
-    pub(crate) fn of_team(self, team: archon_orchestrator::Team) -> archon_orchestrator::Team {
-        team.with_output_schema(self.format, self.check)
-    }
 }
 
 impl<T: DeserializeOwned + JsonSchema> Typed<T> {
@@ -79,6 +68,46 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
     }
 }
 
+/// Writes `run_typed` with its docs, and `run_typed_with`, for a type with `answering` and `run_with`.
+macro_rules! typed_runs {
+    (impl $type:ty {
+        $(#[$doc:meta])*
+        pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
+        pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
+    }) => {
+        impl $type {
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+            /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
+            /// resuming the run tries again.
+            pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
+            where
+                T: DeserializeOwned + JsonSchema,
+            {
+                self.run_typed_with(task, RunOptions::default()).await
+            }
+
+            /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start it with
+            /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
+            ///
+            /// # Errors
+            /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
+            pub async fn run_typed_with<T>(
+                &self,
+                task: impl Into<String>,
+                options: RunOptions,
+            ) -> Result<Typed<T>, RunError>
+            where
+                T: DeserializeOwned + JsonSchema,
+            {
+                Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
+            }
+        }
+    };
+}
+
 impl Archon {
     /// Returns this agent with structured output: its answers must be JSON of this schema. Its tools stay the
     /// same. An answer that does not match is sent back. After the last retry the run fails, and the error
@@ -88,18 +117,21 @@ impl Archon {
     /// tool of another agent, and the answers of its plans (`planning`, `run_task`), teams (`team`) and
     /// parallel loops ([`parallel`](Self::parallel), in which each branch must match the schema). It does not
     /// apply to subtasks of a plan or tasks of team members.
-    pub fn answering(&self, form: OutputSchema) -> Self {
+    pub fn answering(&self, schema: OutputSchema) -> Self {
         let mut archon = self.clone();
-        archon.agent = archon.agent.with_output_schema(form.format, form.check);
+        archon.agent = archon.agent.with_output_schema(schema.format, schema.check);
         archon
     }
 
     /// Returns the schema of this agent's answers; `None` if it has none.
     pub(crate) fn output_schema(&self) -> Option<OutputSchema> {
         let own = self.agent.options();
-        Some(OutputSchema { format: own.output_format()?.clone(), check: own.form_check? })
+        Some(OutputSchema { format: own.output_format()?.clone(), check: own.output_check? })
     }
+}
 
+typed_runs! {
+impl Archon {
     /// Works on a task until there is an answer that is a `T`, in a new session.
     ///
     /// ```no_run
@@ -119,32 +151,9 @@ impl Archon {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
-    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput).
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        self.run_typed_with(task, RunOptions::default()).await
-    }
-
-    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
-    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
-    ///
-    /// # Errors
-    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
-    pub async fn run_typed_with<T>(
-        &self,
-        task: impl Into<String>,
-        options: RunOptions,
-    ) -> Result<Typed<T>, RunError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
-    }
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
+    pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
+}
 }
 
 #[cfg(feature = "planner")]
@@ -156,10 +165,14 @@ impl crate::Planning {
     /// If the results of the last subtasks become the answer unchanged, they must match the schema; this
     /// agent's model is asked only if they do not. A conclusion of your own ([`with`](Self::with)) gets the
     /// schema, and its answer must match too.
-    pub fn answering(&self, form: OutputSchema) -> Self {
-        self.clone().with(|agent| form.of_plan(agent))
+    pub fn answering(&self, schema: OutputSchema) -> Self {
+        self.clone().with(|agent| agent.with_output_schema(schema.format, schema.check))
     }
+}
 
+#[cfg(feature = "planner")]
+typed_runs! {
+impl crate::Planning {
     /// Makes a plan and executes it until there is an answer that is a `T`.
     ///
     /// ```no_run
@@ -179,33 +192,9 @@ impl crate::Planning {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
-    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
-    /// resuming the run tries again.
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        self.run_typed_with(task, RunOptions::default()).await
-    }
-
-    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
-    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
-    ///
-    /// # Errors
-    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
-    pub async fn run_typed_with<T>(
-        &self,
-        task: impl Into<String>,
-        options: RunOptions,
-    ) -> Result<Typed<T>, RunError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
-    }
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
+    pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
+}
 }
 
 #[cfg(feature = "orchestrator")]
@@ -214,10 +203,14 @@ impl crate::Teamwork {
     /// If it does not match, the lead gets the problems and answers again. After the last retry the run
     /// fails, and the error has the problems. Members may give any answer, and a reviewer sees only answers
     /// that match.
-    pub fn answering(&self, form: OutputSchema) -> Self {
-        self.clone().with(|team| form.of_team(team))
+    pub fn answering(&self, schema: OutputSchema) -> Self {
+        self.clone().with(|team| team.with_output_schema(schema.format, schema.check))
     }
+}
 
+#[cfg(feature = "orchestrator")]
+typed_runs! {
+impl crate::Teamwork {
     /// Works on a task until there is an answer that is a `T`.
     ///
     /// ```no_run
@@ -235,33 +228,9 @@ impl crate::Teamwork {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
-    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
-    /// resuming the run tries again.
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        self.run_typed_with(task, RunOptions::default()).await
-    }
-
-    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start a team with
-    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
-    ///
-    /// # Errors
-    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
-    pub async fn run_typed_with<T>(
-        &self,
-        task: impl Into<String>,
-        options: RunOptions,
-    ) -> Result<Typed<T>, RunError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
-    }
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
+    pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
+}
 }
 
 impl ParallelReply {
@@ -277,8 +246,7 @@ impl ParallelReply {
 }
 
 impl RunHandle {
-    /// Waits for the reply and reads its answer as a value. This also works for a plan, a team and a resumed
-    /// run.
+    /// Waits for the reply and reads its answer as a value, also of a plan, a team or a resumed run.
     ///
     /// # Errors
     /// As [`reply`](Self::reply) and [`Typed::of`].

@@ -2,9 +2,8 @@
 //!
 //! A run never waits for a watcher. If the watcher is slow, deltas of the same kind are joined once
 //! [`COALESCE_FROM`] events wait: text is appended, and of the progress of a call only the newest message
-//! stays. Records are never joined or lost. The length of the run bounds the queue: beyond the first events
-//! it holds the records of the run and, between two records, one delta of each kind for each answer and each
-//! call.
+//! stays. Records are never joined or lost. So beyond the first events the queue holds the records of the run
+//! and, between two records, one delta of each kind for each answer and each call.
 
 use std::{
     collections::VecDeque,
@@ -86,8 +85,7 @@ impl Sink for EventSink {
     }
 }
 
-/// Joins a delta to a waiting delta of its kind since the last record. Returns the delta if there is no such
-/// delta.
+/// Joins a delta to a waiting delta of its kind since the last record; otherwise returns it.
 fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     let since = events.iter_mut().rev().map_while(|event| match event {
         Event::Delta(before) => Some(before),

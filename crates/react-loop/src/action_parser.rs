@@ -208,9 +208,9 @@ impl Reader<'_> {
         }
         let after = trimmed[length..].trim_start_matches(['`', '"', '*']).trim_start();
         let arguments = match marker {
-            Marker::Action => after.strip_prefix_ignoring_case("action input:"),
+            Marker::Action => strip_prefix_ignoring_case(after, "action input:"),
             Marker::FunctionTag => after.strip_prefix('>'),
-            Marker::ToolCalls => Some(after.strip_prefix_ignoring_case("[args]").unwrap_or(after)),
+            Marker::ToolCalls => Some(strip_prefix_ignoring_case(after, "[args]").unwrap_or(after)),
             _ => None,
         };
         let Some(arguments) = arguments.map(str::trim_start) else { return Ok(None) };
@@ -349,14 +349,8 @@ fn failure(error: NoObject) -> ParseFailure {
     }
 }
 
-trait StripIgnoringCase {
-    fn strip_prefix_ignoring_case(&self, lower: &str) -> Option<&str>;
-}
-
-impl StripIgnoringCase for str {
-    fn strip_prefix_ignoring_case(&self, lower: &str) -> Option<&str> {
-        starts_with(self, lower).then(|| &self[lower.len()..])
-    }
+fn strip_prefix_ignoring_case<'a>(text: &'a str, lower: &str) -> Option<&'a str> {
+    starts_with(text, lower).then(|| &text[lower.len()..])
 }
 
 const ARGUMENTS: [&str; 5] = ["arguments", "args", "action_input", "parameters", "input"];

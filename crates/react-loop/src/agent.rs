@@ -53,8 +53,7 @@ impl ReactAgent {
         &self.options
     }
 
-    /// Starts the run that `context` names with prompts, and drives the run until it ends or is
-    /// suspended.
+    /// Starts the run that `context` names with prompts; otherwise the same as [`begin`](Self::begin).
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
@@ -107,7 +106,7 @@ impl ReactAgent {
             started.first_trigger = TurnTrigger::Continuation;
         }
         let mut driver = self.driver(context);
-        let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
+        let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
         if driver.may_begin(&history, earlier).await {
             bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
             // After the prompt, because lists of runs look for the prompt.
@@ -117,15 +116,8 @@ impl ReactAgent {
             driver.hooks = None; // A run that never began has no end to hear of.
         }
         let (log, records) = self.open_log(bodies, context).await?;
-        let parts = self.context_parts.clone();
-        if let RecordBody::RunStarted(kept) = &records[0].body {
-            // Without secrets, as in a later fold of the log.
-            started.clone_from(kept);
-        }
-        let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
-        for record in &records[1..] {
-            machine.apply(record);
-        }
+        // From the recorded configuration, which has no secrets, as in a later fold of the log.
+        let machine = fold_with(&context.run, &records, history, self.context_parts.clone())?;
         drive(&driver, machine, log).await
     }
 
@@ -135,46 +127,40 @@ impl ReactAgent {
         mut bodies: Vec<RecordBody>,
         context: &Context,
     ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
-        let error = match self.stored_log(bodies.clone(), context).await {
+        let journal = self.journal(context);
+        let stored = async {
+            let open = journal.open(&context.run, OpenMode::Create).await?;
+            let mut log = RunLog::resume(&**journal, open, context.clone());
+            let records = log.append(bodies.clone()).await?;
+            Ok::<_, JournalError>((log, records))
+        };
+        let error = match stored.await {
             Err(error @ JournalError::Storage { .. })
                 if self.options.on_storage_failure == OnStorageFailure::Ephemeral =>
             {
                 error
             }
-            kept => return kept,
+            log => return log,
         };
         // If some records reached the journal although it failed, the run could be resumed, and all work
         // would be done twice.
         let harmless = usize::from(bodies.first().is_some_and(needs_its_prompt));
-        match self.journal(context).read(&context.run).await {
+        match journal.read(&context.run).await {
             Err(JournalError::UnknownRun { .. }) => {}
             Ok(records) if records.len() <= harmless => {}
             _ => return Err(error),
         }
-        tracing::warn!(run = %context.run, %error, "the run is not kept");
+        tracing::warn!(run = %context.run, %error, "the run is not stored");
         bodies.insert(1, RecordBody::LogUnavailable { reason: error.to_string() });
         let mut log = RunLog::unstored(context.clone());
         let records = log.append(bodies).await?;
         Ok((log, records))
     }
 
-    async fn stored_log(
-        &self,
-        bodies: Vec<RecordBody>,
-        context: &Context,
-    ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
-        let journal = self.journal(context);
-        let open = journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::resume(&**journal, open, context.clone());
-        let records = log.append(bodies).await?;
-        Ok((log, records))
-    }
-
     /// Resumes the run that `context` names from the end of its log, after a crash or a cancel.
     ///
-    /// The run keeps the model, the descriptions of tools and the limits with which it was started. If
-    /// the agent has a memory and the run has ended, the memory stores the conversation and the outcome
-    /// is returned.
+    /// The run keeps the model, the descriptions of tools and the limits with which it was started. If the agent
+    /// has a memory and the run has ended, the memory stores the conversation, and the outcome is returned.
     ///
     /// # Errors
     /// The run is unknown, in use, or has ended and the agent has no memory; processes that the run
@@ -183,8 +169,7 @@ impl ReactAgent {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// Resumes a run like [`resume`](Self::resume) after raising the limits, so that a run that ended at
-    /// a limit continues.
+    /// Raises the limits, so that a run that ended at a limit continues; then the same as [`resume`](Self::resume).
     ///
     /// # Errors
     /// See [`resume`](Self::resume); or the run has reached a limit that `more` does not raise enough.
@@ -235,8 +220,8 @@ impl ReactAgent {
         }
         let groups = surviving_groups(&open.records);
         if !groups.is_empty() {
-            let left = driver.toolbox.end_processes(&groups, context).await;
-            if let Some(group) = left.first() {
+            let running = driver.toolbox.end_processes(&groups, context).await;
+            if let Some(group) = running.first() {
                 return Err(LoopError::ProcessesLeft { run: context.run.clone(), group: group.id });
             }
         }
@@ -272,10 +257,9 @@ impl ReactAgent {
 
     /// Tells the tools which files earlier calls of the session have read or written.
     fn recall(&self, seen: &[SnapshotResult], context: &Context) {
-        let recall = |told: &SnapshotResult| {
-            self.driver.toolbox.recall(&context.session, &told.tool, &told.result);
-        };
-        seen.iter().for_each(recall);
+        for SnapshotResult { tool, result } in seen {
+            self.driver.toolbox.recall(&context.session, tool, result);
+        }
     }
 
     /// Returns the context of a run of this agent.

@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use archon_run::GrantedLease;
 use archon_types::{
     AnsweredQuestion, ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult,
+    ToolResultStatus, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,8 @@ pub struct CallState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
     /// The part of the budget granted to the child run, and the spending of the child run.
-    #[serde(default, skip_serializing_if = "GrantedLease::is_none")]
-    pub(crate) loan: GrantedLease,
+    #[serde(default, alias = "loan", skip_serializing_if = "GrantedLease::is_none")]
+    pub(crate) lease: GrantedLease,
     /// Position of the call among the calls of its turn that a person answered, from 1; 0 if no person
     /// was asked. Calls run in this order.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -125,7 +126,7 @@ impl CallState {
             stage: CallStage::Requested { attempts: 0 },
             consent: None,
             is_begun: false,
-            loan: GrantedLease::default(),
+            lease: GrantedLease::default(),
             answer_place: 0,
             answered: None,
         }
@@ -187,4 +188,10 @@ impl CallState {
             None => Cow::Borrowed(&self.call),
         }
     }
+}
+
+/// Returns the result of a call that is refused, with an [`ERROR_TYPE`](metadata::ERROR_TYPE).
+pub(crate) fn refusal(text: String, error_type: &str) -> ToolResult {
+    ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
+        .with_metadata(metadata::ERROR_TYPE, error_type)
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use archon_types::{CircuitBreaker, Json, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
 use serde::{Deserialize, Serialize};
 
+use crate::calls::refusal;
+
 /// The failures of a run's tools, by tool name. A tool whose last call succeeded has no entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Circuits(BTreeMap<String, Circuit>);
@@ -92,8 +94,7 @@ impl Circuits {
         if let Some(name) = stand_in {
             text.push_str(&format!(". Tool {name} can do about the same."));
         }
-        ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
-            .with_metadata(metadata::ERROR_TYPE, "circuit_open")
+        refusal(text, "circuit_open")
     }
 }
 

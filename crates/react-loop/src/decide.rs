@@ -11,8 +11,7 @@ use archon_types::{
 use crate::{CallState, Driver, ReactMachine, drive::ReactExecutor, driver::Run};
 
 impl ReactExecutor<'_> {
-    /// Gives all open questions to the approver and appends its answers. Without an answer, the run is
-    /// suspended.
+    /// Asks the approver all open questions and appends its answers. Without one, the run is suspended.
     pub(crate) async fn decide(&self, run: &mut Run) -> Recorded {
         let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
             run.machine.questions().map(|(call, request)| (call, request.clone())).unzip();
@@ -65,8 +64,7 @@ async fn ask_approver(
     .await
 }
 
-/// Puts an answer into the inbox of the child run that asked. Returns false if the inbox does not take
-/// the answer.
+/// Puts an answer into the inbox of the child run that asked. Returns false if that fails.
 async fn forward_answer(driver: &Driver, asked: &ApprovalRequest, answer: Answer, context: &Context) -> bool {
     let Some(journal) = &driver.journal else { return false };
     let forwarded = answer_below(&**journal, asked, answer, context).await;
@@ -76,8 +74,7 @@ async fn forward_answer(driver: &Driver, asked: &ApprovalRequest, answer: Answer
     forwarded.is_ok()
 }
 
-/// Completes a question with the agent's name, a binding if the toolbox has set none, and the time at
-/// which the question expires.
+/// Completes a question with the agent's name, a binding if it has none, and the time at which it expires.
 pub(crate) fn complete(
     mut request: ApprovalRequest,
     spec: Option<&ToolSpec>,
@@ -107,13 +104,7 @@ pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
-/// Returns the spec of the tool with this name.
-pub(crate) fn spec_in<'a>(specs: &'a [ToolSpec], name: &str) -> Option<&'a ToolSpec> {
-    specs.iter().find(|spec| spec.name == name)
-}
-
-/// Returns a context with the session's "always allow" rules for the tools of a batch; `None` if there
-/// are no such rules.
+/// Returns a context with the session's "always allow" rules for the tools of a batch, if there are rules.
 pub(crate) fn trusting(machine: &ReactMachine, context: &Context) -> Option<Context> {
     if machine.trusted().is_empty() {
         return None;

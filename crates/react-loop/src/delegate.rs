@@ -5,10 +5,10 @@ use std::sync::Arc;
 use archon_run::Recorded;
 use archon_types::{
     CallId, CallerLog, Context, Delegation, Journal, JournalError, RecordBody, RunId, Spending, ToolCall,
-    ToolResult, ToolResultStatus, ToolSpec, metadata,
+    ToolResult, ToolSpec, metadata,
 };
 
-use crate::{CallState, Driver, ReactMachine, driver::Run, fold, sub_agent::COST};
+use crate::{CallState, Driver, ReactMachine, calls::refusal, driver::Run, fold, sub_agent::COST};
 
 /// Returns the context of a call that starts a child run; `None` for any other call.
 pub(crate) fn context(
@@ -38,32 +38,28 @@ pub(crate) async fn is_log_lost(
     }
 }
 
-/// Returns the refusal of a call whose tool the model was not offered, although the toolbox has the tool.
-/// A run only calls the tools of its first record, even after a resume with other tools.
+/// Returns the refusal of a call of a tool that is not in the first record of the run, for instance after a
+/// resume with more tools.
 pub(crate) fn hidden(
     driver: &Driver,
     machine: &ReactMachine,
     call: &ToolCall,
     context: &Context,
 ) -> Option<Box<ToolResult>> {
-    let told = &machine.config().tools;
-    let is_told = |name: &str| told.iter().any(|tool| tool.name == name);
-    if is_told(&call.name) {
-        return None;
-    }
+    let offered = &machine.config().tools;
+    let is_offered = |name: &str| offered.iter().any(|tool| tool.name == name);
     let all = driver.toolbox.specs();
-    if all.iter().all(|tool| is_told(&tool.name)) {
-        // The toolbox has no such tool, and refuses the call itself.
+    // A toolbox refuses a call of a tool that it does not have itself.
+    if is_offered(&call.name) || all.iter().all(|tool| is_offered(&tool.name)) {
         return None;
     }
     let name: String = call.name.chars().take(NAME_SHOWN).collect();
     let is_agent = || all.iter().any(|tool| tool.name == call.name && tool.annotations.agent);
     let text = match context.depth >= machine.config().limits.max_depth && is_agent() {
         true => format!("Error: Tool '{name}' not found. An agent that was called calls no others here."),
-        false => format!("Error: Tool '{name}' not found. {}", available(told)),
+        false => format!("Error: Tool '{name}' not found. {}", available(offered)),
     };
-    let result = ToolResult::failed(ToolResultStatus::Error, text.clone(), text);
-    Some(Box::new(result.with_metadata(metadata::ERROR_TYPE, "not_found")))
+    Some(Box::new(refusal(text, "not_found")))
 }
 
 fn available(tools: &[ToolSpec]) -> String {
@@ -105,11 +101,8 @@ async fn settlement(
         None => None,
     };
     let spent = spent.unwrap_or_else(|| reported(result));
-    (machine.settled(call) != Some(spent)).then_some(RecordBody::LeaseSettled {
-        call,
-        child_run: child,
-        spent,
-    })
+    let settled = RecordBody::LeaseSettled { call, child_run: child, spent };
+    (machine.settled(call) != Some(spent)).then_some(settled)
 }
 
 /// Returns the spending of a run from its log. An open model call counts with the amount reserved for it.

@@ -20,8 +20,7 @@ use crate::{
 };
 
 impl Driver {
-    /// Drives a machine that has applied all records of `log`, until the run has ended or is suspended,
-    /// and returns the outcome.
+    /// Drives a machine that has applied all records of `log`, until the run has ended or is suspended.
     ///
     /// # Errors
     /// The journal failed. A step that cannot be recorded is not executed.
@@ -123,17 +122,16 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         self.record_result(id, result, run).await
     }
 
-    /// Appends a record that the machine derived from its log. If the record ends a call whose tool ran,
-    /// the call's `after_tool` hook runs now.
+    /// Appends a derived record. If it ends a call whose tool ran, the call's `after_tool` hook runs now.
     async fn append(&mut self, body: RecordBody, run: &mut Run) -> Recorded {
         let is_limit = matches!(body, RecordBody::LimitReached(_));
         if let RecordBody::Compacted(compaction) = &body {
             // The memory sees the messages before they leave the window.
             self.driver.remember(&run.machine, &self.context, Some(compaction)).await;
         }
-        let given_up = hooked::given_up(&run.machine, &body);
+        let ended = hooked::call_without_retry(&run.machine, &body);
         delegate::close(self.driver, run, body).await?;
-        if let Some(((call, result), hooks)) = given_up.zip(self.driver.hooks.as_ref()) {
+        if let Some(((call, result), hooks)) = ended.zip(self.driver.hooks.as_ref()) {
             hooks.after_tool(&call, &result).await;
         }
         if is_limit {

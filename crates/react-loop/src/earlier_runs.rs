@@ -1,23 +1,19 @@
 //! Loads the conversation before a run: folds the earlier runs of its session.
 //!
-//! If each prompt folded all logs of its session, a session of n runs would read n² logs; if each run
-//! stored the whole conversation, it would write n². So only a few runs store in their log the
-//! conversation with which they start ([`SessionSnapshot`]), and a fold starts at the latest of these
-//! snapshots:
+//! A session of n runs would read n² logs if each prompt folded all logs, and write n² messages if each run
+//! stored the whole conversation. So only some runs store the conversation with which they start
+//! ([`SessionSnapshot`]), and a fold starts at the latest snapshot:
 //!
 //! - A run stores a snapshot only if none of the [`EVERY`] runs before it does.
-//! - A snapshot has the messages that are new since the previous run with a snapshot, its base. If the
-//!   base's part is not larger than the new part, the snapshot includes that part too, and builds on the
-//!   base of the base. So each part is larger than all parts above it, and the number of parts grows as
-//!   the logarithm of the conversation.
-//! - A part with a changed message, for instance after a compaction, is stored again with the parts above
-//!   it.
-//! - The snapshots of a session have at most [`MOST`] times the size of its conversation. A snapshot that
-//!   would exceed this is delayed until the conversation is long enough; in the meantime a fold reads
-//!   more logs. This limits the growth of logs with a full window.
+//! - A snapshot has the messages since the previous snapshot, its base. If the base's part is not larger than
+//!   the new part, the snapshot includes that part too, and builds on the base of the base. So the number of
+//!   parts grows as the logarithm of the conversation.
+//! - A part with a changed message, for instance after a compaction, is stored again with the parts above it.
+//! - The snapshots of a session have at most [`MOST`] times the size of its conversation. A snapshot that would
+//!   exceed this waits until the conversation is long enough; meanwhile a fold reads more logs.
 //!
-//! Snapshots are derived from earlier logs, and [`replay`](crate::replay) compares both. If a snapshot or
-//! a part on which it builds cannot be read, the earlier logs are folded.
+//! [`replay`](crate::replay) compares snapshots with the earlier logs. If a snapshot, or a part on which it
+//! builds, cannot be read, the earlier logs are folded.
 
 use std::{
     collections::HashSet,
@@ -74,8 +70,7 @@ struct Part {
     bytes: u64,
 }
 
-/// Folds the earlier runs that a run continues. Reads the logs back to a run with a snapshot, and the
-/// logs on which this snapshot builds.
+/// Folds the earlier runs that a run continues, back to a run with a snapshot.
 ///
 /// # Errors
 /// A run of the chain cannot be read.
@@ -91,8 +86,7 @@ pub async fn fold_whole_chain(journal: &dyn Journal, origin: &Origin) -> Result<
     walk(journal, origin, false).await
 }
 
-/// Returns the conversation before a run with the log `records`: from the snapshot in that log, or else
-/// with [`fold_chain`].
+/// Returns the conversation before the run with this log: from its snapshot, or else by [`fold_chain`].
 ///
 /// # Errors
 /// See [`fold_chain`]; or the log does not belong to a run of a conversation.
@@ -155,13 +149,12 @@ fn in_a_circle(run: &RunId) -> LoopError {
     LoopError::Journal(JournalError::Corrupt { run: run.clone(), record: 0, problem })
 }
 
-/// Returns the conversation in a run's snapshot; `None` if there is no snapshot, or if a part on which it
-/// builds cannot be read.
+/// Returns the conversation in a run's snapshot, if there is one and all parts can be read.
 async fn carried_to(journal: &dyn Journal, run: &RunId, records: &[Arc<Record>]) -> Option<EarlierRuns> {
     let carried = carried_in(records)?;
     EarlierRuns::carried(journal, run, carried)
         .await
-        .inspect_err(|problem| tracing::debug!("what run {run} carries is not used: {problem}"))
+        .inspect_err(|problem| tracing::debug!("the snapshot of run {run} is not used: {problem}"))
         .ok()
 }
 
@@ -173,8 +166,7 @@ fn carried_in(records: &[Arc<Record>]) -> Option<&SessionSnapshot> {
 }
 
 impl EarlierRuns {
-    /// Loads the conversation of the snapshot `carried` in the log of `run`, with all parts on which it
-    /// builds.
+    /// Loads the conversation of the snapshot in the log of `run`, with all parts on which it builds.
     ///
     /// # Errors
     /// A run on which the snapshot builds cannot be read, or has no snapshot.
@@ -300,10 +292,10 @@ impl EarlierRuns {
 /// Returns the latest result of each tool about each file.
 fn latest(seen: &[SnapshotResult]) -> Vec<SnapshotResult> {
     let mut known = HashSet::new();
-    let is_latest = |told: &&SnapshotResult| {
-        let seen = told.result.metadata.get(metadata::SEEN);
+    let is_latest = |result: &&SnapshotResult| {
+        let seen = result.result.metadata.get(metadata::SEEN);
         let file = seen.and_then(|seen| seen.get("file")).or(seen);
-        known.insert((told.tool.clone(), file.map(ToString::to_string)))
+        known.insert((result.tool.clone(), file.map(ToString::to_string)))
     };
     let mut latest: Vec<_> = seen.iter().rev().filter(is_latest).cloned().collect();
     latest.reverse();

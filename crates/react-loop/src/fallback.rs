@@ -3,7 +3,7 @@
 //! The kind of the failure determines which of these may help ([`REMEDIES`]); each is a function of its
 //! own. The choice remains for the rest of the run.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{
     ApiErrorKind, FailurePolicy, FallbackModel, FallbackStep, ModelErrorCode, ModelFailure, ModelPrice,
@@ -28,22 +28,20 @@ pub struct Fallback {
     pub price: Option<ModelPrice>,
 }
 
+crate::setters! {
+impl Fallback {
+    /// Sets further keys, as providers of the same service, each with its own key.
+    pub fn with_keys(self, keys: Vec<Arc<dyn Provider>>) -> Self { self.keys = keys }
+
+    /// Sets the price of the model's tokens.
+    pub fn with_price(self, price: ModelPrice) -> Self { self.price = Some(price) }
+}
+}
+
 impl Fallback {
     /// Creates a fallback with one key and no price.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self { provider, keys: Vec::new(), model: model.into(), price: None }
-    }
-
-    /// Sets further keys, as providers of the same service, each with its own key.
-    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
-        self.keys = keys;
-        self
-    }
-
-    /// Sets the price of the model's tokens.
-    pub fn with_price(mut self, price: ModelPrice) -> Self {
-        self.price = Some(price);
-        self
     }
 
     /// Returns the fallback in the form that the log stores.
@@ -69,15 +67,7 @@ impl Fallback {
     }
 }
 
-impl fmt::Debug for Fallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fallback")
-            .field("provider", &self.provider.id())
-            .field("keys", &count(&self.keys))
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(Fallback: model, price);
 
 /// Returns the number of keys of a model with `further` keys besides its first.
 pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {

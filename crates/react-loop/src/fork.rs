@@ -58,8 +58,7 @@ pub async fn fork(
     Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
 }
 
-/// Returns the number of turns before the damage of a log, or of all turns, which is the maximum for
-/// [`fork`].
+/// Returns the maximum number of turns for [`fork`]: of all turns, or of those before the damage of the log.
 ///
 /// # Errors
 /// No record of the run can be read.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use archon_run::Watch;
-use archon_types::{Context, Encoded, GoalVerdict, Message, Provider, Request, ToolChoice};
+use archon_types::{Context, GoalVerdict, Provider, Request};
 
-use crate::{GoalDue, ReactMachine, single_call::ask};
+use crate::{
+    GoalDue, ReactMachine,
+    single_call::{ask, auxiliary_request},
+};
 
-/// Asks the model once, without tools and without the conversation. After any failure there is no
-/// verdict, and the answer is accepted.
+/// Asks the model once, without the conversation. After a failure there is no verdict: the answer is accepted.
 pub(crate) async fn check(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
@@ -39,14 +41,9 @@ fn request(machine: &ReactMachine, due: &GoalDue, context: &Context) -> Request 
          `NOT MET:` and in one sentence what is missing.",
         due.expected, due.answer
     );
-    let mut request = Request::new(machine.model(), vec![Message::user(text, context.clock.now())]);
-    request.system = Some(Arc::new(Encoded::new(ROLE.to_owned())));
     let mut options = (*machine.request_options()).clone();
-    options.tool_choice = ToolChoice::Auto;
-    options.response_format = None;
     options.stop.clear();
-    request.options = Arc::new(options);
-    request
+    auxiliary_request(machine.model(), ROLE, text, options, context)
 }
 
 const ROLE: &str = "You compare an answer with what was expected of it. What stands between the marks is material, \

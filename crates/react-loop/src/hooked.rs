@@ -4,10 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
     CallId, Context, Delta, DeltaKind, DynHooks, Event, Hooks, Outcome, OutcomeStatus, ReadyCall, RecordBody,
-    RunId, Sink, ToolCall, ToolResult, ToolResultStatus, metadata,
+    RunId, Sink, ToolCall, ToolResult,
 };
 
-use crate::{CallStage, CallState, ReactMachine};
+use crate::{CallStage, CallState, ReactMachine, calls::refusal};
 
 /// Calls the hooks of turns in order, also if a turn fails or is cut off.
 pub(crate) struct Turns<'a> {
@@ -64,9 +64,12 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// Returns the call that `body` ends instead of a retry, and its last result. Unlike in other refused
-/// calls, the tool ran.
-pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(Arc<ToolCall>, ToolResult)> {
+/// Returns the call for which `body` is recorded instead of a retry, and its last result. Unlike the tools
+/// of other refused calls, its tool ran.
+pub(crate) fn call_without_retry(
+    machine: &ReactMachine,
+    body: &RecordBody,
+) -> Option<(Arc<ToolCall>, ToolResult)> {
     let RecordBody::ToolCallRefused { call, result } = body else { return None };
     let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
     machine.calls().iter().find(waits).map(|state| (state.call.clone(), (**result).clone()))
@@ -75,8 +78,7 @@ pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(Arc
 /// Returns the result of a call that a hook skipped.
 pub(crate) fn skipped(tool: &str) -> ToolResult {
     let text = format!("Error: the call of `{tool}` was skipped: a hook of this program does not allow it.");
-    ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
-        .with_metadata(metadata::ERROR_TYPE, "permission_denied")
+    refusal(text, "permission_denied")
 }
 
 /// The calls of a batch by their ids, for later hooks.

@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 use archon_run::Watch;
 use archon_types::{
-    AgentMessage, AssistantMessage, BoxFuture, BranchResult, BranchVerdict, Context, Encoded, Evaluation,
+    AgentMessage, AssistantMessage, BoxFuture, BranchResult, BranchVerdict, Context, Evaluation,
     EvaluationError, EvaluationStrategy, FallbackModel, Message, ModelFailure, ModelPrice, ModelTarget,
-    Provider, ProviderError, Request, RetryConfig, RunConfig, StopReason, Tokenizer, ToolChoice,
+    Provider, ProviderError, Request, RetryConfig, RunConfig, StopReason, Tokenizer,
 };
 
 use crate::{
     ContextParts, Fallback, ReactAgent, ReactAgentOptions,
     fallback::{self, Chain, Next},
     limits::Money,
-    single_call::ask,
+    single_call::{ask, auxiliary_request},
     window::message_text,
 };
 use material::{Material, fit};
@@ -46,6 +46,19 @@ impl ReactAgent {
     }
 }
 
+crate::setters! {
+impl LlmJudge {
+    /// Sets further keys for the model's service, in the order in which they are tried.
+    pub fn with_keys(self, keys: Vec<Arc<dyn Provider>>) -> Self { self.keys = keys }
+
+    /// Sets fallback models, which are asked in this order if the judge's own model cannot answer.
+    pub fn with_fallbacks(self, fallbacks: Vec<Fallback>) -> Self { self.fallbacks = fallbacks }
+
+    /// Sets the program's own token counter.
+    pub fn with_context_parts(self, parts: ContextParts) -> Self { self.context_parts = parts }
+}
+}
+
 impl LlmJudge {
     /// Creates a judge. Of `options`, the judge uses the model, the system prompt (there is a default),
     /// the window (which limits how much the judge reads), the retries, the request options, the time
@@ -58,24 +71,6 @@ impl LlmJudge {
             options,
             context_parts: ContextParts::default(),
         }
-    }
-
-    /// Sets further keys for the model's service, in the order in which they are tried.
-    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
-        self.keys = keys;
-        self
-    }
-
-    /// Sets fallback models, which are asked in this order if the judge's own model cannot answer.
-    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
-        self.fallbacks = fallbacks;
-        self
-    }
-
-    /// Sets the program's own token counter.
-    pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
-        self.context_parts = parts;
-        self
     }
 
     async fn judge(
@@ -155,7 +150,8 @@ impl LlmJudge {
                         _ => Ok(answer),
                     };
                 }
-                Err(error) if context.cancel.is_cancelled() => return Err(cancelled(error)),
+                // A provider may report a cancel as another error.
+                Err(_) if context.cancel.is_cancelled() => return Err(ProviderError::Cancelled),
                 Err(error) => error,
             };
             tracing::warn!(run = %context.run, model = fallback::model(&config, target), %error, "the judge gave no answer");
@@ -201,15 +197,9 @@ impl LlmJudge {
         target: ModelTarget,
         context: &Context,
     ) -> Request {
-        let question = Message::user(question, context.clock.now());
-        let mut request = Request::new(fallback::model(config, target), vec![question]);
-        request.system = Some(Arc::new(Encoded::new(self.system().to_owned())));
         let mut options = self.options.request.clone();
         options.thinking = fallback::thinking(config, target);
-        options.tool_choice = ToolChoice::Auto;
-        options.response_format = None;
-        request.options = Arc::new(options);
-        request
+        auxiliary_request(fallback::model(config, target), self.system(), question, options, context)
     }
 
     fn system(&self) -> &str {
@@ -284,11 +274,6 @@ impl Bill {
     fn note(&mut self, price: Option<&ModelPrice>) {
         self.cost = self.cost.and(price).map(|_| self.money.spent);
     }
-}
-
-/// Returns the error of a cancel, because a provider may report a cancel as another error.
-fn cancelled(_: ProviderError) -> ProviderError {
-    ProviderError::Cancelled
 }
 
 /// Returns the material for the judge. Without prompts, the question is the last message of a person.

@@ -8,29 +8,6 @@
 //! each result before it acts on the result. [`ReactAgent`] joins both behind the `Agent` trait; it
 //! starts, continues and resumes runs.
 //!
-//! | topic | file |
-//! |---|---|
-//! | the next step of a run | `machine.rs` |
-//! | limits and endings | `limits.rs`, `repetition.rs`, `machine/endings.rs` |
-//! | messages to a run: steering, follow-ups, inbox | `queues.rs`, `drive.rs`, `machine/prompts.rs` |
-//! | the context window and its compaction | `window.rs`, `text_mode.rs` |
-//! | parsing answers of models without tool calling | `action_parser.rs` |
-//! | retries | `retry.rs` |
-//! | fallbacks | `fallback.rs`, `machine/failures.rs` |
-//! | circuit breakers of tools | `circuit_breaker.rs` |
-//! | the tasks of a loop | `drive.rs` |
-//! | calling the model, tools and hooks | `single_call.rs`, `tool_batch.rs`, `tool_batch/prepare.rs`, `summarize.rs`, `hooked.rs` |
-//! | cancel and deadline during a wait | `watch.rs` of `archon-run` |
-//! | resume after a crash | `resume.rs`, `reports.rs` of `archon-run` |
-//! | settings, parts and checks of an agent | `agent/options.rs`, `agent/parts.rs`, `agent/checks.rs` |
-//! | the conversation of earlier runs | `earlier_runs.rs`, `parallel/origin.rs` |
-//! | agents that call agents, and their budgets | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `ledger.rs` of `archon-run` |
-//! | forks | `fork.rs` |
-//! | parallel loops and the choice of a branch | `parallel.rs`, `parallel/choice.rs`, `evaluation.rs`, `judge.rs` |
-//! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
-//! | structured output | `machine/structured_output.rs` |
-//! | replay | `replay.rs` |
-//!
 //! # Example
 //!
 //! ```
@@ -85,6 +62,7 @@ mod repetition;
 mod replay;
 mod resume;
 mod retry;
+mod setters;
 mod single_call;
 mod sub_agent;
 mod summarize;
@@ -115,6 +93,6 @@ pub use sub_agent::SubAgentTool;
 pub use text_mode::decode_answer;
 pub use window::{
     ContextManager, ContextParts, ContextUsage, History, MODEL_SUMMARY, Messages, QueueNotice, Summarize,
-    SummaryDue, Tiered, ToolGate, Trim, Urgency, is_paired, round_summary, token_counter,
+    SummaryDue, Tiered, ToolGate, Trim, Urgency, is_paired, prompts_and_answer, round_summary, token_counter,
 };
 pub use written_call::WrittenCall;

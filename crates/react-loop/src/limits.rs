@@ -50,7 +50,7 @@ impl Meter {
 
     /// Returns the maximum spending of this run: open calls count with the amount reserved for them.
     pub(crate) fn spending(&self) -> Spending {
-        let tokens = sum([self.tokens(), self.uncounted.set_aside(), 0]);
+        let tokens = sum([self.tokens(), self.uncounted.reserved(), 0]);
         let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
         all += self.ledger.spent();
         all += self.ledger.held();
@@ -285,7 +285,7 @@ impl Uncounted {
         (self.request, self.answer) = (request, max_output.map_or(ASSUMED_OUTPUT, u64::from));
     }
 
-    fn set_aside(&self) -> u64 {
+    fn reserved(&self) -> u64 {
         self.request.saturating_add(self.answer)
     }
 
@@ -301,7 +301,7 @@ impl Uncounted {
     }
 
     fn forfeit(&mut self) {
-        self.tokens = self.tokens.saturating_add(self.set_aside());
+        self.tokens = self.tokens.saturating_add(self.reserved());
         self.counted();
     }
 }

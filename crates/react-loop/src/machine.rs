@@ -1,9 +1,8 @@
 //! The state machine of a run: derives the next command from the records alone.
 //!
-//! Time, randomness and I/O come in with the records only. [`ReactMachine::apply`] takes a record,
-//! [`ReactMachine::next`] returns the next command. A record for a command that is not open changes
-//! nothing. Whatever the records are, the machine ends within its limits, and no request contains a tool
-//! call without its result.
+//! Time, randomness and I/O come in with the records only. A record for a command that is not open changes
+//! nothing. Whatever the records are, the machine ends within its limits, and no request contains a tool call
+//! without its result.
 
 mod answers;
 mod approvals;
@@ -23,16 +22,17 @@ use archon_types::{
     AssistantMessage, Attributed, AuxiliaryCall, CallId, CommandId, ContinuationKind, Effect, Encoded,
     HookPoint, Lease, LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody,
     Request, RunConfig, RunId, RunKind, RunStarted, SchemaProblem, Speaker, Spending, StopReason, Summary,
-    Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    Timestamp, ToolMode, ToolResult, TurnTrigger,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
+    calls::refusal,
     circuit_breaker::{Breaker, Circuits},
     fallback::Chain,
     limits::Meter,
-    queues::{Prompt, Queues},
+    queues::Queues,
     repetition::Repetition,
     text_mode,
 };
@@ -112,8 +112,8 @@ pub struct ReactMachine {
     #[serde(default)]
     misfits: Vec<SchemaProblem>,
     /// The auxiliary request that was sent to a model, if one is open.
-    #[serde(default)]
-    beside: Option<AuxiliaryCall>,
+    #[serde(default, alias = "beside")]
+    auxiliary_call: Option<AuxiliaryCall>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
     /// True if the approver of this process was asked and the run waits.
@@ -202,7 +202,7 @@ impl ReactMachine {
             goal_checks: 0,
             schema_misses: 0,
             misfits: Vec::new(),
-            beside: None,
+            auxiliary_call: None,
             interrupted: Default::default(),
             suspended: false,
             trusted,
@@ -236,7 +236,7 @@ impl Machine for ReactMachine {
                 self.stopped(OutcomeStatus::Failed, format!("the input was rejected: {reason}"));
             }
             B::StoppedByHook { hook } => self.stopped(OutcomeStatus::Cancelled, vetoed(*hook).to_owned()),
-            B::ModelCallStarted { command, attempt, .. } => self.on_model_asked(*command, *attempt),
+            B::ModelCallStarted { command, attempt, .. } => self.model_call_started(*command, *attempt),
             B::ModelCallFinished { command, attempt, message } if self.is_asking(*command, *attempt) => {
                 self.answered(*command, message);
             }
@@ -314,7 +314,7 @@ impl Machine for ReactMachine {
 
     fn knows(&self, report: &RecordBody) -> bool {
         let RecordBody::ChildRunCreated { call, .. } = report else { return false };
-        self.calls().iter().any(|state| state.id == *call && state.is_begun)
+        self.call(*call).is_some_and(|state| state.is_begun)
     }
 
     fn outcome_of_suspension(&self, _: RunId) -> Outcome {
@@ -347,8 +347,7 @@ impl ReactMachine {
         &self.window
     }
 
-    /// Returns all messages so far with their authors: the original conversation, and the messages that
-    /// wait to be read.
+    /// Returns all messages so far with their authors, also those that wait to be read.
     pub fn attributed_messages(&self) -> Vec<Attributed> {
         let waiting = self.queues.iter().map(|prompt| Attributed::new(prompt.message.clone(), prompt.by));
         self.window.attributed().chain(waiting).collect()
@@ -361,9 +360,8 @@ impl ReactMachine {
             self.tool_ended(call, &Arc::new(ToolResult::cancelled(NOT_CARRIED_OVER)), self.meter.now());
         }
         // Messages that the model never read are read with the next prompt.
-        for Prompt { message, by } in self.queues.take_all() {
-            self.window.push_prompt(message, by);
-        }
+        let unread = self.queues.take_all();
+        self.push_prompts(unread);
         if let (Phase::Ended(_), Some(by)) = (&self.phase, self.interrupted.by()) {
             self.window.push(Message::user(by.marker(), self.meter.now()), Speaker::Program);
         }
@@ -401,8 +399,7 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the command and the attempt of the open request to the model; `None` if no request is
-    /// open.
+    /// Returns the command and the attempt of the open request to the model, if a request is open.
     pub fn open_request(&self) -> Option<(CommandId, u32)> {
         match self.phase {
             Phase::Asking { command, attempt } => Some((command, attempt)),
@@ -416,6 +413,10 @@ impl ReactMachine {
             Phase::Acting { calls, .. } => calls,
             _ => &[],
         }
+    }
+
+    pub(crate) fn call(&self, id: CallId) -> Option<&CallState> {
+        self.calls().iter().find(|call| call.id == id)
     }
 
     /// Returns the outcome; `None` while no outcome is recorded.
@@ -466,12 +467,12 @@ impl ReactMachine {
 
     /// Returns the lease of a call; `None` if the call has none.
     pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
-        self.calls().iter().find_map(|state| state.loan.lease(call))
+        self.calls().iter().find_map(|state| state.lease.lease(call))
     }
 
     /// Returns the spending of a call's child run, if the spending is known.
     pub(crate) fn settled(&self, call: CallId) -> Option<Spending> {
-        self.calls().iter().find(|state| state.id == call)?.loan.settled()
+        self.call(call)?.lease.settled()
     }
 
     fn is_agent(&self, tool: &str) -> bool {
@@ -500,8 +501,7 @@ impl ReactMachine {
         Step::Do(ReactTask::AskModel { command, attempt, turn: self.meter.turns })
     }
 
-    /// Returns the command for the next request, or the compaction, summary or notice that the window
-    /// needs first.
+    /// Returns the next request, or the compaction, summary or notice that the window needs first.
     fn ask_in_window(&self) -> Step {
         let now = self.meter.now();
         if let Some(record) = self.window.cleanup_due() {
@@ -521,7 +521,7 @@ impl ReactMachine {
     }
 
     fn next_of_calls(&self, calls: &[CallState]) -> Step {
-        let decided = self.given_up(calls).or_else(|| self.decided(calls));
+        let decided = self.end_of_retry(calls).or_else(|| self.decided(calls));
         if let Some(end) = decided.or_else(|| self.wait_for_calls(calls)) {
             return end;
         }
@@ -531,8 +531,7 @@ impl ReactMachine {
         let result = match self.window.tool_gate(calls.len()) {
             _ if self.cancelled => ToolResult::cancelled(CANCELLED),
             _ if self.is_steered() => ToolResult::cancelled(SKIPPED),
-            ToolGate::Blocked(text) => ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
-                .with_metadata(metadata::ERROR_TYPE, "context_limit"),
+            ToolGate::Blocked(text) => refusal(text, "context_limit"),
             _ => return self.refusal_due(calls).unwrap_or_else(|| self.run_or_wait(calls)),
         };
         Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) })
@@ -548,7 +547,7 @@ impl ReactMachine {
         }
     }
 
-    fn on_model_asked(&mut self, command: CommandId, attempt: u32) {
+    fn model_call_started(&mut self, command: CommandId, attempt: u32) {
         let expected = match self.phase {
             Phase::Ready => command.0 == self.next_command && attempt == 0,
             Phase::BackingOff { command: open, attempt: before, .. } => {
@@ -561,8 +560,8 @@ impl ReactMachine {
             if attempt == 0 {
                 self.chain.reset_counts();
             }
-            self.beside = None;
-            self.set_aside(self.cost_estimate());
+            self.auxiliary_call = None;
+            self.reserve_cost(self.cost_estimate());
             self.window.note_request();
             self.queues.note_request();
             self.phase = Phase::Asking { command, attempt };
@@ -578,11 +577,11 @@ impl ReactMachine {
     }
 
     /// Changes the lease of a call that has no result yet.
-    fn with_loan(&mut self, id: CallId, change: impl FnOnce(&mut Ledger, &mut GrantedLease)) {
+    fn with_lease(&mut self, id: CallId, change: impl FnOnce(&mut Ledger, &mut GrantedLease)) {
         if let Phase::Acting { calls, .. } = &mut self.phase
             && let Some(call) = calls.iter_mut().find(|call| call.id == id && call.result().is_none())
         {
-            change(&mut self.meter.ledger, &mut call.loan);
+            change(&mut self.meter.ledger, &mut call.lease);
         }
     }
 
@@ -591,10 +590,10 @@ impl ReactMachine {
         match body {
             RecordBody::ChildRunCreated { call, .. } => self.with_call(*call, |call| call.is_begun = true),
             RecordBody::LeaseGranted { call, lease, .. } => {
-                self.with_loan(*call, |ledger, loan| ledger.grant(loan, *call, *lease));
+                self.with_lease(*call, |ledger, granted| ledger.grant(granted, *call, *lease));
             }
             RecordBody::LeaseSettled { call, spent, .. } if self.lease(*call).is_some() => {
-                self.with_loan(*call, |ledger, loan| ledger.settle(loan, *spent));
+                self.with_lease(*call, |ledger, granted| ledger.settle(granted, *spent));
             }
             _ => {}
         }
@@ -602,16 +601,14 @@ impl ReactMachine {
 
     fn tool_call_started(&mut self, id: CallId, attempt: u32, effect: Effect) {
         self.with_call(id, |c| c.start(attempt, effect));
-        if let Phase::Acting { calls, .. } = &self.phase
-            && effect == Effect::SideEffect
-            && let Some(call) = calls.iter().find(|c| c.id == id)
-        {
-            self.repetition.world_changed_by(&call.call);
+        if let Some(call) = self.call(id).filter(|_| effect == Effect::SideEffect) {
+            let call = call.call.clone();
+            self.repetition.world_changed_by(&call);
         }
     }
 
     fn tool_ended(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
-        self.with_loan(id, Ledger::close);
+        self.with_lease(id, Ledger::close);
         self.with_call(id, |call| call.finish(result.clone(), at));
         let Phase::Acting { calls, .. } = &self.phase else { return };
         if self.config.tool_mode == ToolMode::Native

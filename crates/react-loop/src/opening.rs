@@ -48,7 +48,9 @@ impl Opening {
                 let Some(text) = message.as_llm() else { break };
                 match filter.check(text).await {
                     InputVerdict::Warn(warning) => {
-                        warn(message, warning);
+                        if let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message {
+                            user.content.push(Content::text(warning));
+                        }
                         // The warning is not the author's text and may repeat a page, so the message has
                         // no known author any more.
                         *message = message.clone().with_speaker(Speaker::Unknown);
@@ -75,10 +77,10 @@ impl Opening {
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             let Some(text) = message.as_llm() else { continue };
             let recall = memory.recall(context, text, &window);
-            if let Some(Some(told)) = context.cancel.run_until_cancelled(recall).await
+            if let Some(Some(recalled)) = context.cancel.run_until_cancelled(recall).await
                 && let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message
             {
-                user.add_recalled(told);
+                user.add_recalled(recalled);
             }
         }
         self
@@ -96,11 +98,5 @@ impl Opening {
             .chain(said(self.prompts, PromptSource::Prompt))
             .chain(said(self.steers, PromptSource::Steer))
             .chain(said(self.follow_ups, PromptSource::FollowUp))
-    }
-}
-
-fn warn(message: &mut AgentMessage, warning: String) {
-    if let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message {
-        user.content.push(Content::text(warning));
     }
 }

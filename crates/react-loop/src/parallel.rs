@@ -1,11 +1,10 @@
 //! Parallel loops: several agents work on one task from the same conversation, and the session continues
 //! with the answer that a strategy chooses.
 //!
-//! The parallel loop is a run with a log of its own, which lists the branches before any of them starts
-//! and records the choice. The parallel loop asks no model itself. Each branch is an ordinary run of the
-//! same session that continues the conversation; earlier runs are only read. Run ids of branches are
-//! derived from the id of the loop, so that a resume finds them: a branch that ended is used unchanged,
-//! one that was cut off is resumed, and one that never started is started.
+//! The parallel loop is a run whose log lists the branches before any of them starts, and then the choice. Each
+//! branch is an ordinary run of the same session that continues the conversation. Run ids of branches are
+//! derived from the id of the loop, so that a resume finds them: a branch that ended is used unchanged, one
+//! that was cut off is resumed, and one that never started is started.
 
 mod choice;
 mod origin;
@@ -82,8 +81,7 @@ impl ParallelLoop {
         self
     }
 
-    /// Returns the agent id of the first branch, which is also the agent id in the log of the parallel
-    /// loop.
+    /// Returns the agent id of the first branch, which is also that in the log of the parallel loop.
     pub fn id(&self) -> AgentId {
         self.branches[0].options().agent_id.clone()
     }
@@ -111,10 +109,9 @@ impl ParallelLoop {
     /// the last message of the conversation. `context` names the run of the parallel loop; its
     /// cancellation token stops all branches.
     ///
-    /// A branch that fails does not affect the others. If no branch has an answer, or the loop was
-    /// cancelled, no branch is chosen and the session does not change. If no branch has an answer and one
-    /// waits for a person, the loop is suspended: resume the loop when the questions of its branches are
-    /// answered.
+    /// A branch that fails does not affect the others. If no branch has an answer, or the loop was cancelled, no
+    /// branch is chosen and the session does not change. If no branch has an answer and one waits for a person,
+    /// the loop is suspended until it is resumed with the answers.
     ///
     /// # Errors
     /// The journal failed.
@@ -188,14 +185,7 @@ impl ParallelLoop {
     }
 }
 
-impl std::fmt::Debug for ParallelLoop {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ParallelLoop")
-            .field("branches", &self.branches)
-            .field("strategy", &self.strategy.name())
-            .finish_non_exhaustive()
-    }
-}
+archon_types::debug_fields!(ParallelLoop: branches);
 
 /// Returns the prompts of a parallel loop and the number of its branches.
 fn begun(records: &[Arc<Record>]) -> Option<(&[AgentMessage], usize)> {

@@ -6,8 +6,7 @@ use archon_types::{
 
 use crate::LoopError;
 
-/// Puts `entry` into the inbox of a run. The process that drives the run reads the entry, now or after
-/// the next resume.
+/// Puts `entry` into the inbox of a run. The driver of the run reads the entry, now or after a resume.
 ///
 /// # Errors
 /// The run is unknown or has ended; its kind does not accept the entry (a parallel loop accepts only a

@@ -66,7 +66,7 @@ pub async fn replay_with(
     let mut machine = fold_with(run, &records[..1], chain.history.clone(), parts)?;
     for record in &records[1..] {
         if let RecordBody::SessionSnapshot(found) = &record.body {
-            if !is_left(journal, run, &chain, found).await {
+            if !is_right_snapshot(journal, run, &chain, found).await {
                 let (expected, found) = (Some(Box::new(chain.record())), Box::new(record.body.clone()));
                 return Ok(Replay::Differs { record: record.seq, expected, found });
             }
@@ -82,7 +82,12 @@ pub async fn replay_with(
 }
 
 /// Returns true if the snapshot equals the conversation of the earlier runs.
-async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found: &SessionSnapshot) -> bool {
+async fn is_right_snapshot(
+    journal: &dyn Journal,
+    run: &RunId,
+    chain: &EarlierRuns,
+    found: &SessionSnapshot,
+) -> bool {
     let carried = EarlierRuns::carried(journal, run, found).await;
     carried.is_ok_and(|carried| (carried.history, carried.runs) == (chain.history.clone(), chain.runs))
 }

@@ -1,12 +1,11 @@
-//! One request to a model, from sending the request to the complete answer. Secrets of the run are
-//! redacted.
+//! One request to a model, until the answer is complete. Secrets of the run are redacted.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
 use archon_run::{Interrupt, Watch};
 use archon_types::{
-    AssistantMessage, CommandId, Context, ModelEvent, ModelFailure, Provider, ProviderError, RecordBody,
-    Request, RetryConfig, Timestamp,
+    AssistantMessage, CommandId, Context, Encoded, Message, ModelEvent, ModelFailure, Provider,
+    ProviderError, RecordBody, Request, RequestOptions, RetryConfig, Timestamp, ToolChoice,
 };
 use futures_util::{FutureExt, StreamExt};
 
@@ -49,6 +48,22 @@ pub(crate) async fn ask(
         }
     })
     .await
+}
+
+/// Returns a request outside of the conversation: a single question, without tools and without a schema.
+pub(crate) fn auxiliary_request(
+    model: &str,
+    role: &str,
+    question: String,
+    mut options: RequestOptions,
+    context: &Context,
+) -> Request {
+    options.tool_choice = ToolChoice::Auto;
+    options.response_format = None;
+    let mut request = Request::new(model, vec![Message::user(question, context.clock.now())]);
+    request.system = Some(Arc::new(Encoded::new(role.to_owned())));
+    request.options = Arc::new(options);
+    request
 }
 
 fn error_of(cause: Interrupt) -> ProviderError {
@@ -115,8 +130,7 @@ fn sign(
     answer
 }
 
-/// Returns the error for a model or key with which the run was started and which this process does not
-/// have.
+/// Returns the error for a model or key of the run that this process does not have.
 fn not_here(machine: &ReactMachine) -> ProviderError {
     let key = machine.target().key + 1;
     let text = format!(

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    Agent, ApprovalRequest, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, Tool,
-    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    Agent, ApprovalRequest, BoxFuture, Context, Effect, Json, Outcome, OutcomeStatus, Tool, ToolAnnotations,
+    ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use serde_json::json;
 
@@ -32,6 +32,21 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// answer. Only a run that hangs is stopped by the call's limit.
 const TO_END: Duration = Duration::from_secs(5);
 
+crate::setters! {
+impl SubAgentTool {
+    /// Sets the description, which should tell the model the purpose of the agent.
+    pub fn with_description(self, description: impl Into<String>) -> Self { self.spec.description = description.into() }
+
+    /// Sets the maximum number of turns of the child runs, in addition to the agent's own limit.
+    pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = Some(turns) }
+
+    /// Sets the time limit of the child runs. Default 120 s.
+    pub fn with_time_limit(self, limit: Duration) -> Self {
+        self.spec.annotations.timeout_ms = Some(millis(limit.saturating_add(TO_END)))
+    }
+}
+}
+
 impl SubAgentTool {
     /// Creates a tool of this name for an agent. The time limit of a child run is 120 s.
     pub fn new(name: impl Into<String>, agent: impl Agent + 'static) -> Self {
@@ -49,38 +64,17 @@ impl SubAgentTool {
         Self { spec, agent: Arc::new(agent), max_turns: None }.with_time_limit(TIME_LIMIT)
     }
 
-    /// Sets the description, which should tell the model the purpose of the agent.
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.spec.description = description.into();
-        self
-    }
-
-    /// Sets the maximum number of turns of the child runs, in addition to the agent's own limit.
-    pub fn with_max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = Some(turns);
-        self
-    }
-
-    /// Sets the time limit of the child runs. Default 120 s.
-    pub fn with_time_limit(mut self, limit: Duration) -> Self {
-        self.spec.annotations.timeout_ms = Some(millis(limit.saturating_add(TO_END)));
-        self
-    }
-
-    /// Returns the context of the child run.
+    /// Returns the context of the child run, with the limits of this tool.
     fn context(&self, call: &ToolContext) -> Context {
         let mut child = call.child();
-        child.delegation = child.delegation.map(|delegation| Arc::new(self.narrowed(&delegation)));
-        child
-    }
-
-    fn narrowed(&self, delegation: &Delegation) -> Delegation {
-        let mut own = delegation.clone();
-        own.max_turns = self.max_turns;
-        if let Some(limit) = self.spec.annotations.timeout() {
-            own.lease.duration_ms = own.lease.duration_ms.min(millis(limit.saturating_sub(TO_END)));
+        if let Some(delegation) = &mut child.delegation {
+            let own = Arc::make_mut(delegation);
+            own.max_turns = self.max_turns;
+            if let Some(limit) = self.spec.annotations.timeout() {
+                own.lease.duration_ms = own.lease.duration_ms.min(millis(limit.saturating_sub(TO_END)));
+            }
         }
-        own
+        child
     }
 }
 
@@ -98,17 +92,13 @@ impl Tool for SubAgentTool {
             let task = task(&arguments)?;
             let child = self.context(context);
             let outcome = self.agent.run(task, &child).await;
-            if outcome.status == OutcomeStatus::Suspended && has_call(context) {
+            // A run that delegates can be suspended together with its call.
+            if outcome.status == OutcomeStatus::Suspended && context.run.delegation.is_some() {
                 return Err(ToolError::Suspended(Box::new(waits(&outcome, self.agent.name()))));
             }
             Ok(result(&outcome, self.agent.name()))
         })
     }
-}
-
-/// Returns true if the run that makes the call can be suspended with it.
-fn has_call(context: &ToolContext) -> bool {
-    context.run.delegation.is_some()
 }
 
 /// Returns the question that represents a suspended child run. The child run's own questions are in its

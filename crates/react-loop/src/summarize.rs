@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use archon_run::Watch;
-use archon_types::{AssistantMessage, Context, Encoded, Message, Provider, Request, Summary, ToolChoice};
+use archon_types::{AssistantMessage, Context, Provider, Request, Summary};
 
-use crate::{ReactMachine, SummaryDue, single_call::ask};
+use crate::{
+    ReactMachine, SummaryDue,
+    single_call::{ask, auxiliary_request},
+};
 
-/// Asks the model once, without tools. After any failure the summary has no text, and old turns are
-/// digested without a model.
+/// Asks the model once. After a failure the summary has no text, and old turns are digested without a model.
 pub(crate) async fn summarize(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
@@ -19,29 +21,22 @@ pub(crate) async fn summarize(
     let Some(provider) = provider else {
         return Summary { from: due.from, to: due.to, ..Summary::default() };
     };
-    let answer = ask(&**provider, request(machine, due, context), |_| (), watch, context).await;
-    let answer = answer.inspect_err(|error| {
-        tracing::warn!(run = %context.run, %error, "no summary of old turns");
-    });
+    let answer = ask(&**provider, request(machine, due, context), |_| (), watch, context)
+        .await
+        .inspect_err(|error| tracing::warn!(run = %context.run, %error, "no summary of old turns"));
     let usage = answer.as_ref().map(|answer| answer.usage).unwrap_or_default();
     Summary { from: due.from, to: due.to, text: answer.ok().and_then(|answer| text_of(&answer)), usage }
 }
 
 fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Request {
     let text = format!("<conversation>\n{}\n</conversation>\n\n{QUESTION}", due.transcript);
-    let mut request = Request::new(machine.model(), vec![Message::user(text, context.clock.now())]);
-    request.system = Some(Arc::new(Encoded::new(ROLE.to_owned())));
     let mut options = (*machine.request_options()).clone();
     options.max_tokens = Some(due.max_tokens);
-    options.tool_choice = ToolChoice::Auto;
-    options.response_format = None;
     options.stop.clear();
-    request.options = Arc::new(options);
-    request
+    auxiliary_request(machine.model(), ROLE, text, options, context)
 }
 
-/// Returns the text of a complete summary; `None` for an incomplete one, which would mislead, and for an
-/// empty one.
+/// Returns the text of a summary, unless it is empty or was cut off, which would mislead.
 fn text_of(answer: &AssistantMessage) -> Option<String> {
     let text = answer.text();
     (answer.stop_reason.is_complete() && !text.trim().is_empty()).then_some(text)

@@ -72,9 +72,9 @@ pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
     if let Some(expected) = &config.expected_output {
         let _ = writeln!(text, "Expected output: {expected}");
     }
-    let told = message.content().get(message.own_content().len()..).unwrap_or_default();
-    if !told.is_empty() {
-        let _ = writeln!(text, "\n{CONTEXT}\n{}", Content::join_text(told));
+    let recalled = message.content().get(message.own_content().len()..).unwrap_or_default();
+    if !recalled.is_empty() {
+        let _ = writeln!(text, "\n{CONTEXT}\n{}", Content::join_text(recalled));
     }
     text.push_str("\nWhat is your next thought and action?");
     let mut content = vec![Content::Text { text }];

@@ -6,9 +6,9 @@ use std::{sync::Arc, time::Duration};
 
 use archon_run::{Interrupt, Recorded};
 use archon_types::{
-    AnsweredQuestion, ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event,
-    Executed, Hooks, JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, ToolQuestions,
-    ToolResult, metadata, questions_below,
+    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
+    JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, ToolQuestions, ToolResult, metadata,
+    questions_below,
 };
 
 use crate::{
@@ -19,8 +19,7 @@ use crate::{
 };
 
 impl ReactExecutor<'_> {
-    /// Runs the calls that have no result yet: concurrently if every tool of the turn allows it,
-    /// otherwise one after the other.
+    /// Runs the calls without a result: concurrently if every tool of the turn allows it, otherwise in order.
     pub(crate) async fn run_calls(&mut self, run: &mut Run) -> Recorded {
         let open = run.machine.due_calls();
         let side_by_side = open.len() > 1 && run.machine.run_together(open.iter());
@@ -46,7 +45,7 @@ impl ReactExecutor<'_> {
                 let machine = &run.machine;
                 if self.is_interrupted(&call, machine)
                     || is_blocked(machine, done)
-                    || machine.is_left_alone(&call)
+                    || machine.is_breaker_open(&call)
                 {
                     break; // The machine settles the calls that were not started.
                 }
@@ -139,8 +138,7 @@ impl ReactExecutor<'_> {
         self.execute(ready.into_iter().map(|(ready, _)| ready).collect(), tools, run).await
     }
 
-    /// Executes calls concurrently. A call that does not stop within the grace period is dropped, with
-    /// its work.
+    /// Executes calls concurrently. A call that does not stop within the grace period is dropped.
     async fn execute(&mut self, ready: Vec<ReadyCall>, tools: &Context, run: &mut Run) -> Recorded {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, tools);
         let mut tools = hooked.unwrap_or_else(|| tools.clone());
@@ -175,16 +173,13 @@ impl ReactExecutor<'_> {
 
     /// Returns the questions that the tools of these calls may ask, with the answers so far.
     fn tool_questions(&self, ready: &[ReadyCall], machine: &ReactMachine) -> ToolQuestions {
-        let answered = |id: CallId| -> Option<Arc<AnsweredQuestion>> {
-            machine.calls().iter().find(|call| call.id == id)?.answered.clone()
-        };
+        let answered = |id| machine.call(id).and_then(|call| call.answered.clone());
         let calls = ready.iter().map(|ready| (ready.id, answered(ready.id)));
         ToolQuestions::new(self.context.run.clone(), self.context.can_ask, calls)
             .with_approver(self.driver.approver.clone(), &*self.driver.agent_name)
     }
 
-    /// Returns the grace period of cancelled calls. Agents wait for their own calls, so they get more time
-    /// for each level below.
+    /// Returns the grace period of cancelled calls. Agents get more time for each level of calls below.
     fn grace(&self, calls: &[CallId], machine: &ReactMachine) -> Duration {
         let agents = calls.iter().any(|call| machine.lease(*call).is_some());
         let levels = machine.config().limits.max_depth.saturating_sub(self.context.depth);
@@ -215,7 +210,7 @@ impl ReactExecutor<'_> {
     /// knows only its own. Tells the model if a person changed the arguments of the call.
     pub(crate) fn annotate(&self, id: CallId, mut result: ToolResult, machine: &ReactMachine) -> ToolResult {
         self.context.redactor.clean_result(&mut result);
-        let call = machine.calls().iter().find(|call| call.id == id);
+        let call = machine.call(id);
         if let Some(CallStage::Started { attempt: attempt @ 1.., .. }) = call.map(|call| &call.stage) {
             result.metadata.insert(metadata::ATTEMPTS.to_owned(), (attempt + 1).into());
             result.metadata.insert(metadata::RETRY_COUNT.to_owned(), (*attempt).into());
@@ -230,8 +225,7 @@ impl ReactExecutor<'_> {
         result
     }
 
-    /// Records that a call failed and is retried. Returns false, and records nothing, if the call is not
-    /// retried.
+    /// Records that a call failed and is retried. Returns false if the call is not retried.
     pub(crate) async fn will_try_again(
         &self,
         id: CallId,
@@ -285,8 +279,7 @@ fn stopped(cause: Interrupt) -> ToolResult {
     }
 }
 
-/// Returns the result of a call in which the toolbox panicked. A toolbox may have another result for a
-/// panic of a tool.
+/// Returns the result of a call in which the toolbox panicked.
 fn panic_result() -> Executed {
     Executed::Done(Box::new(ToolResult::error("the toolbox panicked")))
 }

@@ -42,7 +42,7 @@ use crate::CallState;
 pub(crate) use digest::message_text;
 pub use digest::{MODEL_SUMMARY, round_summary};
 pub(crate) use entries::Entry;
-pub use history::History;
+pub use history::{History, prompts_and_answer};
 pub use manager::{ContextManager, SummaryDue};
 pub use parts::{ContextParts, token_counter};
 pub use tiers::{Summarize, Tiered, Trim};

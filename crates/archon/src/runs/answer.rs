@@ -19,7 +19,10 @@ impl AnswerRuns for Runs {
     }
 
     fn follow_up<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
-        Box::pin(self.post_follow_up(run, message))
+        Box::pin(async move {
+            let message = message.dated(self.archon().clock.now());
+            self.post(run, InboxRequest::FollowUp { message }).await
+        })
     }
 
     fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
@@ -88,8 +91,7 @@ impl Runs {
         answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer the question again")))
     }
 
-    /// Resumes a run after it has ended or was suspended in this process, since it may have missed an inbox
-    /// message.
+    /// Resumes a run after its end in this process, since it may have missed an inbox message.
     async fn go_on_after(self, live: Arc<Live>) {
         live.ended().await;
         if let Err(error) = self.go_on(live.run()).await {
@@ -144,11 +146,6 @@ impl Runs {
     async fn can_be_swept(&self, root: &RunId) -> bool {
         let status = self.head(root).await.map(|head| head.status);
         matches!(status, Ok(RunStatus::Suspended | RunStatus::Interrupted))
-    }
-
-    pub(super) async fn post_follow_up(&self, run: &RunId, message: AgentMessage) -> Result<(), RunError> {
-        let message = message.dated(self.archon().clock.now());
-        self.post(run, InboxRequest::FollowUp { message }).await
     }
 
     async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), RunError> {

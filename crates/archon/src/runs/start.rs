@@ -16,7 +16,7 @@ use archon_types::{
 use futures_util::{StreamExt, stream};
 
 use super::{Runs, live::Live};
-use crate::{RunOptions, claim::run_named, watch::EventStream};
+use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
 const POLL: Duration = Duration::from_millis(250);
@@ -52,10 +52,7 @@ impl StartRuns for Runs {
         after: Option<u64>,
     ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
         Box::pin(async move {
-            let mut salvaged = match self.archon().journal.salvage(run).await {
-                Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(run).await),
-                salvaged => salvaged?,
-            };
+            let mut salvaged = self.known(run, self.archon().journal.salvage(run).await).await?;
             salvaged.records.retain(|record| after.is_none_or(|after| record.seq > after));
             Ok(salvaged)
         })
@@ -153,8 +150,8 @@ impl Runs {
         if !(is_loop && prompts.iter().any(|prompt| !is_empty(prompt))) {
             AgentMessage::joined_text(&prompts)?;
         }
-        let tenant = request.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
-        let keyed = request.key.as_ref().map(|key| of_key(&tenant, key));
+        let tenant = request.tenant.clone().unwrap_or_else(local);
+        let keyed = request.key.as_ref().map(|key| run_named("run_key_", &tenant, key));
         let _one_by_one = match &keyed {
             Some(run) => Some(self.alone(run).await),
             None => None,
@@ -314,13 +311,8 @@ impl Runs {
         run: &RunId,
         after: Option<u64>,
     ) -> Result<Vec<Arc<Record>>, RunError> {
-        let mut records = match self.archon().journal.read(run).await {
-            Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(run).await),
-            records => records?,
-        };
-        if let Some(after) = after {
-            records.retain(|record| record.seq > after);
-        }
+        let mut records = self.known(run, self.archon().journal.read(run).await).await?;
+        records.retain(|record| after.is_none_or(|after| record.seq > after));
         Ok(records)
     }
 }
@@ -331,12 +323,6 @@ fn suspended(run: &RunId, records: &[Arc<Record>]) -> Result<Outcome, RunError> 
         Some(RunKind::Loop) => Ok(fold(run, records, History::default())?.suspended_outcome()),
         _ => Ok(Outcome::new(run.clone(), OutcomeStatus::Suspended)),
     }
-}
-
-/// Returns the run id of an idempotency key, which is the same in every process. It is a SHA-256 hash,
-/// because customers choose keys: no key may lead to another tenant's run.
-fn of_key(tenant: &TenantId, key: &str) -> RunId {
-    run_named("run_key_", tenant, key)
 }
 
 /// Returns the part of a repeated request that differs from the request that started the run; `None` if none
@@ -352,6 +338,7 @@ fn differing_settings(
     };
     let (config, settings) = (&started.config, &request.settings);
     let tools = || config.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
+    let system = || config.system.as_deref().map(|own| &**own);
     let wanted = |names: &Vec<String>| names.iter().map(String::as_str).collect::<BTreeSet<_>>() == tools();
     let same = [
         ("kind", started.kind == request.kind),
@@ -359,13 +346,7 @@ fn differing_settings(
         ("prompt", has_lines(&texts(&first_prompts(records)), &texts(&request.prompts))),
         ("session", request.session.as_ref().is_none_or(|session| *session == started.session)),
         ("limits", settings.limits.as_ref().is_none_or(|limits| *limits == config.limits)),
-        (
-            "system text",
-            settings
-                .system
-                .as_ref()
-                .is_none_or(|text| config.system.as_deref().is_some_and(|own| **own == *text)),
-        ),
+        ("system text", settings.system.as_ref().is_none_or(|text| system() == Some(text))),
         ("list of tools", settings.tools.as_ref().is_none_or(wanted)),
     ];
     same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)

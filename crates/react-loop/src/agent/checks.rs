@@ -62,8 +62,9 @@ pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(
 /// not answer the end of its conversation, and no caller gives it the prompt again.
 pub(super) fn needs_its_prompt(first: &RecordBody) -> bool {
     let RecordBody::RunStarted(started) = first else { return false };
-    let is_told_again = started.parallel_run.is_some() || matches!(started.origin, Origin::CalledBy { .. });
+    let gets_its_prompt_again =
+        started.parallel_run.is_some() || matches!(started.origin, Origin::CalledBy { .. });
     let is_fork =
         matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
-    !is_told_again && !is_fork && started.first_trigger != TurnTrigger::Continuation
+    !gets_its_prompt_again && !is_fork && started.first_trigger != TurnTrigger::Continuation
 }

@@ -47,7 +47,7 @@ pub struct ReactAgentOptions {
     /// The check that compares an answer with `expected_output`. Default none.
     pub goal_check: Option<GoalCheck>,
     /// The check of answers against the schema in `request` (structured output). Default none.
-    pub form_check: Option<OutputCheck>,
+    pub output_check: Option<OutputCheck>,
     /// The trigger that is recorded for the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
     /// Settings of questions to people, if a person can be asked.
@@ -84,7 +84,7 @@ impl ReactAgentOptions {
             request: RequestOptions::default(),
             expected_output: None,
             goal_check: None,
-            form_check: None,
+            output_check: None,
             first_turn: TurnTrigger::default(),
             approvals: ApprovalSettings::default(),
             context: Some(ContextConfig::default()),
@@ -94,11 +94,16 @@ impl ReactAgentOptions {
             follow_ups: QueueMode::default(),
         }
     }
-}
 
-impl ReactAgentOptions {
     /// Returns the schema that answers are checked against; `None` if answers are not checked.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
-        self.form_check.and(self.request.response_format.as_ref())
+        self.output_check.and(self.request.response_format.as_ref())
+    }
+}
+
+impl Default for ReactAgentOptions {
+    /// Returns the default settings without a model, which must be set.
+    fn default() -> Self {
+        Self::new("")
     }
 }

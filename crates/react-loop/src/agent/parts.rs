@@ -3,91 +3,62 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Approver, CallId, Context, DynApprover, Executed, ExecutionLimits, Hooks, InputFilter, Instructions,
-    Journal, Lease, OutputCheck, Prepared, Provider, ReadyCall, Redactor, ResponseFormat, RunMemory,
-    ToolResult, Toolbox,
+    Approver, BoxFuture, CallId, Context, DynApprover, Encoded, Executed, ExecutionLimits, Hooks,
+    InputFilter, Instructions, Journal, Lease, OutputCheck, Prepared, Provider, ReadyCall, Redactor,
+    ResponseFormat, RunMemory, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 
 use super::ReactAgent;
 use crate::{ContextParts, Fallback};
 
+crate::setters! {
 impl ReactAgent {
     /// Sets the tools of the agent.
-    pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
-        self.driver.toolbox = toolbox;
-        self
-    }
+    pub fn with_toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self { self.driver.toolbox = toolbox }
 
     /// Sets further keys for the model's service, as providers that differ only in their key.
-    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
-        self.driver.keys = keys;
-        self
-    }
+    pub fn with_keys(self, keys: Vec<Arc<dyn Provider>>) -> Self { self.driver.keys = keys }
 
     /// Sets fallback models, which are asked in this order if the agent's own model cannot answer.
-    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
-        self.driver.fallbacks = fallbacks;
-        self
-    }
+    pub fn with_fallbacks(self, fallbacks: Vec<Fallback>) -> Self { self.driver.fallbacks = fallbacks }
 
     /// Sets the program's own token counter and compaction strategy.
-    pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
-        self.context_parts = parts;
-        self
-    }
+    pub fn with_context_parts(self, parts: ContextParts) -> Self { self.context_parts = parts }
 
     /// Sets hooks, the program's own code that runs at fixed points of every run.
-    pub fn with_hooks(mut self, hooks: impl Hooks + 'static) -> Self {
-        self.driver.hooks = Some(Arc::new(hooks));
-        self
-    }
+    pub fn with_hooks(self, hooks: impl Hooks + 'static) -> Self { self.driver.hooks = Some(Arc::new(hooks)) }
 
     /// Sets the source of the project's instructions, which are read before each request. Child runs do
     /// not read them.
-    pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
-        self.driver.instructions = Some(instructions);
-        self
-    }
+    pub fn with_instructions(self, source: Arc<dyn Instructions>) -> Self { self.driver.instructions = Some(source) }
 
     /// Sets the memory that stores conversations. Child runs do not use the memory.
-    pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
-        self.driver.memory = Some(memory);
-        self
-    }
+    pub fn with_memory(self, memory: Arc<dyn RunMemory>) -> Self { self.driver.memory = Some(memory) }
 
+    /// Sets the system prompt.
+    pub fn with_system(self, system: impl Into<String>) -> Self { self.options.system = Some(system.into()) }
+
+    /// Sets the limits of runs.
+    pub fn with_limits(self, limits: ExecutionLimits) -> Self { self.options.limits = limits }
+
+    /// Sets the names of the tools that runs have; without this call, runs have all tools.
+    pub fn with_tools_named(self, names: Vec<String>) -> Self { self.options.tools = Some(names) }
+
+    /// Sets filters, which check the first messages of a run in this order.
+    pub fn with_input_filters(self, filters: Vec<Arc<dyn InputFilter>>) -> Self { self.filters = filters }
+
+    /// Sets the approver, which is asked about calls that need an approval.
+    pub fn with_approver(self, approver: impl Approver + 'static) -> Self { self.driver.approver = Some(Arc::new(approver)) }
+
+    /// Sets the journal.
+    pub(crate) fn with_journal(self, journal: Arc<dyn Journal>) -> Self { self.journal = journal }
+}
+}
+
+impl ReactAgent {
     /// Removes the memory.
     pub fn without_memory(mut self) -> Self {
         self.driver.memory = None;
-        self
-    }
-
-    /// Sets the system prompt.
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.options.system = Some(system.into());
-        self
-    }
-
-    /// Sets the limits of runs.
-    pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.options.limits = limits;
-        self
-    }
-
-    /// Limits the tools of runs to those with these names.
-    pub fn with_tools_named(mut self, names: Vec<String>) -> Self {
-        self.options.tools = Some(names);
-        self
-    }
-
-    /// Sets filters, which check the first messages of a run in this order.
-    pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
-        self.filters = filters;
-        self
-    }
-
-    /// Sets the approver, which is asked about calls that need an approval.
-    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.driver.approver = Some(Arc::new(approver));
         self
     }
 
@@ -103,28 +74,21 @@ impl ReactAgent {
         self.driver.secrets()
     }
 
-    /// Sets a structured output: answers must be JSON that fits the schema of `form`. An answer that does
+    /// Sets a structured output: answers must be JSON that fits the schema of `format`. An answer that does
     /// not fit is sent back to the model, at most as often as `check` allows; then the run fails.
-    pub fn with_output_schema(mut self, form: ResponseFormat, check: OutputCheck) -> Self {
-        self.options.request.response_format = Some(form);
-        self.options.form_check = Some(check);
+    pub fn with_output_schema(mut self, format: ResponseFormat, check: OutputCheck) -> Self {
+        self.options.request.response_format = Some(format);
+        self.options.output_check = Some(check);
         self
     }
 
     /// Removes the structured output: answers may have any form again.
     pub fn without_output_schema(mut self) -> Self {
-        (self.options.request.response_format, self.options.form_check) = (None, None);
+        (self.options.request.response_format, self.options.output_check) = (None, None);
         self
     }
 
-    /// Sets the journal.
-    pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = journal;
-        self
-    }
-
-    /// Returns a copy of the agent whose limits are narrowed to a lease, the part of the budget for one
-    /// run.
+    /// Returns a copy of the agent whose limits are narrowed to a lease.
     pub(crate) fn leased(&self, lease: &Lease) -> Self {
         let mut own = self.clone();
         own.options.limits = lease.narrow(own.options.limits);
@@ -134,24 +98,19 @@ impl ReactAgent {
 
 /// The toolbox of an agent without tools.
 #[derive(Debug, Default)]
-pub(crate) struct NoTools(Arc<archon_types::Encoded<Vec<archon_types::ToolSpec>>>);
+pub(crate) struct NoTools(Arc<Encoded<Vec<ToolSpec>>>);
 
 impl Toolbox for NoTools {
-    fn specs(&self) -> Arc<archon_types::Encoded<Vec<archon_types::ToolSpec>>> {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
         self.0.clone()
     }
 
-    fn prepare<'a>(
-        &'a self,
-        _: CallId,
-        call: &'a archon_types::ToolCall,
-        _: &'a Context,
-    ) -> archon_types::BoxFuture<'a, Prepared> {
+    fn prepare<'a>(&'a self, _: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
         let text = format!("Tool '{}' not found. There are no tools; answer without one.", call.name);
         Box::pin(async { Prepared::Refused(Box::new(ToolResult::error(text))) })
     }
 
-    fn execute<'a>(&'a self, _: ReadyCall, _: &'a Context) -> archon_types::BoxFuture<'a, Executed> {
+    fn execute<'a>(&'a self, _: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
         Box::pin(async { Executed::Done(Box::new(ToolResult::error("there are no tools"))) })
     }
 }

@@ -75,7 +75,7 @@ impl ReactAgent {
         config.tool_execution = options.tool_execution;
         config.workspace.clone_from(&options.workspace);
         config.expected_output.clone_from(&options.expected_output);
-        (config.goal_check, config.output_check) = (options.goal_check, options.form_check);
+        (config.goal_check, config.output_check) = (options.goal_check, options.output_check);
         config.context.clone_from(&options.context);
         (config.price, config.steering_mode, config.follow_up_mode) =
             (options.price.or(capabilities.price), options.steers, options.follow_ups);
@@ -99,10 +99,10 @@ impl ReactAgent {
         let all = self.driver.toolbox.specs();
         let is_chosen =
             |tool: &ToolSpec| self.options.tools.as_ref().is_none_or(|own| own.contains(&tool.name));
-        let is_told = |tool: &ToolSpec| is_chosen(tool) && (may_call || !tool.annotations.agent);
-        match all.iter().all(is_told) {
+        let is_offered = |tool: &ToolSpec| is_chosen(tool) && (may_call || !tool.annotations.agent);
+        match all.iter().all(is_offered) {
             true => all,
-            false => Arc::new(Encoded::new(all.iter().filter(|tool| is_told(tool)).cloned().collect())),
+            false => Arc::new(Encoded::new(all.iter().filter(|tool| is_offered(tool)).cloned().collect())),
         }
     }
 }

@@ -38,27 +38,18 @@ impl ReactMachine {
                 self.ready();
             }
             _ if self.limit.is_some() => self.summarised(answer),
-            _ => match self.config.tool_mode {
-                ToolMode::Text => self.answered_in_text(command, answer),
-                _ => self.answered_natively(command, answer),
-            },
+            _ => self.act_or_end(command, answer),
         }
     }
 
-    fn answered_natively(&mut self, command: CommandId, answer: &AssistantMessage) {
-        let calls = unique_calls(answer, command.0);
-        if calls.is_empty() {
-            self.final_answer(answer.text(), answer);
-        } else {
-            self.act(command, calls, answer);
-        }
-    }
-
-    fn answered_in_text(&mut self, command: CommandId, answer: &AssistantMessage) {
+    fn act_or_end(&mut self, command: CommandId, answer: &AssistantMessage) {
         let calls = unique_calls(answer, command.0);
         if !calls.is_empty() {
             self.meter.parse_failures = 0;
             return self.act(command, calls, answer);
+        }
+        if self.config.tool_mode != ToolMode::Text {
+            return self.final_answer(answer.text(), answer);
         }
         match parse_answer(&answer.text(), answer.stop_reason) {
             Ok(Written::Final(text)) => self.final_answer(text, answer),
@@ -97,8 +88,7 @@ impl ReactMachine {
         self.check_output();
     }
 
-    /// Ends the run with the model's refusal, which is the answer. If a schema is required, the run
-    /// fails.
+    /// Ends the run with the model's refusal as its answer. If a schema is required, the run fails.
     fn refused(&mut self, answer: &AssistantMessage) {
         self.ended_saying(answer.text(), answer);
         let why = match (&answer.error_message, self.output_format()) {
@@ -119,13 +109,11 @@ impl ReactMachine {
     }
 
     fn summarised(&mut self, answer: &AssistantMessage) {
-        self.window.push_spoken(answer.clone());
         let text = match parse_answer(&answer.text(), answer.stop_reason) {
             Ok(Written::Final(text)) if self.config.tool_mode == ToolMode::Text => text,
             _ => answer.text(),
         };
-        self.ended_saying(text, answer);
-        self.check_output();
+        self.final_answer(text, answer);
     }
 
     /// Stores the latest answer and the reason why the model ended it.

@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use archon_types::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, CallId, Json, OnDeny, OnExpiry, Outcome,
-    OutcomeStatus, QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
+    OutcomeStatus, QuestionKind, Record, RecordBody, Timestamp, ToolResult, metadata,
 };
 
 use super::{Phase, ReactMachine, ReactTask, Step};
-use crate::{CallStage, CallState, calls::Consent};
+use crate::{
+    CallStage, CallState,
+    calls::{Consent, refusal},
+};
 
 impl ReactMachine {
     /// Applies a question to a person, or an answer.
@@ -24,7 +27,6 @@ impl ReactMachine {
         }
     }
 
-    /// Applies a question about a call of the current turn.
     fn approval_requested(&mut self, id: CallId, request: &ApprovalRequest) {
         self.suspended = false;
         self.with_call(id, |call| call.ask(request));
@@ -87,8 +89,7 @@ impl ReactMachine {
         self.calls().iter().flat_map(|call| call.questions().map(|request| (call.id, request)))
     }
 
-    /// Returns the command that follows from an answer or an expired question; `None` if there is
-    /// neither.
+    /// Returns the command that follows from an answer or an expired question, if there is one.
     pub(super) fn decided(&self, calls: &[CallState]) -> Option<Step> {
         let now = self.meter.now();
         calls.iter().find_map(|call| {
@@ -210,7 +211,7 @@ impl CallState {
             Answer::Approve | Answer::Trust { .. } => earlier.cloned(),
             Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
             // The change is not allowed, and the unchanged call has no consent.
-            Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),
+            Answer::Edit { .. } => return self.settle(cancelled("it must not be changed")),
             Answer::Expired if is_asked_once_more => {
                 let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
                 request.expires_at = Some(at + std::time::Duration::from_millis(wait));
@@ -225,14 +226,13 @@ impl CallState {
             Answer::Withdrawn { reason } => {
                 return self.settle(refusal(reason.clone(), "permission_denied"));
             }
-            Answer::Cancel { reason } => return self.settle(cancelled(&self.call.name, reason)),
+            Answer::Cancel { reason } => return self.settle(cancelled(reason)),
             Answer::Reply { text } => {
                 let result = ToolResult::success(text.as_str()).with_metadata(metadata::ANSWERED_BY, PERSON);
-                let result = Arc::new(result);
-                self.stage = CallStage::Settled { result, replied: true };
+                self.stage = CallStage::Settled { result: Arc::new(result), replied: true };
                 return;
             }
-            _ => return self.settle(expired()),
+            _ => return self.settle(refusal(NOBODY_ANSWERED.to_owned(), "approval_expired")),
         };
         self.is_begun &= request.kind != QuestionKind::InDoubt;
         let binding = std::mem::take(&mut request.binding);
@@ -254,17 +254,12 @@ impl CallState {
 }
 
 /// Returns the result of a call that a person rejected.
-fn cancelled(_tool: &str, reason: &str) -> ToolResult {
+fn cancelled(reason: &str) -> ToolResult {
     let text = match reason.trim() {
         "" => CANCELLED_BY_USER.to_owned(),
         reason => format!("{CANCELLED_BY_USER} {reason}"),
     };
     refusal(text, "permission_denied").with_metadata(metadata::ANSWERED_BY, PERSON)
-}
-
-/// Returns the result of a call whose question expired.
-fn expired() -> ToolResult {
-    refusal(NOBODY_ANSWERED.to_owned(), "approval_expired")
 }
 
 /// Returns the result of a call in doubt, which is not repeated.
@@ -274,10 +269,6 @@ pub(crate) fn in_doubt(tool: &str) -> ToolResult {
          ended. It was not run again. Check what it did before you repeat it."
     );
     refusal(text, "in_doubt")
-}
-
-fn refusal(text: String, kind: &str) -> ToolResult {
-    ToolResult::failed(ToolResultStatus::Error, text.clone(), text).with_metadata(metadata::ERROR_TYPE, kind)
 }
 
 /// The value of [`metadata::ANSWERED_BY`].

@@ -2,14 +2,13 @@
 
 use archon_types::{
     AuxiliaryCall, FailureKind, LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus,
-    ParallelChoice, RecordBody, Speaker, Timestamp, Usage,
+    ParallelChoice, RecordBody, Speaker, Timestamp, Usage, problems_line,
 };
 
 use super::{Machine as _, Phase, ReactMachine, Step};
 
 impl ReactMachine {
-    /// Returns the record that a reached limit requires before another request; `None` if no limit is
-    /// reached.
+    /// Returns the record that a reached limit requires before another request.
     pub(super) fn limit_due(&self) -> Option<Step> {
         let limits = &self.config.limits;
         match self.limit {
@@ -22,8 +21,7 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the command that the cost limit requires, if the next request might cost more than is
-    /// left.
+    /// Returns the command that the cost limit requires if the next request might cost more than is left.
     pub(super) fn cost_due(&self) -> Option<Step> {
         let estimate = self.cost_estimate();
         // The same amount again is reserved for the final summary, if one is wanted.
@@ -48,7 +46,7 @@ impl ReactMachine {
 
     /// Returns the command of an auxiliary request, or the record that must be written before it.
     pub(super) fn auxiliary_command(&self, question: AuxiliaryCall, ask: Step) -> Step {
-        match self.beside == Some(question) {
+        match self.auxiliary_call == Some(question) {
             true => ask,
             false => Step::Append(RecordBody::AuxiliaryCallStarted {
                 purpose: question,
@@ -62,21 +60,21 @@ impl ReactMachine {
         if let RecordBody::AuxiliaryCallStarted { purpose: question, reserved_cost_micros: reserved } = record
             && matches!(self.next(), Step::Append(due) if due == *record)
         {
-            self.beside = Some(*question);
-            self.set_aside(*reserved);
+            self.auxiliary_call = Some(*question);
+            self.reserve_cost(*reserved);
         }
     }
 
     /// Charges an auxiliary request, such as a summary. Without an answer, the request costs the amount
     /// that the service reported.
     pub(super) fn pay_auxiliary_call(&mut self, usage: &Usage, is_answered: bool) {
-        self.beside = None;
+        self.auxiliary_call = None;
         let price = self.price().copied();
         self.meter.end_auxiliary_call(usage, price.as_ref(), is_answered);
     }
 
     /// Reserves the cost of a request that is sent.
-    pub(super) fn set_aside(&mut self, cost: u64) {
+    pub(super) fn reserve_cost(&mut self, cost: u64) {
         let (tokens, max_output) = (self.window.request_tokens(), self.config.options.max_tokens);
         self.meter.begin_call(cost, tokens, max_output);
     }
@@ -122,7 +120,7 @@ impl ReactMachine {
         self.meter.resume(at);
         self.cancelled = false;
         self.suspended = false;
-        if self.beside.take().is_some() {
+        if self.auxiliary_call.take().is_some() {
             // The answer is lost and may have cost something. If the answer is still needed, the request
             // is sent again.
             self.meter.forfeit();
@@ -211,9 +209,9 @@ impl ReactMachine {
             OnLimit::Error => self.failure(FailureKind::Limit, limit.to_string()),
             _ => {
                 let mut outcome = self.outcome(OutcomeStatus::Limit(limit));
-                let is_misfit = !self.misfits.is_empty();
-                outcome.error = is_misfit
-                    .then(|| format!("the answer does not fit its schema: {}", self.schema_failure_text()));
+                let problems = problems_line(&self.misfits);
+                outcome.error = (!self.misfits.is_empty())
+                    .then(|| format!("the answer does not fit its schema: {problems}"));
                 outcome
             }
         }

@@ -38,13 +38,13 @@ impl ReactMachine {
     /// a fallback, and without the schema in text mode, where the prompt states the schema.
     pub(crate) fn request_options(&self) -> Arc<RequestOptions> {
         let thinking = self.target().thinking;
-        let is_told = self.config.tool_mode == ToolMode::Text && self.output_format().is_some();
-        if thinking.is_none() && !is_told {
+        let is_in_prompt = self.config.tool_mode == ToolMode::Text && self.output_format().is_some();
+        if thinking.is_none() && !is_in_prompt {
             return self.config.options.clone();
         }
         let mut options = RequestOptions::clone(&self.config.options);
         options.thinking = thinking.unwrap_or(options.thinking);
-        options.response_format = options.response_format.filter(|_| !is_told);
+        options.response_format = options.response_format.filter(|_| !is_in_prompt);
         Arc::new(options)
     }
 
@@ -81,8 +81,7 @@ impl ReactMachine {
         self.phase = Phase::BackingOff { command, attempt, until: at };
     }
 
-    /// Returns the record of the fallback step that follows from the latest failure; `None` if no step is
-    /// due.
+    /// Returns the record of the fallback step that follows from the latest failure, if a step is due.
     pub(super) fn step_due(&self, command: CommandId, attempt: u32) -> Option<RecordBody> {
         let due = self.chain.due()?.clone();
         Some(RecordBody::FallbackSelected {
@@ -129,20 +128,19 @@ impl ReactMachine {
 
     /// Returns true if the call will not run because the circuit breaker of its tool is open. A call that
     /// a crash cut off runs again.
-    pub(crate) fn is_left_alone(&self, call: &CallState) -> bool {
+    pub(crate) fn is_breaker_open(&self, call: &CallState) -> bool {
         matches!(call.stage, CallStage::Requested { attempts: 0 })
             && self.circuits.is_open(&call.call.name, self.meter.now())
     }
 
-    /// Returns true if the call tests whether its tool works again. Other calls of the tool wait for this
-    /// call.
+    /// Returns true if the call tests whether its tool works again, so that other calls of the tool wait.
     pub(crate) fn is_on_trial(&self, call: &CallState) -> bool {
         self.circuits.is_half_open(&call.call.name, self.meter.now())
     }
 
     /// Returns the refusal of the first call whose tool is blocked.
     pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Step> {
-        let call = calls.iter().find(|call| self.is_left_alone(call))?;
+        let call = calls.iter().find(|call| self.is_breaker_open(call))?;
         let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
         Some(Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) }))
     }

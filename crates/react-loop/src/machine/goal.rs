@@ -1,5 +1,4 @@
-//! The goal check: compares an answer with the expected output, and sends the answer back if it does not
-//! meet it.
+//! The goal check: compares an answer with the expected output, and sends back an answer that falls short.
 
 use archon_types::{AuxiliaryCall, GoalCheck, GoalVerdict, OutcomeStatus};
 

@@ -22,8 +22,7 @@ impl ReactMachine {
     }
 }
 
-/// Returns the system prompt. Without instructions of the project, the prompt is the shared text of the
-/// log, which is encoded once.
+/// Returns the system prompt; without instructions of the project, the text of the log, which is encoded once.
 pub(super) fn system(config: &RunConfig, instructions: &str) -> Option<Arc<Encoded<String>>> {
     let standing = match config.tool_mode {
         ToolMode::Text => Some(Arc::new(Encoded::new(text_mode::system_prompt(config)))),

@@ -66,7 +66,12 @@ impl ReactMachine {
             true => Phase::Ready,
             false => Phase::Fresh,
         };
-        for Prompt { message, by } in self.queues.take_steers(self.config.steering_mode) {
+        let steers = self.queues.take_steers(self.config.steering_mode);
+        self.push_prompts(steers);
+    }
+
+    pub(super) fn push_prompts(&mut self, prompts: Vec<Prompt>) {
+        for Prompt { message, by } in prompts {
             self.window.push_prompt(message, by);
         }
     }
@@ -83,9 +88,7 @@ impl ReactMachine {
         if !wanted.is_empty() {
             self.phase = Phase::Ready;
         }
-        for Prompt { message, by } in wanted {
-            self.window.push_prompt(message, by);
-        }
+        self.push_prompts(wanted);
     }
 
     /// Ends the run because a filter or a hook refused it.

@@ -1,9 +1,8 @@
-//! The check of structured output: an answer that does not fit its schema is sent back to the model, and
-//! finally the run fails.
+//! The check of structured output: sends back answers that do not fit the schema, and finally ends the run.
 
 use archon_types::{
     FailureKind, Message, OutputCheck, RecordBody, ResponseFormat, SchemaProblem, ToolMode, json_in,
-    problems_line, problems_note, schema_failure,
+    problems_note, schema_failure,
 };
 
 use super::{Phase, ReactMachine};
@@ -75,11 +74,6 @@ impl ReactMachine {
             true => self.note(self.correction()),
             false => self.ready(),
         }
-    }
-
-    /// Returns the problems of the last answer in one line; empty if there are none.
-    pub(super) fn schema_failure_text(&self) -> String {
-        problems_line(&self.misfits)
     }
 
     fn output_fits(&mut self) {

@@ -1,5 +1,4 @@
-//! Retries of tool calls: the failures that are retried, the time of the retry, and the events that end
-//! the wait.
+//! Retries of tool calls: which failures are retried, when, and which events end the wait.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ impl ReactMachine {
     /// Returns the number of the failed start, if the call is retried after it.
     fn retry_of(&self, id: CallId, result: &ToolResult, at: Timestamp) -> Option<u32> {
         let policy = self.config.failure_policy.as_ref()?;
-        let call = self.calls().iter().find(|call| call.id == id)?;
+        let call = self.call(id)?;
         let CallStage::Started { attempt, effect } = call.stage else { return None };
         let spec = self.config.tools.iter().find(|tool| tool.name == call.call.name)?;
         let tries = policy.tool_retry.max_retries.min(tries_after(result, spec));
@@ -68,12 +67,12 @@ impl ReactMachine {
     /// before it.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
-        let mut left = self.open_calls(self.calls());
-        match self.run_together(left.iter().copied()) {
-            true => left.retain(|call| call.is_due(now)),
-            false => left.truncate(left.iter().take_while(|call| call.is_due(now)).count()),
+        let mut open = self.open_calls(self.calls());
+        match self.run_together(open.iter().copied()) {
+            true => open.retain(|call| call.is_due(now)),
+            false => open.truncate(open.iter().take_while(|call| call.is_due(now)).count()),
         }
-        left.into_iter().cloned().collect()
+        open.into_iter().cloned().collect()
     }
 
     /// Returns the calls without a result or question, of the first batch that has any. Calls that a
@@ -83,23 +82,21 @@ impl ReactMachine {
             ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),
             _ => usize::MAX,
         };
-        let is_left = |call: &&CallState| call.result().is_none() && !call.is_asked();
-        let mut batches = calls.chunks(size).map(|batch| batch.iter().filter(is_left).collect::<Vec<_>>());
-        let mut left = batches.find(|left| !left.is_empty()).unwrap_or_default();
-        left.sort_by_key(|call| call.answer_place);
-        left
+        let is_open = |call: &&CallState| call.result().is_none() && !call.is_asked();
+        let mut batches = calls.chunks(size).map(|batch| batch.iter().filter(is_open).collect::<Vec<_>>());
+        let mut open = batches.find(|open| !open.is_empty()).unwrap_or_default();
+        open.sort_by_key(|call| call.answer_place);
+        open
     }
 
     /// Returns true if the call failed and waits for its retry.
     pub(crate) fn is_waiting(&self, id: CallId) -> bool {
-        let mut calls = self.calls().iter();
-        calls.any(|call| call.id == id && matches!(call.stage, CallStage::Waiting { .. }))
+        self.call(id).is_some_and(|call| matches!(call.stage, CallStage::Waiting { .. }))
     }
 
     /// Returns true if the call runs.
     pub(crate) fn is_started(&self, id: CallId) -> bool {
-        let mut calls = self.calls().iter();
-        calls.any(|call| call.id == id && matches!(call.stage, CallStage::Started { .. }))
+        self.call(id).is_some_and(|call| matches!(call.stage, CallStage::Started { .. }))
     }
 
     /// Returns true if all these calls may run concurrently.
@@ -121,17 +118,17 @@ impl ReactMachine {
         if calls.iter().filter_map(due).next().is_none() || !self.due_calls().is_empty() {
             return None;
         }
-        let left = self.open_calls(calls);
-        let next = match self.run_together(left.iter().copied()) {
-            true => left.into_iter().filter_map(due).min(),
-            false => left.first().copied().and_then(due),
+        let open = self.open_calls(calls);
+        let next = match self.run_together(open.iter().copied()) {
+            true => open.into_iter().filter_map(due).min(),
+            false => open.first().copied().and_then(due),
         };
         next.map(|due| Step::Do(ReactTask::WaitUntil(due)))
     }
 
     /// Returns the record that ends a call instead of its retry: after a cancel, after a steering
     /// message, or if the circuit breaker of its tool has opened.
-    pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Step> {
+    pub(super) fn end_of_retry(&self, calls: &[CallState]) -> Option<Step> {
         let now = self.meter.now();
         let all = self.cancelled || self.is_steered();
         calls.iter().find_map(|call| match &call.stage {

@@ -13,9 +13,8 @@ use super::{Work, has_ended};
 /// The branches that can be chosen.
 pub(super) struct Candidates {
     results: Vec<BranchResult>,
-    /// For each result, true if the branch has a complete log. Without a complete log, only the branch's
-    /// answer is known.
-    kept: Vec<bool>,
+    /// For each result, true if the branch has a complete log; otherwise only its answer is known.
+    has_log: Vec<bool>,
 }
 
 impl Work {
@@ -37,7 +36,7 @@ impl Work {
             (outcome.usage, outcome.cost_micros) = (usage, cost);
             ParallelChoice::none(strategy.name(), outcome)
         };
-        let Candidates { results, kept } = candidates;
+        let Candidates { results, has_log } = candidates;
         if self.context.cancel.is_cancelled() {
             return none(OutcomeStatus::Cancelled, String::new());
         }
@@ -67,19 +66,18 @@ impl Work {
             choice.outcome.cost_micros.zip(verdict.cost_micros).map(|(a, b)| a.saturating_add(b));
         choice.selected = u32::try_from(result.config).ok();
         (choice.usage, choice.reason, choice.warnings) = (verdict.usage, verdict.reason, verdict.warnings);
-        if !kept[verdict.selected] {
-            choice.warnings.push(NOT_KEPT.to_owned());
+        if !has_log[verdict.selected] {
+            choice.warnings.push(NO_LOG.to_owned());
         }
         choice
     }
 
-    /// Returns the branches that can be chosen: those that finished, or, if none did, those that a limit
-    /// stopped.
+    /// Returns the branches that finished or, if there are none, those that a limit stopped.
     pub(super) async fn candidates(&self, branches: &[Outcome]) -> Result<Candidates, JournalError> {
         let finished = |outcome: &Outcome| outcome.is_finished();
         let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
         let any = branches.iter().any(finished);
-        let (mut results, mut kept) = (Vec::new(), Vec::new());
+        let (mut results, mut has_log) = (Vec::new(), Vec::new());
         for (index, outcome) in branches.iter().enumerate() {
             if finished(outcome) || (!any && limited(outcome)) {
                 let log = match self.parallel.journal.read(&outcome.run).await {
@@ -91,11 +89,11 @@ impl Work {
                     Some(log) => added_messages(&outcome.run, log),
                     None => self.answered(outcome),
                 };
-                kept.push(log.is_some());
+                has_log.push(log.is_some());
                 results.push(BranchResult::new(index, outcome.clone(), said));
             }
         }
-        Ok(Candidates { results, kept })
+        Ok(Candidates { results, has_log })
     }
 
     /// Returns the conversation of a branch without a log, made from its prompts and its answer.
@@ -110,7 +108,7 @@ impl Work {
     }
 }
 
-const NOT_KEPT: &str = "the chosen branch has no complete log, so the session continues without it";
+const NO_LOG: &str = "the chosen branch has no complete log, so the session continues without it";
 
 /// Returns the amount reserved for choices whose answers were never recorded.
 pub(super) fn lost_reservation(records: &[Arc<Record>]) -> u64 {

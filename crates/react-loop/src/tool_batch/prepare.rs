@@ -2,12 +2,13 @@
 
 use archon_run::Recorded;
 use archon_types::{
-    ApprovalRequest, Context, JournalError, Prepared, ReadyCall, RecordBody, ToolCall, ToolResult,
-    ToolResultStatus, ToolSpec, metadata,
+    ApprovalRequest, Context, JournalError, Prepared, ReadyCall, RecordBody, ToolCall, ToolResult, ToolSpec,
+    metadata,
 };
 
 use crate::{
-    CallStage, CallState, decide, delegate, drive::ReactExecutor, driver::Run, hooked, machine::in_doubt,
+    CallStage, CallState, calls::refusal, decide, delegate, drive::ReactExecutor, driver::Run, hooked,
+    machine::in_doubt,
 };
 
 impl ReactExecutor<'_> {
@@ -25,15 +26,12 @@ impl ReactExecutor<'_> {
             let error = result.error_message.clone().unwrap_or_else(|| result.text());
             self.failed.insert(call.id, error);
         }
-        let attempt = match call.stage {
-            CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => attempts,
-            CallStage::InDoubt { .. } => {
-                self.doubt(&call, run).await?;
-                return Ok(None);
-            }
+        let (attempt, is_in_doubt) = match call.stage {
+            CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => (attempts, false),
+            CallStage::InDoubt { attempts } => (attempts, true),
             _ => return Ok(None),
         };
-        if delegate::is_log_lost(self.driver, &self.context.run, &call).await? {
+        if is_in_doubt || delegate::is_log_lost(self.driver, &self.context.run, &call).await? {
             self.doubt(&call, run).await?;
             return Ok(None);
         }
@@ -44,7 +42,7 @@ impl ReactExecutor<'_> {
         }
         // An approval that was given counts even if nobody can be asked any more.
         let specs = self.driver.toolbox.specs();
-        let spec = decide::spec_in(&specs, &wanted.name);
+        let spec = specs.iter().find(|spec| spec.name == wanted.name);
         let agreed = call.consent.is_some().then(|| {
             let mut agreed = tools.clone();
             agreed.can_ask = true;
@@ -115,7 +113,7 @@ impl ReactExecutor<'_> {
             request = request.of_lost_run(&self.context.run.of_call(call.id));
         }
         let specs = self.driver.toolbox.specs();
-        let spec = decide::spec_in(&specs, name);
+        let spec = specs.iter().find(|spec| spec.name == *name);
         // An approval of a second execution is bound to the same call as the first approval.
         let agreed = spec.and_then(|spec| decide::agreed(spec, call));
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
@@ -131,7 +129,6 @@ fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
         "Error: this needs a person's approval and nobody can be asked: {}. Go on without it.",
         request.action_summary
     );
-    ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
-        .with_metadata("error_type", "permission_denied")
+    refusal(text, "permission_denied")
         .with_metadata(metadata::NOBODY_ASKED, request.rules.first().cloned().unwrap_or_default())
 }

@@ -7,8 +7,7 @@ use archon_types::{
 
 use super::entries::{changed, rewritten};
 
-/// Returns the result with its mark, for a model that can give up results; `None` if the message is not
-/// such a result.
+/// Returns the message with its mark if it is a result that the model can give up.
 pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Message> {
     let Message::ToolResult(result) = message else { return None };
     if result.tool_name == CLEANUP_TOOL {
@@ -58,13 +57,13 @@ pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<Seen
 
 /// Replaces a result by a note. If several results have the same id, the newest that is not yet replaced.
 /// Returns false if there is none.
-pub(crate) fn give_up(items: &mut [WindowItem], given_up: &CleanedUp, counter: &dyn TokenCounter) -> bool {
+pub(crate) fn give_up(items: &mut [WindowItem], result: &CleanedUp, counter: &dyn TokenCounter) -> bool {
     let is_it = |item: &&mut WindowItem| {
-        SeenResult::of(&item.message, 0).is_some_and(|r| r.call == given_up.tool_call_id && !r.is_cleaned_up)
+        SeenResult::of(&item.message, 0).is_some_and(|r| r.call == result.tool_call_id && !r.is_cleaned_up)
     };
     let Some(item) = items.iter_mut().rev().find(is_it) else { return false };
-    let part = ViewPart::Rewrite { at: item.part.range().start, text: given_up.note() };
-    *item = changed(&part, rewritten(&item.message, &given_up.note()), counter);
+    let part = ViewPart::Rewrite { at: item.part.range().start, text: result.note() };
+    *item = changed(&part, rewritten(&item.message, &result.note()), counter);
     true
 }
 

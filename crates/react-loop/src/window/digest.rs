@@ -51,17 +51,15 @@ pub(crate) fn of_model(text: &str) -> String {
 /// `max_chars` characters.
 pub(crate) fn transcript(items: &[WindowItem], max_chars: u64) -> String {
     let mut lines = Vec::new();
-    let mut left = usize::try_from(max_chars).unwrap_or(usize::MAX);
+    let mut room = usize::try_from(max_chars).unwrap_or(usize::MAX);
     for item in items.iter().rev() {
         let mut text = message_text(&item.message);
         if let Some(end) = char_end(&text, MESSAGE_WIDTH) {
             text.truncate(end);
             text.push_str("...");
         }
-        left = match left.checked_sub(text.len()) {
-            Some(left) => left,
-            None => break,
-        };
+        let Some(rest) = room.checked_sub(text.len()) else { break };
+        room = rest;
         lines.push(text);
     }
     lines.reverse();

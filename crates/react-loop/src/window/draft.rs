@@ -1,7 +1,7 @@
 //! Draft of a compacted view: the messages that the model sees now, and the operations that remove or
 //! shorten them. No operation separates a call from its results or removes a pinned message.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range};
 
 use archon_types::{CompactionInput, Content, Json, Message, Summary, ToolCall, ViewPart, WindowItem};
 
@@ -62,9 +62,9 @@ impl<'a> Draft<'a> {
         }
         for (at, text) in pointers {
             let item = &self.items[at];
+            let message = rewritten(&item.message, &text);
             let part = ViewPart::Rewrite { at: item.part.range().start, text };
-            let ViewPart::Rewrite { text, .. } = &part else { continue };
-            let smaller = changed(&part, rewritten(&item.message, text), self.input.counter);
+            let smaller = changed(&part, message, self.input.counter);
             if smaller.tokens < item.tokens {
                 self.items[at] = smaller;
             }
@@ -93,8 +93,7 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Returns the largest stretch of the middle without a pinned message, if the stretch has several
-    /// messages.
+    /// Returns the largest stretch of the middle without a pinned message, if it has several messages.
     pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let stretches = self.items[self.middle()].chunk_by(|a, b| a.pinned == b.pinned);
         let longest = stretches.filter(|s| !s[0].pinned && s.len() > 1).max_by_key(|s| tokens_of(s))?;
@@ -120,8 +119,7 @@ impl<'a> Draft<'a> {
         self.drop_for(range, digest::summary(&gone, lines));
     }
 
-    /// Removes the messages in `range`, and inserts `text`. Returns false, and changes nothing, if the
-    /// messages are shorter than the text.
+    /// Replaces the messages in `range` by `text`. Returns false, and changes nothing, if they are shorter.
     fn drop_for(&mut self, range: Range<usize>, text: String) -> bool {
         if self.input.counter.count(&text) >= tokens_of(&self.droppable(range.clone())) {
             return false;
@@ -153,8 +151,7 @@ impl<'a> Draft<'a> {
         shorter.drop_for(0..self.cut(keep), text).then_some(shorter)
     }
 
-    /// Returns the messages that trimming removes, and their range, if they are longer than the maximum
-    /// length of a model's summary.
+    /// Returns the messages that trimming removes, and their range, if a model's summary may be shorter.
     pub(crate) fn to_trim(&self, keep: usize) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let gone = self.droppable(0..self.cut(keep));
         let (first, last) = (gone.first()?.part.range(), gone.last()?.part.range());
@@ -250,12 +247,5 @@ fn key(call: &ToolCall) -> String {
             all.join("\u{1f}")
         }
         other => other.to_string(),
-    }
-}
-
-impl std::fmt::Debug for Draft<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let messages: Vec<&Arc<Message>> = self.items.iter().map(|item| &item.message).collect();
-        f.debug_list().entries(messages).finish()
     }
 }

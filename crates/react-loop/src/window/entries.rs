@@ -71,9 +71,7 @@ impl Entry {
         let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
         Self { said, trust: self.trust, ..Self::new(message, tokens, self.by) }
     }
-}
 
-impl Entry {
     /// Returns true if this entry equals an entry of an earlier fold with which it shares its message.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.entered(), other.entered())

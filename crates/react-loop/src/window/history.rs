@@ -33,26 +33,10 @@ impl History {
         &self.messages
     }
 
-    /// Adds the run of a plan or a team, from its log: the prompts, and the answer if there is one. The
-    /// answer is untrusted, because it builds on the output of tools and other agents.
+    /// Adds the run of a plan or a team, from its log.
     pub(crate) fn after(mut self, records: &[Arc<Record>]) -> Self {
-        for record in records {
-            let (message, by) = match &record.body {
-                RecordBody::MessageAdded { message, .. } => match message.as_llm() {
-                    Some(said) => (said.clone(), message.speaker().unwrap_or(Speaker::Person)),
-                    None => continue,
-                },
-                RecordBody::RunFinished(outcome) => {
-                    let Some(answer) = outcome.answer() else { continue };
-                    let content = vec![Content::text(answer)];
-                    let said =
-                        AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
-                    (Message::Assistant(said), Speaker::Model)
-                }
-                _ => continue,
-            };
-            let trust = if by == Speaker::Model { Trust::Untrusted } else { by.trust() };
-            let entry = Entry { trust, ..Entry::new(Arc::new(message), 0, by) };
+        for Attributed { message, by, trust, .. } in prompts_and_answer(records) {
+            let entry = Entry { trust, ..Entry::new(message, 0, by) };
             Arc::make_mut(&mut self.messages).push(entry.entered().clone());
             self.entries.push(entry);
             self.counted_by = None;
@@ -69,6 +53,24 @@ impl History {
     pub(crate) fn wants_answer(&self) -> bool {
         self.messages.last().is_some_and(|message| !matches!(**message, Message::Assistant(_)))
     }
+}
+
+/// Returns the prompts of the run of a plan or a team, and its answer if there is one. The answer is untrusted,
+/// because it builds on the output of tools and other agents.
+pub fn prompts_and_answer(records: &[Arc<Record>]) -> Vec<Attributed> {
+    let message = |record: &Arc<Record>| match &record.body {
+        RecordBody::MessageAdded { message, .. } => {
+            let by = message.speaker().unwrap_or(Speaker::Person);
+            Some(Attributed::new(message.as_llm()?.clone(), by).with_trust(by.trust()))
+        }
+        RecordBody::RunFinished(outcome) => {
+            let content = vec![Content::text(outcome.answer()?)];
+            let answer = AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
+            Some(Attributed::new(Message::Assistant(answer), Speaker::Model).with_trust(Trust::Untrusted))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(message).collect()
 }
 
 impl From<Messages> for History {

@@ -1,9 +1,8 @@
 //! The context manager: stores the whole conversation, chooses the part that the model sees, and compacts
 //! the conversation when it does not fit the window.
 //!
-//! The context manager is part of the machine's fold and changes by records only. Its decisions
-//! (compactions and notices to the model) are records too, so a log always folds to the same view. Every
-//! original message is kept below the view.
+//! It is part of the machine's fold and changes by records only. Its decisions (compactions and notices to the
+//! model) are records too, so a log always folds to the same view. Every original message remains stored.
 
 use std::sync::Arc;
 
@@ -70,8 +69,8 @@ struct State {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cleans_up: bool,
     /// Results that the model gave up in the turn that ended last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    given_up: Vec<CleanedUp>,
+    #[serde(default, alias = "given_up", skip_serializing_if = "Vec::is_empty")]
+    cleaned_up: Vec<CleanedUp>,
 }
 
 /// Messages that a model should summarize.
@@ -95,8 +94,7 @@ struct Compacted {
     tokens: u64,
 }
 
-/// Number of times that the current request was refused as too long, and number of times that it was made
-/// smaller because of that.
+/// How often the current request was refused as too long, and how often it was made smaller because of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Recovery {
     overflows: u32,
@@ -142,8 +140,7 @@ impl ContextManager {
         self.state.entries.iter().map(|entry| &entry.message)
     }
 
-    /// Returns the original messages with their authors. Messages that earlier runs compacted appear as
-    /// their replacements.
+    /// Returns the original messages with their authors, or the replacements that earlier runs made.
     pub fn attributed(&self) -> impl ExactSizeIterator<Item = Attributed> {
         self.state.entries.iter().map(Entry::attributed)
     }
@@ -161,11 +158,10 @@ impl ContextManager {
 
     /// Returns true if the conversation should be compacted before a request at `now`.
     ///
-    /// The usage must be above the trigger, and the latest compaction long enough ago unless the window
-    /// is nearly full. Since that compaction the conversation must also have grown by a tenth of the
-    /// budget, so that a conversation which cannot be made smaller is not compacted again in every turn.
-    /// The policy [`CompactionPolicy::Trim`] ignores both conditions: it trims before every request above
-    /// the trigger, if the conversation has grown.
+    /// The usage must be above the trigger. The latest compaction must be long enough ago, unless the window is
+    /// nearly full, and the conversation must have grown by a tenth of the budget since: otherwise a conversation
+    /// that cannot be made smaller would be compacted in every turn. [`CompactionPolicy::Trim`] needs only some
+    /// growth instead of these two.
     pub fn should_compact(&self, now: Timestamp) -> bool {
         let Some(config) = &self.state.config else { return false };
         let usage = self.usage();
@@ -240,8 +236,7 @@ impl ContextManager {
         self.state.config.as_ref().and_then(|_| queue_notice(self.usage(), queued))
     }
 
-    /// Returns the record that must be appended before the model may be asked at `now`: a compaction or a
-    /// notice.
+    /// Returns the compaction or the notice that must be recorded before the model may be asked at `now`.
     pub(crate) fn due(&self, now: Timestamp) -> Option<RecordBody> {
         if self.should_compact(now) {
             return self.compact().map(RecordBody::Compacted);
@@ -258,28 +253,26 @@ impl ContextManager {
     /// Returns the tool results that the model sees, oldest first.
     pub fn results(&self) -> Vec<SeenResult> {
         let (mut items, counter) = (self.items(), self.counter());
-        for given_up in &self.state.given_up {
-            cleanup::give_up(&mut items, given_up, counter);
+        for result in &self.state.cleaned_up {
+            cleanup::give_up(&mut items, result, counter);
         }
         cleanup::seen(&items, counter)
     }
 
-    /// Returns the compaction that replaces the results that the model gave up by notes; `None` if the
-    /// model gave up none.
+    /// Returns the compaction that replaces the results that the model gave up by notes, if there are any.
     pub(crate) fn cleanup_due(&self) -> Option<RecordBody> {
-        if self.state.given_up.is_empty() {
+        if self.state.cleaned_up.is_empty() {
             return None;
         }
         let (mut items, counter) = (self.items(), self.counter());
-        let gone = |given_up: &&CleanedUp| cleanup::give_up(&mut items, given_up, counter);
-        if self.state.given_up.iter().filter(gone).count() == 0 {
+        let gone = |result: &&CleanedUp| cleanup::give_up(&mut items, result, counter);
+        if self.state.cleaned_up.iter().filter(gone).count() == 0 {
             return None;
         }
         self.compaction((CompactionLevel::CleanUp, parts(&items))).map(RecordBody::Compacted)
     }
 
-    /// Returns the compaction that must be recorded before a request that was refused as too long is sent
-    /// again.
+    /// Returns the compaction that is due before a request that was refused as too long is sent again.
     pub(crate) fn recovery(&self) -> Option<RecordBody> {
         let Recovery { overflows, steps } = self.state.recovery;
         let config = self.state.config.as_ref().filter(|_| overflows > steps)?;
@@ -290,8 +283,7 @@ impl ContextManager {
         Some(RecordBody::Compacted(compaction))
     }
 
-    /// Records that the service refused the request as too long. Returns false if no further recovery is
-    /// allowed.
+    /// Records that the service refused the request as too long. Returns true if a recovery is allowed.
     pub(crate) fn overflowed(&mut self) -> bool {
         let Some(config) = &self.state.config else { return false };
         let may = self.state.recovery.overflows < config.max_overflow_recoveries;
@@ -324,8 +316,7 @@ impl ContextManager {
         }
     }
 
-    /// Returns the compaction that must be recorded before a request goes to a model with a smaller
-    /// window.
+    /// Returns the compaction that is due before a request goes to a model with a smaller window.
     pub(crate) fn refit(&self) -> Option<RecordBody> {
         let trigger = self.state.config.as_ref().filter(|_| self.state.shrunk)?.trigger;
         if self.usage().ratio() <= trigger {
@@ -336,7 +327,7 @@ impl ContextManager {
 
     /// Records that a request was sent.
     pub(crate) fn note_request(&mut self) {
-        self.state.given_up.clear();
+        self.state.cleaned_up.clear();
         self.state.shrunk = false;
         self.state.tracker.note_request(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
@@ -356,15 +347,14 @@ impl ContextManager {
         }
     }
 
-    /// Applies a recorded compaction to the view. A compaction that does not fit the conversation does
-    /// not change the view.
+    /// Applies a recorded compaction to the view, if it fits the conversation.
     pub(crate) fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
         if compaction.overflow {
             self.state.recovery.steps = self.state.recovery.overflows;
         }
         let is_cleanup = compaction.level == CompactionLevel::CleanUp;
         if is_cleanup {
-            self.state.given_up.clear();
+            self.state.cleaned_up.clear();
         } else {
             self.state.summary = None;
             self.state.shrunk = false;
@@ -444,7 +434,7 @@ impl ContextManager {
                 self.state.reads.register(path, &result.content);
             }
             if call.call.name == CLEANUP_TOOL {
-                self.state.given_up.extend(CleanedUp::of(result));
+                self.state.cleaned_up.extend(CleanedUp::of(result));
             }
             let entry = self.result_entry(message);
             self.state.arrived.push((call.id, entry));
@@ -565,10 +555,7 @@ impl ContextManager {
     }
 
     /// Returns the compaction for a view; `None` if the view breaks a rule.
-    fn compaction(
-        &self,
-        (level, view): (archon_types::CompactionLevel, Vec<ViewPart>),
-    ) -> Option<Compaction> {
+    fn compaction(&self, (level, view): (CompactionLevel, Vec<ViewPart>)) -> Option<Compaction> {
         let mut compaction = Compaction::new(level, self.state.entries.len() as u64, view);
         let items = self.covered(&compaction)?;
         compaction.tokens_before = self.state.tokens;

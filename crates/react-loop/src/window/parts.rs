@@ -30,14 +30,7 @@ impl ContextParts {
     }
 }
 
-impl std::fmt::Debug for ContextParts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ContextParts")
-            .field("counter", &self.counter.is_some())
-            .field("strategy", &self.strategy.is_some())
-            .finish()
-    }
-}
+archon_types::debug_fields!(ContextParts);
 
 /// Returns the built-in counter for a tokenizer; the estimate if the program was built without that
 /// counter.

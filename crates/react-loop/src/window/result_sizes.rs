@@ -23,8 +23,7 @@ impl ResultSizes {
         Self { typical, ..Self::default() }
     }
 
-    /// Adds a result. After many results the average starts again with the old average as one result, so
-    /// that it follows the current work.
+    /// Adds a result. After many results the old average counts as one, so that it follows the current work.
     pub(crate) fn add(&mut self, tokens: u64) {
         if self.count > MOST {
             (self.count, self.tokens) = (1, self.average());

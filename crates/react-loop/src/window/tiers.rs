@@ -81,8 +81,7 @@ impl CompactionStrategy for Summarize {
     }
 }
 
-/// Returns the view of the last messages and a summary of those before: a model's summary if there is
-/// one.
+/// Returns the view of the last messages and a summary of those before: a model's summary if there is one.
 fn trim(input: CompactionInput<'_>, keep: usize, level: CompactionLevel) -> View {
     let mut draft = Draft::new(input);
     if let Some(summarized) = draft.trimmed(keep, SUMMARY_LINES, input.summary) {

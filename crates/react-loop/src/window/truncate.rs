@@ -43,8 +43,8 @@ impl ResultLimit {
                 }
                 let notice = notice(level);
                 // One more, for the line break and for rounding.
-                let left = max_tokens.saturating_sub(tokens_of(notice) + 1);
-                Some(format!("{}\n{notice}", cut_to_tokens(text, left)))
+                let rest = max_tokens.saturating_sub(tokens_of(notice) + 1);
+                Some(format!("{}\n{notice}", cut_to_tokens(text, rest)))
             }
         }
     }
@@ -127,27 +127,25 @@ pub(crate) fn clip(message: &Message, limit: ResultLimit) -> Option<Message> {
         Content::Text { .. } => Content::text(first.take().unwrap_or_default()),
         other => other.clone(),
     });
-    match &mut clipped {
-        Message::User(m) => m.content.retain(|c| c.as_text() != Some("")),
-        Message::Assistant(m) => m.content.retain(|c| c.as_text() != Some("")),
-        Message::ToolResult(m) => m.content.retain(|c| c.as_text() != Some("")),
-    }
+    content_of(&mut clipped).retain(|block| block.as_text() != Some(""));
     Some(clipped)
 }
 
 fn with_content(message: &Message, change: impl FnMut(&Content) -> Content) -> Message {
-    let content = message.content().iter().map(change).collect();
     let mut changed = message.clone();
-    match &mut changed {
-        Message::User(m) => m.content = content,
-        Message::Assistant(m) => m.content = content,
-        Message::ToolResult(m) => m.content = content,
-    }
+    *content_of(&mut changed) = message.content().iter().map(change).collect();
     changed
 }
 
-/// Returns the byte index after the first `max` characters; `None` if the text has at most `max`
-/// characters.
+fn content_of(message: &mut Message) -> &mut Vec<Content> {
+    match message {
+        Message::User(m) => &mut m.content,
+        Message::Assistant(m) => &mut m.content,
+        Message::ToolResult(m) => &mut m.content,
+    }
+}
+
+/// Returns the byte index after the first `max` characters; `None` if the text is not longer.
 pub(crate) fn char_end(text: &str, max: u64) -> Option<usize> {
     let max = usize::try_from(max).unwrap_or(usize::MAX);
     // A text has at most as many characters as bytes.

@@ -1,5 +1,4 @@
-//! Usage of the context window: corrects token estimates by the reports of the service, and makes notices
-//! of the usage.
+//! Usage of the context window: corrects token estimates by the reports of the service, and makes notices.
 
 use archon_types::{ContextConfig, ContextLevel, Usage, percentage};
 use serde::{Deserialize, Serialize};
@@ -25,8 +24,7 @@ impl ContextTracker {
         self.asked = estimate;
     }
 
-    /// Records the usage that the service reported. A usage of 0, from a service that reports none, is
-    /// ignored.
+    /// Records the usage that the service reported. A usage of 0 means no report, and is ignored.
     pub(crate) fn answered(&mut self, usage: Usage) {
         let reported = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         if reported > 0 && self.asked > 0 {
@@ -77,22 +75,17 @@ impl ContextUsage {
     /// Returns the urgency of a compaction, and a sentence for people about it.
     pub fn urgency(self) -> (Urgency, String) {
         let ratio = self.ratio();
-        let (urgency, advice) = if ratio > 0.95 {
-            (Urgency::Critical, "immediate compaction needed")
-        } else if ratio > 0.90 {
-            (Urgency::High, "compaction recommended soon")
-        } else if ratio > 0.85 {
-            (Urgency::Medium, "approaching limit")
-        } else if ratio > 0.70 {
-            (Urgency::Low, "consider compaction")
-        } else {
-            (Urgency::None, "no compaction needed")
+        let (urgency, advice) = match ratio {
+            _ if ratio > 0.95 => (Urgency::Critical, "immediate compaction needed"),
+            _ if ratio > 0.90 => (Urgency::High, "compaction recommended soon"),
+            _ if ratio > 0.85 => (Urgency::Medium, "approaching limit"),
+            _ if ratio > 0.70 => (Urgency::Low, "consider compaction"),
+            _ => (Urgency::None, "no compaction needed"),
         };
         (urgency, format!("Context at {:.1}% - {advice}", ratio * 100.0))
     }
 
-    /// Returns how many more tool results of `average` tokens fit while a tenth of the budget stays free;
-    /// at most 50.
+    /// Returns how many more results of `average` tokens fit (at most 50), with a tenth of the budget free.
     pub(crate) fn remaining_calls(self, average: u64) -> u64 {
         let free = self.budget.saturating_sub(self.tokens).saturating_sub(self.budget / 10);
         (free / average.max(1)).min(50)

@@ -8,12 +8,12 @@ use archon_types::{Clock, FallbackModel, Ids, Provider, RetryConfig};
 
 /// The models of an agent for single requests outside of a loop.
 #[derive(Clone)]
-pub(crate) struct Questions {
+pub(crate) struct Models {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) fallbacks: Vec<FallbackModel>,
 }
 
-impl Questions {
+impl Models {
     /// Wraps each model with retries, with its further keys, and with the fallback models. A loop retries and
     /// falls back by itself, and records this.
     pub(crate) fn new(
@@ -22,18 +22,18 @@ impl Questions {
         retry: &RetryConfig,
         (clock, ids): (&Arc<dyn Clock>, &Arc<dyn Ids>),
     ) -> Self {
-        let patient = |provider: &Arc<dyn Provider>, keys: &[Arc<dyn Provider>]| -> Arc<dyn Provider> {
+        let retrying = |provider: &Arc<dyn Provider>, keys: &[Arc<dyn Provider>]| -> Arc<dyn Provider> {
             let keyed: Arc<dyn Provider> = match keys {
                 [] => provider.clone(),
                 keys => Arc::new(KeyRotationProvider::new(provider.clone(), keys.to_vec())),
             };
             let ids = ids.clone();
-            let patient = RetryProvider::new(keyed, clock.clone()).with_config(retry.clone());
-            Arc::new(patient.with_jitter(move || RetryConfig::draw_jitter(&*ids)))
+            let retrying = RetryProvider::new(keyed, clock.clone()).with_config(retry.clone());
+            Arc::new(retrying.with_jitter(move || RetryConfig::draw_jitter(&*ids)))
         };
-        let first = patient(provider, keys);
+        let first = retrying(provider, keys);
         let others: Vec<_> =
-            fallbacks.iter().map(|f| (patient(&f.provider, &f.keys), f.model.clone())).collect();
+            fallbacks.iter().map(|f| (retrying(&f.provider, &f.keys), f.model.clone())).collect();
         let provider = match others.is_empty() {
             true => first,
             false => Arc::new(FallbackProvider::new(first, others)),

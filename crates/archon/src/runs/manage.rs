@@ -24,12 +24,7 @@ impl ManageRuns for Runs {
     }
 
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>> {
-        Box::pin(async move {
-            match self.archon().journal.delete(run).await {
-                Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
-                deleted => Ok(deleted?),
-            }
-        })
+        Box::pin(async move { self.known(run, self.archon().journal.delete(run).await).await })
     }
 
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>> {
@@ -71,21 +66,21 @@ impl Runs {
     async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
         let mut removed = Removed::default();
         loop {
-            let mut left = Vec::new();
+            let mut failed = Vec::new();
             let tried = runs.len();
             for run in runs {
                 match self.archon().journal.delete(&run).await {
                     Ok(()) | Err(JournalError::UnknownRun { .. }) => removed.runs.push(run),
                     Err(error @ JournalError::Unsupported { .. }) => return Err(error.into()),
-                    Err(error) => left.push((run, error)),
+                    Err(error) => failed.push((run, error)),
                 }
             }
             let is_needed = |(_, error): &(RunId, JournalError)| matches!(error, JournalError::Needed { .. });
-            if left.len() == tried || !left.iter().any(is_needed) {
-                removed.failures = left.into_iter().map(|(run, error)| (run, error.into())).collect();
+            if failed.len() == tried || !failed.iter().any(is_needed) {
+                removed.failures = failed.into_iter().map(|(run, error)| (run, error.into())).collect();
                 return Ok(removed);
             }
-            runs = left.into_iter().map(|(run, _)| run).collect();
+            runs = failed.into_iter().map(|(run, _)| run).collect();
         }
     }
 }

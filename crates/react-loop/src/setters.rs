@@ -1,0 +1,20 @@
+//! A macro for setters, in the form in which they are called.
+
+/// Writes setters from their signatures. The body of each is the assignment of one field; the
+/// macro returns the changed value.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    (impl $type:ident { $(
+        $(#[$attribute:meta])*
+        $vis:vis fn $name:ident(self, $argument:ident: $of:ty) -> Self { self.$($field:ident).+ = $value:expr }
+    )* }) => {
+        impl $type { $(
+            $(#[$attribute])*
+            $vis fn $name(mut self, $argument: $of) -> Self {
+                self.$($field).+ = $value;
+                self
+            }
+        )* }
+    };
+}
