@@ -9,7 +9,7 @@ use archon::{
     Archon, ArchonBuilder, Event, FailureKind, OutcomeStatus, ParallelReply, RunError, RunId, RunOptions,
     SessionId,
     providers::{ScriptedProvider, Step},
-    react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, replay, stands_at},
+    react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, continuation_point, replay},
     store::InMemoryJournal,
     types::{
         CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy, Journal, Message,
@@ -185,13 +185,10 @@ async fn branches_are_runs_of_one_session_and_the_loop_has_a_log_of_its_own() {
         assert!(replay(&journal, &RunId::new(run)).await.unwrap().is_identical(), "{run}");
     }
     assert_eq!(said_in(&journal, &session).await, "hi | hello | which? | one");
-    // Whichever of them was written last, the session stands at the chosen one.
+    // Whichever of them was written last, the session continues from the chosen one.
     for run in [GROUP, "several-0", "several-1"] {
-        let stands = stands_at(&journal, &RunId::new(run), &log(&journal, run).await).await.unwrap();
-        assert!(
-            matches!(&stands, Origin::Continues { run, .. } if run.as_str() == "several-1"),
-            "{stands:?}"
-        );
+        let point = continuation_point(&journal, &RunId::new(run), &log(&journal, run).await).await.unwrap();
+        assert!(matches!(&point, Origin::Continues { run, .. } if run.as_str() == "several-1"), "{point:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{ReactAgent, stands_at};
+use archon_react_loop::{ReactAgent, continuation_point};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
     InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, Reply, ResponseFormat, RunAgent,
@@ -225,7 +225,7 @@ impl Archon {
         let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
         let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
         let mut context = self.context(run, session, options);
-        let origin = start.hand_over(&mut context);
+        let origin = start.release_at_first_record(&mut context);
         Ok((context, origin))
     }
 
@@ -240,7 +240,7 @@ impl Archon {
 
     pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, RunError> {
         let records = self.journal.read(&run).await?;
-        Ok(stands_at(&*self.journal, &run, &records).await?)
+        Ok(continuation_point(&*self.journal, &run, &records).await?)
     }
 
     /// Works on a run in a new task. The events of the run also go to `sink`.

@@ -20,20 +20,20 @@ impl Archon {
     }
 
     /// Returns the agent without its memory, because all tenants would share that memory.
-    fn speaker(&self) -> ReactAgent {
+    fn without_memory(&self) -> ReactAgent {
         self.agent.clone().without_memory()
     }
 
-    async fn send_in(&self, turn: &NextTurn) -> Result<Reply, RunError> {
+    async fn answer_turn(&self, turn: &NextTurn) -> Result<Reply, RunError> {
         self.admit()?;
         let start = self.claim_ended(&turn.session, &turn.tenant).await?;
         let run = RunId::new(self.ids.fresh("run"));
         let options = RunOptions { tenant: Some(turn.tenant.clone()), ..RunOptions::default() };
         let mut context = self.context(run, turn.session.clone(), options);
-        let origin = start.hand_over(&mut context);
+        let origin = start.release_at_first_record(&mut context);
         let own = self.agent.options().system.clone().filter(|own| !own.trim().is_empty());
         let system = own.map_or_else(|| turn.system.clone(), |own| format!("{own}\n\n{}", turn.system));
-        let agent = self.speaker().with_system(system);
+        let agent = self.without_memory().with_system(system);
         let by = match turn.source {
             Source::Person => Speaker::Person,
             _ => Speaker::Tool,
@@ -46,12 +46,12 @@ impl Archon {
         work.reply().await
     }
 
-    async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, RunError> {
+    async fn resume_for(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, RunError> {
         let records = self.journal.read(run).await?;
         if RunStarted::of(&records).is_none_or(|started| started.tenant != *tenant) {
             return Err(RunError::OtherTenant { run: run.clone(), tenant: tenant.clone() });
         }
-        let (context, agent) = (self.context_after(run.clone(), &records), self.speaker());
+        let (context, agent) = (self.context_after(run.clone(), &records), self.without_memory());
         let work = self.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) });
         work.reply().await
     }
@@ -65,10 +65,10 @@ impl Archon {
 /// share it; [`LongTermSteps`](archon_assistant::LongTermSteps) has a memory for each tenant.
 impl Conversations for Archon {
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
-        Box::pin(self.send_in(turn))
+        Box::pin(self.answer_turn(turn))
     }
 
     fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
-        Box::pin(self.go_on_for(run, tenant))
+        Box::pin(self.resume_for(run, tenant))
     }
 }

@@ -32,7 +32,7 @@ impl Archon {
     /// ```
     pub fn to_builder(&self) -> ArchonBuilder {
         let mut builder = ArchonBuilder::clone(&self.parts);
-        builder.take_over(self);
+        builder.copy_changes_of(self);
         builder
     }
 }
@@ -106,7 +106,7 @@ impl ArchonBuilder {
     }
 
     /// Copies those settings of an agent that were changed after it was built.
-    fn take_over(&mut self, archon: &Archon) {
+    fn copy_changes_of(&mut self, archon: &Archon) {
         let own = archon.agent.options();
         self.options.request.response_format.clone_from(&own.request.response_format);
         self.options.output_check = own.output_check;

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archon_react_loop::stands_at;
+use archon_react_loop::continuation_point;
 use archon_types::{
     Context, ContinuationKind, Event, JournalError, OpenMode, OpenRun, Origin, OutcomeStatus, Record,
     RecordBody, RunFilter, RunHead, RunId, RunStarted, RunStatus, RunWriter, SessionId, Sink, TenantId,
@@ -26,7 +26,7 @@ impl Start {
     }
 
     /// Releases the claim as soon as the run of `context` has its first record, or ends without one.
-    pub(crate) fn hand_over(self, context: &mut Context) -> Origin {
+    pub(crate) fn release_at_first_record(self, context: &mut Context) -> Origin {
         if let Some(lock) = self.lock {
             let (run, lock, inner) = (context.run.clone(), Mutex::new(Some(lock)), context.sink.clone());
             context.sink = Arc::new(UntilBegun { run, lock, inner });
@@ -83,7 +83,7 @@ impl Archon {
                 head => head.map(|head| head.run_id),
             };
             let start = self.claim(run.as_ref(), session, tenant).await?;
-            // Another run may have begun between the look and the lock.
+            // Another run may have begun before the claim.
             match newest().await? {
                 Some(newer) if Some(&newer.run_id) != run.as_ref() => {}
                 _ => return Ok(start),
@@ -182,7 +182,7 @@ impl Archon {
             opened => opened?,
         };
         let origin = match run {
-            Some(run) => stands_at(&*self.journal, run, &records).await?,
+            Some(run) => continuation_point(&*self.journal, run, &records).await?,
             None => Origin::Prompt,
         };
         Ok(Start { origin, lock: Some(writer) })

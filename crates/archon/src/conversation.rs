@@ -291,7 +291,7 @@ impl Conversation {
         }
         let options = RunOptions { cancel: Some(cancel), ..options };
         let mut context = self.archon.context(run, session, options);
-        let origin = start.hand_over(&mut context);
+        let origin = start.release_at_first_record(&mut context);
         Ok(own.spawn(context, |agent, context| async move {
             let _guard = guard;
             Ok(agent.begin(opening, origin, &context).await?)

@@ -44,7 +44,7 @@ use crate::{Archon, BuildError};
 /// use archon::{Archon, Runs, types::{StartRun, StartRuns}};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// // The id stands in the logs: with another one after a restart, runs find no agent.
+/// // The logs contain the id: with another id after a restart, the runs have no agent.
 /// let agent = Archon::builder().model("ollama:qwen3").agent_id("desk").data_dir("data").build()?;
 /// let runs = Runs::new(agent);
 /// // Questions that nobody answered in time count as refused.
@@ -70,7 +70,7 @@ struct Inner {
     /// The runs at work in this process.
     live: Mutex<HashMap<RunId, Arc<Live>>>,
     /// The last runs that ended or were suspended, for a watcher of a run that ended at once.
-    rested: Mutex<VecDeque<Arc<Live>>>,
+    recent: Mutex<VecDeque<Arc<Live>>>,
     /// The locks of the idempotency keys whose runs are being started.
     keyed: Mutex<HashMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -86,7 +86,7 @@ impl Inner {
             agents,
             source,
             live: Mutex::default(),
-            rested: Mutex::default(),
+            recent: Mutex::default(),
             keyed: Mutex::default(),
         }
     }
@@ -166,22 +166,22 @@ impl Runs {
         held.lock_owned().await
     }
 
-    fn rested(&self) -> MutexGuard<'_, VecDeque<Arc<Live>>> {
-        self.inner.rested.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recent(&self) -> MutexGuard<'_, VecDeque<Arc<Live>>> {
+        self.inner.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rest(&self, live: Arc<Live>) {
-        let mut rested = self.rested();
-        rested.push_back(live);
-        if rested.len() > MOST_RESTED {
-            rested.pop_front();
+    fn keep_recent(&self, live: Arc<Live>) {
+        let mut recent = self.recent();
+        recent.push_back(live);
+        if recent.len() > MOST_RECENT {
+            recent.pop_front();
         }
     }
 
     /// Returns the state of a run in this process, if the run is at work or ended recently.
     fn watched(&self, run: &RunId) -> Option<Arc<Live>> {
         let live = self.live().get(run).cloned();
-        live.or_else(|| self.rested().iter().find(|rested| rested.run() == run).cloned())
+        live.or_else(|| self.recent().iter().find(|recent| recent.run() == run).cloned())
     }
 
     fn agent(&self, kind: RunKind, id: &AgentId) -> Result<Arc<dyn RunAgent>, RunError> {
@@ -249,7 +249,7 @@ impl Runs {
             Entry::Occupied(_) => return Err(JournalError::Locked { run: started.run }.into()),
             Entry::Vacant(place) => drop(place.insert(live.clone())),
         }
-        self.rested().retain(|rested| *rested.run() != started.run);
+        self.recent().retain(|recent| *recent.run() != started.run);
         let (done, ended) = tokio::sync::oneshot::channel();
         let begun = live.begun();
         let (runs, run) = (self.clone(), started.run.clone());
@@ -260,7 +260,7 @@ impl Runs {
                 tracing::debug!(%error, "the task of a run ended without an outcome");
                 Err(RunError::Lost { run: run.clone() })
             });
-            runs.rest(live.clone());
+            runs.keep_recent(live.clone());
             runs.live().remove(&run);
             match outcome {
                 Err(error) if live.has_begun() => live.fail(error),
@@ -306,7 +306,7 @@ impl Runs {
 }
 
 /// The maximum number of ended or suspended runs that are kept for watchers.
-const MOST_RESTED: usize = 16;
+const MOST_RECENT: usize = 16;
 /// The maximum number of runs whose ids are compared with an unknown id.
 const MOST_COMPARED: usize = 100;
 /// The maximum number of similar ids that an error names.

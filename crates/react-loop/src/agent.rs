@@ -97,7 +97,7 @@ impl ReactAgent {
         let context = &self.own(context);
         let journal = self.journal(context);
         let chain = fold_chain(&**journal, &origin).await?;
-        let (carried, EarlierRuns { history, runs: earlier, .. }) = (chain.due(&context.redactor), chain);
+        let (snapshot, EarlierRuns { history, runs: earlier, .. }) = (chain.due(&context.redactor), chain);
         self.recall(&history.seen, context);
         let mut started = self.started(origin, earlier, parallel, context);
         self.check_tools(&started.config)?;
@@ -110,7 +110,7 @@ impl ReactAgent {
         if driver.may_begin(&history, earlier).await {
             bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
             // After the prompt, because lists of runs look for the prompt.
-            bodies.extend(carried.map(|carried| RecordBody::SessionSnapshot(Box::new(carried))));
+            bodies.extend(snapshot.map(|snapshot| RecordBody::SessionSnapshot(Box::new(snapshot))));
         } else {
             bodies.push(RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.

@@ -52,11 +52,11 @@ pub struct EarlierRuns {
     /// The parts of the snapshot of the oldest folded run, oldest part first.
     parts: Vec<Part>,
     /// The messages of all parts.
-    carried: Vec<Entry>,
+    snapshot_entries: Vec<Entry>,
     /// Results of calls that read or wrote files, including results that later calls replace.
     seen: Vec<SnapshotResult>,
-    bytes_said: u64,
-    bytes_carried: u64,
+    message_bytes: u64,
+    snapshot_bytes: u64,
 }
 
 /// The part of the conversation that one run's snapshot has.
@@ -95,7 +95,7 @@ pub async fn fold_before(
     run: &RunId,
     records: &[Arc<Record>],
 ) -> Result<EarlierRuns, LoopError> {
-    match carried_to(journal, run, records).await {
+    match load_snapshot(journal, run, records).await {
         Some(chain) => Ok(chain),
         None => fold_chain(journal, &conversation_start(run, records)?.origin).await,
     }
@@ -119,21 +119,19 @@ pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages
     }
 }
 
-async fn walk(journal: &dyn Journal, origin: &Origin, use_carried: bool) -> Result<EarlierRuns, LoopError> {
+async fn walk(journal: &dyn Journal, origin: &Origin, use_snapshots: bool) -> Result<EarlierRuns, LoopError> {
     let (mut chain, mut logs) = (EarlierRuns::default(), Vec::new());
     let mut next = origin.clone();
     while let Origin::Continues { run, records, .. } = next {
         // Damage after the continued part does not matter.
         let log = journal.salvage(&run).await?.first(records)?;
-        let carried = if use_carried { carried_to(journal, &run, &log).await } else { None };
-        next = match &carried {
+        let loaded = if use_snapshots { load_snapshot(journal, &run, &log).await } else { None };
+        next = match &loaded {
             Some(_) => Origin::Prompt,
             None => conversation_start(&run, &log)?.origin.clone(),
         };
         logs.push((run, log));
-        if let Some(carried) = carried {
-            chain = carried;
-        }
+        chain = loaded.unwrap_or(chain);
         if logs.len() > LONGEST {
             return Err(in_a_circle(&logs[0].0));
         }
@@ -150,17 +148,17 @@ fn in_a_circle(run: &RunId) -> LoopError {
 }
 
 /// Returns the conversation in a run's snapshot, if there is one and all parts can be read.
-async fn carried_to(journal: &dyn Journal, run: &RunId, records: &[Arc<Record>]) -> Option<EarlierRuns> {
-    let carried = carried_in(records)?;
-    EarlierRuns::carried(journal, run, carried)
+async fn load_snapshot(journal: &dyn Journal, run: &RunId, records: &[Arc<Record>]) -> Option<EarlierRuns> {
+    let snapshot = snapshot_in(records)?;
+    EarlierRuns::from_snapshot(journal, run, snapshot)
         .await
         .inspect_err(|problem| tracing::debug!("the snapshot of run {run} is not used: {problem}"))
         .ok()
 }
 
-fn carried_in(records: &[Arc<Record>]) -> Option<&SessionSnapshot> {
+fn snapshot_in(records: &[Arc<Record>]) -> Option<&SessionSnapshot> {
     records.iter().find_map(|record| match &record.body {
-        RecordBody::SessionSnapshot(carried) => Some(&**carried),
+        RecordBody::SessionSnapshot(snapshot) => Some(&**snapshot),
         _ => None,
     })
 }
@@ -170,15 +168,15 @@ impl EarlierRuns {
     ///
     /// # Errors
     /// A run on which the snapshot builds cannot be read, or has no snapshot.
-    pub(crate) async fn carried(
+    pub(crate) async fn from_snapshot(
         journal: &dyn Journal,
         run: &RunId,
-        carried: &SessionSnapshot,
+        snapshot: &SessionSnapshot,
     ) -> Result<Self, LoopError> {
-        let mut parts = vec![(run.clone(), carried.clone())];
+        let mut parts = vec![(run.clone(), snapshot.clone())];
         while let Some(base) = parts.last().and_then(|(_, part)| part.base.clone()) {
             let log = journal.salvage(&base).await?;
-            let part = match (carried_in(&log.records), log.damage) {
+            let part = match (snapshot_in(&log.records), log.damage) {
                 (Some(part), _) => part.clone(),
                 (None, Some(damage)) => return Err(damage.into()),
                 (None, None) => return Err(LoopError::Journal(JournalError::UnknownRun { run: base })),
@@ -189,25 +187,25 @@ impl EarlierRuns {
             }
         }
         let mut chain = Self {
-            runs: carried.runs as usize,
-            bytes_said: carried.message_bytes,
-            bytes_carried: carried.snapshot_bytes,
+            runs: snapshot.runs as usize,
+            message_bytes: snapshot.message_bytes,
+            snapshot_bytes: snapshot.snapshot_bytes,
             ..Self::default()
         };
         for (run, part) in parts.into_iter().rev() {
-            chain.carried.extend(part.messages.into_iter().map(Entry::from));
+            chain.snapshot_entries.extend(part.messages.into_iter().map(Entry::from));
             chain.seen.extend(part.seen);
-            let (messages, seen) = (chain.carried.len(), chain.seen.len());
+            let (messages, seen) = (chain.snapshot_entries.len(), chain.seen.len());
             chain.parts.push(Part { run, messages, seen, bytes: part.bytes });
         }
         chain.history = History {
-            messages: Arc::new(chain.carried.iter().map(|entry| entry.message.clone()).collect()),
-            entries: chain.carried.clone(),
-            counted_by: carried.tokenizer,
-            status: carried.context_level,
-            spent: carried.spent,
-            trusted: carried.trusted_rules.clone(),
-            workspace: carried.workspace.clone(),
+            messages: Arc::new(chain.snapshot_entries.iter().map(|entry| entry.message.clone()).collect()),
+            entries: chain.snapshot_entries.clone(),
+            counted_by: snapshot.tokenizer,
+            status: snapshot.context_level,
+            spent: snapshot.spent,
+            trusted: snapshot.trusted_rules.clone(),
+            workspace: snapshot.workspace.clone(),
             seen: latest(&chain.seen),
         };
         Ok(chain)
@@ -220,12 +218,12 @@ impl EarlierRuns {
         self.history = match conversation_start(run, log)?.kind {
             RunKind::Plan | RunKind::Team => {
                 let history = history.after(log);
-                self.bytes_said += sum(history.entries.iter().skip(before).map(SnapshotMessage::from));
+                self.message_bytes += sum(history.entries.iter().skip(before).map(SnapshotMessage::from));
                 history
             }
             _ => {
                 let machine = fold(run, log, history)?;
-                self.bytes_said += sum(machine.window().whole().skip(before));
+                self.message_bytes += sum(machine.window().whole().skip(before));
                 machine.into_history()
             }
         };
@@ -243,42 +241,42 @@ impl EarlierRuns {
             return None;
         }
         let entries = &self.history.entries;
-        let same = entries.iter().zip(&self.carried).take_while(|(now, then)| now.is(then)).count();
+        let same = entries.iter().zip(&self.snapshot_entries).take_while(|(now, then)| now.is(then)).count();
         let mut parts = &self.parts[..self.parts.partition_point(|part| part.messages <= same)];
         let (messages, seen) = self.above(parts);
         let mut bytes = sum(&messages) + sum(&seen);
-        let may_carry = |bytes: u64| self.bytes_carried + bytes <= MOST * self.bytes_said;
+        let is_small_enough = |bytes: u64| self.snapshot_bytes + bytes <= MOST * self.message_bytes;
         while let Some((last, below)) = parts.split_last()
             && last.bytes <= bytes
-            && may_carry(bytes + last.bytes)
+            && is_small_enough(bytes + last.bytes)
         {
             (parts, bytes) = (below, bytes + last.bytes);
         }
-        if !may_carry(bytes) {
+        if !is_small_enough(bytes) {
             return None;
         }
-        let mut carried = self.to_carry(parts);
-        (carried.bytes, carried.message_bytes, carried.snapshot_bytes) =
-            (bytes, self.bytes_said, self.bytes_carried + bytes);
-        (!has_secret(&carried, redactor)).then_some(carried)
+        let mut snapshot = self.snapshot_on(parts);
+        (snapshot.bytes, snapshot.message_bytes, snapshot.snapshot_bytes) =
+            (bytes, self.message_bytes, self.snapshot_bytes + bytes);
+        (!has_secret(&snapshot, redactor)).then_some(snapshot)
     }
 
     /// Returns the snapshot record of the whole conversation.
     pub(crate) fn record(&self) -> RecordBody {
-        RecordBody::SessionSnapshot(Box::new(self.to_carry(&[])))
+        RecordBody::SessionSnapshot(Box::new(self.snapshot_on(&[])))
     }
 
     /// Returns the snapshot that builds on these parts.
-    fn to_carry(&self, parts: &[Part]) -> SessionSnapshot {
-        let mut carried = SessionSnapshot::default();
-        (carried.messages, carried.seen) = self.above(parts);
-        carried.base = parts.last().map(|part| part.run.clone());
-        carried.runs = u32::try_from(self.runs).unwrap_or(u32::MAX);
-        (carried.tokenizer, carried.context_level) = (self.history.counted_by, self.history.status);
-        carried.spent = self.history.spent;
-        carried.trusted_rules.clone_from(&self.history.trusted);
-        carried.workspace.clone_from(&self.history.workspace);
-        carried
+    fn snapshot_on(&self, parts: &[Part]) -> SessionSnapshot {
+        let mut snapshot = SessionSnapshot::default();
+        (snapshot.messages, snapshot.seen) = self.above(parts);
+        snapshot.base = parts.last().map(|part| part.run.clone());
+        snapshot.runs = u32::try_from(self.runs).unwrap_or(u32::MAX);
+        (snapshot.tokenizer, snapshot.context_level) = (self.history.counted_by, self.history.status);
+        snapshot.spent = self.history.spent;
+        snapshot.trusted_rules.clone_from(&self.history.trusted);
+        snapshot.workspace.clone_from(&self.history.workspace);
+        snapshot
     }
 
     /// Returns the messages and results that are not in these parts.
@@ -302,11 +300,11 @@ fn latest(seen: &[SnapshotResult]) -> Vec<SnapshotResult> {
     latest
 }
 
-fn has_secret(carried: &SessionSnapshot, redactor: &Redactor) -> bool {
-    let Ok(said) = serde_json::to_value(carried) else { return true };
-    let mut clean = said.clone();
+fn has_secret(snapshot: &SessionSnapshot, redactor: &Redactor) -> bool {
+    let Ok(json) = serde_json::to_value(snapshot) else { return true };
+    let mut clean = json.clone();
     redactor.clean_json(&mut clean);
-    clean != said
+    clean != json
 }
 
 /// Returns the size of values as JSON, in bytes.

@@ -85,7 +85,7 @@ pub use fork::{fork, whole_turns};
 pub use judge::LlmJudge;
 pub use machine::{GoalDue, ReactMachine, ReactTask};
 pub use opening::Opening;
-pub use parallel::{ParallelLoop, ParallelOutcome, stands_at};
+pub use parallel::{ParallelLoop, ParallelOutcome, continuation_point};
 pub use post::post;
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{fold, fold_with};

@@ -113,7 +113,7 @@ impl Meter {
         let spent = self.spent();
         let left = millis_between(self.last_seen, self.deadline(limits));
         // A child run ends a little before its caller, so that the caller can use its result.
-        let time = left.saturating_sub(TO_HEAR_MS.min(left / 10));
+        let time = left.saturating_sub(CALLER_MARGIN_MS.min(left / 10));
         self.ledger.share(shares, limits, Spending::new(spent.tokens, spent.cost_micros), time)
     }
 
@@ -136,7 +136,7 @@ impl Meter {
     /// is wanted.
     pub(crate) fn deadline(&self, limits: &ExecutionLimits) -> Timestamp {
         let reserve = match limits.on_limit {
-            OnLimit::ForceSummary => (limits.max_duration_ms / LAST_WORDS_PART).min(LAST_WORDS_MS),
+            OnLimit::ForceSummary => (limits.max_duration_ms / SUMMARY_PART).min(SUMMARY_MS),
             _ => 0,
         };
         Timestamp::from_millis(self.end(limits).as_millis().saturating_sub(reserve))
@@ -206,11 +206,11 @@ fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
 }
 
 /// The part of a run's time that is reserved for the final summary (one tenth), and its maximum in ms.
-const LAST_WORDS_PART: u64 = 10;
-const LAST_WORDS_MS: u64 = 30_000;
+const SUMMARY_PART: u64 = 10;
+const SUMMARY_MS: u64 = 30_000;
 
 /// Time in ms by which a child run ends before its caller.
-const TO_HEAR_MS: u64 = 1_000;
+const CALLER_MARGIN_MS: u64 = 1_000;
 
 /// Cost so far and the amount reserved for the open call, in millionths of a currency unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -207,7 +207,7 @@ impl ReactMachine {
             suspended: false,
             trusted,
         };
-        machine.answer_what_is_there();
+        machine.answer_history();
         machine
     }
 

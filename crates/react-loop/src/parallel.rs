@@ -23,7 +23,7 @@ use archon_types::{
 use futures_util::future::join_all;
 
 use choice::lost_reservation;
-pub use origin::stands_at;
+pub use origin::continuation_point;
 
 use crate::{EarlierRuns, History, LoopError, Opening, ReactAgent, fold_before, fold_chain, resume::started};
 

@@ -88,8 +88,8 @@ async fn is_right_snapshot(
     chain: &EarlierRuns,
     found: &SessionSnapshot,
 ) -> bool {
-    let carried = EarlierRuns::carried(journal, run, found).await;
-    carried.is_ok_and(|carried| (carried.history, carried.runs) == (chain.history.clone(), chain.runs))
+    let loaded = EarlierRuns::from_snapshot(journal, run, found).await;
+    loaded.is_ok_and(|loaded| (loaded.history, loaded.runs) == (chain.history.clone(), chain.runs))
 }
 
 /// Returns the record that the log should have instead of `found`; `None` if `found` is right,

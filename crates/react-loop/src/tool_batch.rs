@@ -189,7 +189,7 @@ impl ReactExecutor<'_> {
     /// Records that a call waits for a person: its child run, or its tool.
     pub(crate) async fn waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         if !question.is_of_tool() || run.machine.lease(id).is_some() {
-            return self.waits_below(id, question, run).await;
+            return self.child_run_waits(id, question, run).await;
         }
         // The call was agreed to before, and the answer is no consent, so no tool and arguments are bound.
         let request =
@@ -198,7 +198,7 @@ impl ReactExecutor<'_> {
     }
 
     /// Records that the child run of a call waits for a person, and the call with it.
-    async fn waits_below(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
+    async fn child_run_waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, question).await {
             run.record(vec![RecordBody::ApprovalRequested { call: id, request: Box::new(request) }]).await?;

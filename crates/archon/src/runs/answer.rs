@@ -29,7 +29,7 @@ impl AnswerRuns for Runs {
         Box::pin(async move {
             self.post(run, InboxRequest::Cancel { reason: reason.to_owned() }).await?;
             // The process that works on the run reads its inbox.
-            self.go_on(run).await
+            self.resume_for_inbox(run).await
         })
     }
 
@@ -83,8 +83,10 @@ impl Runs {
             }
             let at_work = runs.live().get(&root).cloned();
             match at_work {
-                None => went_on(runs.resume_by(agent?, root, &records, &MoreLimits::default()).await)?,
-                Some(live) => drop(tokio::spawn(runs.go_on_after(live))),
+                None => {
+                    ignore_if_under_way(runs.resume_by(agent?, root, &records, &MoreLimits::default()).await)?
+                }
+                Some(live) => drop(tokio::spawn(runs.resume_after(live))),
             }
             Ok(true)
         });
@@ -92,9 +94,9 @@ impl Runs {
     }
 
     /// Resumes a run after its end in this process, since it may have missed an inbox message.
-    async fn go_on_after(self, live: Arc<Live>) {
+    async fn resume_after(self, live: Arc<Live>) {
         live.ended().await;
-        if let Err(error) = self.go_on(live.run()).await {
+        if let Err(error) = self.resume_for_inbox(live.run()).await {
             tracing::warn!(run = %live.run(), %error, "a run that was answered is not resumed");
         }
     }
@@ -157,18 +159,18 @@ impl Runs {
 
     /// Resumes a run because of its inbox, unless a process works on the run and reads the inbox anyway, or
     /// the run has ended: a run that was just cancelled must not start again.
-    async fn go_on(&self, run: &RunId) -> Result<(), RunError> {
+    async fn resume_for_inbox(&self, run: &RunId) -> Result<(), RunError> {
         let status = self.head(&self.root(run).await?).await?.status;
         match status.has_ended() || status == RunStatus::Running {
             true => Ok(()),
-            false => went_on(self.resume_run(run, &MoreLimits::default()).await),
+            false => ignore_if_under_way(self.resume_run(run, &MoreLimits::default()).await),
         }
     }
 }
 
 /// Converts the error that another process works on the run, or that the run has ended, into a success: then
 /// no resume is needed.
-fn went_on(resumed: Result<StartedRun, RunError>) -> Result<(), RunError> {
+fn ignore_if_under_way(resumed: Result<StartedRun, RunError>) -> Result<(), RunError> {
     match resumed {
         Err(RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. })) => {
             Ok(())

@@ -16,7 +16,7 @@ pub(super) struct Live {
     state: Mutex<State>,
     has_begun: AtomicBool,
     first: Arc<Notify>,
-    rests: Notify,
+    end: Notify,
 }
 
 struct State {
@@ -43,7 +43,7 @@ impl Live {
             state: Mutex::new(state),
             has_begun: AtomicBool::new(false),
             first: Arc::default(),
-            rests: Notify::new(),
+            end: Notify::new(),
         }
     }
 
@@ -77,9 +77,9 @@ impl Live {
 
     /// Waits until the run has ended or is suspended.
     pub(super) async fn ended(&self) {
-        let rests = self.rests.notified();
+        let end = self.end.notified();
         if self.state().watchers.is_some() {
-            rests.await;
+            end.await;
         }
     }
 
@@ -100,7 +100,7 @@ impl Live {
     /// Ends the streams of all watchers after their queued events.
     pub(super) fn end(&self) {
         drop(self.state().watchers.take());
-        self.rests.notify_waiters();
+        self.end.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

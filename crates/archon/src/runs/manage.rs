@@ -44,7 +44,7 @@ impl ManageRuns for Runs {
                     }
                 }
                 if is_here {
-                    // After the reply the run is at rest, whatever the reply is.
+                    // After the reply the run no longer works, whatever the reply is.
                     let _ = archon_types::StartRuns::reply(self, &head.run_id).await;
                 }
             }

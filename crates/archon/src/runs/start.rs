@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use archon_react_loop::{History, conversation, fold, stands_at};
+use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
     Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead,
@@ -259,7 +259,7 @@ impl Runs {
         let Some(head) = self.archon().newest(newest).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
-        let Origin::Continues { run, .. } = stands_at(journal, &head.run_id, &records).await? else {
+        let Origin::Continues { run, .. } = continuation_point(journal, &head.run_id, &records).await? else {
             return Ok(Vec::new());
         };
         let messages = conversation(journal, &run).await?;

@@ -36,14 +36,14 @@ impl ReactMachine {
         self.suspended = false;
         let settings = self.config.approvals.clone().unwrap_or_default();
         let Some(asked) = self.calls().iter().find(|call| call.id == id && call.is_asked()) else { return };
-        let is_below = asked.is_asked_below();
+        let is_below = asked.is_asked_by_child_run();
         let is_doubt = asked.questions().any(|request| request.kind == QuestionKind::InDoubt);
         let is_of_tool = asked.questions().any(ApprovalRequest::is_of_tool);
         let before = self.calls().iter().map(|call| call.answer_place).max().unwrap_or_default();
         self.with_call(id, |call| {
             call.answer_place = before.saturating_add(1);
             match is_below {
-                true => call.look_again(),
+                true => call.restart(),
                 false => call.answered(answer, &settings, at),
             }
         });
@@ -102,7 +102,8 @@ impl ReactMachine {
                 }
                 // Questions of child runs expire in the child runs.
                 CallStage::Asked { requests, .. }
-                    if !call.is_asked_below() && requests.iter().any(|request| request.is_expired(now)) =>
+                    if !call.is_asked_by_child_run()
+                        && requests.iter().any(|request| request.is_expired(now)) =>
                 {
                     RecordBody::ApprovalAnswered { call: call.id, answer: Answer::Expired }
                 }
@@ -155,7 +156,7 @@ impl CallState {
     }
 
     /// Returns true if the question comes from the call's child run.
-    pub(crate) fn is_asked_below(&self) -> bool {
+    pub(crate) fn is_asked_by_child_run(&self) -> bool {
         self.questions().any(|request| !request.call_path.is_empty())
     }
 
@@ -187,7 +188,7 @@ impl CallState {
     }
 
     /// Restarts the call, so that its child run is found again.
-    pub(crate) fn look_again(&mut self) {
+    pub(crate) fn restart(&mut self) {
         if let CallStage::Asked { attempts, .. } = self.stage {
             self.stage = CallStage::Requested { attempts };
         }

@@ -25,7 +25,7 @@ impl ReactMachine {
     pub(super) fn cost_due(&self) -> Option<Step> {
         let estimate = self.cost_estimate();
         // The same amount again is reserved for the final summary, if one is wanted.
-        let words = if self.limit.is_none() && self.wants_last_words() { estimate } else { 0 };
+        let words = if self.limit.is_none() && self.wants_summary() { estimate } else { 0 };
         let limit = self.meter.reached_by(estimate.saturating_add(words), &self.config.limits)?;
         Some(match self.limit {
             None => Step::Append(RecordBody::LimitReached(limit)),
@@ -34,7 +34,7 @@ impl ReactMachine {
         })
     }
 
-    fn wants_last_words(&self) -> bool {
+    fn wants_summary(&self) -> bool {
         self.config.limits.on_limit == OnLimit::ForceSummary
     }
 
@@ -91,7 +91,7 @@ impl ReactMachine {
         }
         self.limit = Some(limit);
         let has_time = self.meter.now() < self.meter.end(&self.config.limits);
-        let (text, then) = match self.wants_last_words() && has_time {
+        let (text, then) = match self.wants_summary() && has_time {
             true => (FORCE_SUMMARY.to_owned(), Phase::Ready),
             false => {
                 (format!("[Agent stopped: {limit}]"), Phase::Finishing(Box::new(self.outcome_at_limit())))
@@ -130,8 +130,8 @@ impl ReactMachine {
                 for call in calls {
                     call.lose();
                     // The question of the child run may have been answered in the child run.
-                    if call.is_asked_below() {
-                        call.look_again();
+                    if call.is_asked_by_child_run() {
+                        call.restart();
                     }
                 }
             }

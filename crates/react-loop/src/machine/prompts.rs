@@ -47,11 +47,11 @@ impl ReactMachine {
             return;
         }
         messages.iter().for_each(|message| self.window.push_restored(message.clone()));
-        self.answer_what_is_there();
+        self.answer_history();
     }
 
     /// Lets a run without a prompt answer the end of its conversation.
-    pub(super) fn answer_what_is_there(&mut self) {
+    pub(super) fn answer_history(&mut self) {
         let last = self.window.messages().iter().last();
         if self.answers_history && last.is_some_and(|last| !matches!(**last, Message::Assistant(_))) {
             self.window.pin_last();

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// # Errors
 /// The journal failed.
-pub async fn stands_at(
+pub async fn continuation_point(
     journal: &dyn Journal,
     run: &RunId,
     records: &[Arc<Record>],

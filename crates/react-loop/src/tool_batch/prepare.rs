@@ -19,9 +19,8 @@ impl ReactExecutor<'_> {
         tools: &Context,
         run: &mut Run,
     ) -> Result<Option<(ReadyCall, u32)>, JournalError> {
-        // A call that hooks let through once is not put to them again at a retry, or when its tool has its
-        // answer.
-        let is_let_through = matches!(call.stage, CallStage::Waiting { .. }) || call.answered.is_some();
+        // Hooks are not asked again about a call that is retried, or whose tool has the answer to its question.
+        let is_allowed_by_hooks = matches!(call.stage, CallStage::Waiting { .. }) || call.answered.is_some();
         if let CallStage::Waiting { result, .. } = &call.stage {
             let error = result.error_message.clone().unwrap_or_else(|| result.text());
             self.failed.insert(call.id, error);
@@ -59,7 +58,7 @@ impl ReactExecutor<'_> {
         };
         let Some(prepared) = prepared else { return Ok(None) };
         let refused = match prepared {
-            Prepared::Ready(mut ready) if is_let_through || self.driver.may_run(&ready.call).await => {
+            Prepared::Ready(mut ready) if is_allowed_by_hooks || self.driver.may_run(&ready.call).await => {
                 ready.started_before = attempt;
                 return Ok(Some((ready, attempt)));
             }

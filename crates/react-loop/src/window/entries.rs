@@ -80,8 +80,8 @@ impl Entry {
 }
 
 impl From<SnapshotMessage> for Entry {
-    fn from(carried: SnapshotMessage) -> Self {
-        let SnapshotMessage { message, tokens, speaker: by, trust, original: said } = carried;
+    fn from(stored: SnapshotMessage) -> Self {
+        let SnapshotMessage { message, tokens, speaker: by, trust, original: said } = stored;
         Self { trust, said, ..Self::new(message, tokens, by) }
     }
 }

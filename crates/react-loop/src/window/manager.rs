@@ -468,7 +468,7 @@ impl ContextManager {
         let counted_by = self.state.config.as_ref().map(|config| config.tokenizer);
         let entries = match &self.state.layout {
             None => self.state.entries.iter().map(|e| e.seen_as(e.entered().clone(), e.tokens)).collect(),
-            Some(_) => self.items().into_iter().map(|item| self.carried(item)).collect(),
+            Some(_) => self.items().into_iter().map(|item| self.entry_of(item)).collect(),
         };
         let status = self.state.status;
         History { messages: self.view, entries, counted_by, status, ..History::default() }
@@ -477,7 +477,7 @@ impl ContextManager {
     /// Returns an item as an entry of the next run. A digest of several messages has no author; its trust
     /// level is the lowest of all messages that the compaction covers, because the digest may repeat any
     /// of them.
-    fn carried(&self, item: WindowItem) -> Entry {
+    fn entry_of(&self, item: WindowItem) -> Entry {
         let at = usize::try_from(item.part.range().start).unwrap_or(usize::MAX);
         match self.state.entries.get(at) {
             Some(entry) if !matches!(item.part, ViewPart::Digest { .. }) => {
