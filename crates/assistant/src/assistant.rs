@@ -259,9 +259,8 @@ impl Assistant {
     /// # Errors
     /// The pool's index failed.
     pub async fn sweep(&self) -> Result<Vec<Swept>, AssistantError> {
-        let expired = self.pool.expired().await?;
         let mut runs: Vec<(RunId, TenantId)> = Vec::new();
-        for entry in expired {
+        for entry in self.pool.expired().await? {
             if !runs.iter().any(|(run, _)| *run == entry.run) {
                 runs.push((entry.run, entry.tenant));
             }
@@ -270,10 +269,8 @@ impl Assistant {
         for (run, tenant) in runs {
             let turn = self.turn(&tenant);
             let _turn = turn.lock().await;
-            match self.sweep_one(&run, &tenant).await {
-                Ok(None) => {}
-                Ok(Some(reply)) => swept.push(Swept { tenant, run, reply: Ok(reply) }),
-                Err(error) => swept.push(Swept { tenant, run, reply: Err(error) }),
+            if let Some(reply) = self.sweep_one(&run, &tenant).await.transpose() {
+                swept.push(Swept { tenant, run, reply });
             }
         }
         Ok(swept)
@@ -291,10 +288,9 @@ impl Assistant {
         }
         let reply = self.resume_and_show(run, tenant).await;
         // A failed run has ended, so it is not tried again.
-        if reply.as_ref().is_err_and(|error| !error.is_of_ended_run()) {
-            return reply.map(Some);
+        if reply.as_ref().map_or_else(AssistantError::is_of_ended_run, |_| true) {
+            self.pool.forget_expired(run).await?;
         }
-        self.pool.forget_expired(run).await?;
         reply.map(Some)
     }
 
@@ -337,11 +333,11 @@ impl Assistant {
         let Some(run) = asked.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
         // A message answers no question that the person has not seen: neither one that came up just now,
         // nor one of the next run after the shown one has expired.
+        let is = |entry: &PendingApproval, id: &str| entry.request.request_id == id;
+        let was_waiting = |id: &str| before.waiting.iter().any(|seen| is(seen, id));
         let is_seen = match self.shown.last(&message.tenant) {
             Some(shown) => shown.is(&asked),
-            None => asked.iter().all(|entry| {
-                before.waiting.iter().any(|seen| seen.request.request_id == entry.request.request_id)
-            }),
+            None => asked.iter().all(|entry| was_waiting(&entry.request.request_id)),
         };
         let answers = match is_seen {
             true => self.reader.read(&message.text, &asked).await,
@@ -349,7 +345,7 @@ impl Assistant {
         };
         let mut is_answered = false;
         for (id, answer) in answers {
-            if let Some(entry) = asked.iter().find(|entry| entry.request.request_id == id) {
+            if let Some(entry) = asked.iter().find(|entry| is(entry, &id)) {
                 is_answered |= self.pool.answer(entry, answer).await?;
             }
         }
@@ -391,8 +387,13 @@ impl Assistant {
     }
 
     async fn resume(&self, run: &RunId, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
+        let reply = self.resumed(run, tenant).await?;
+        self.settle(reply, tenant).await
+    }
+
+    async fn resumed(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, AssistantError> {
         match self.conversations.resume(run, tenant).await {
-            Ok(reply) => self.settle(reply, tenant).await,
+            Ok(reply) => Ok(reply),
             Err(error) => Err(self.failed(Some(run), tenant, error).await),
         }
     }
@@ -417,11 +418,7 @@ impl Assistant {
                 break;
             }
             // Resumes the run, so that the model learns of withdrawn questions and of answers.
-            let run = reply.run().clone();
-            reply = match self.conversations.resume(&run, tenant).await {
-                Ok(reply) => reply,
-                Err(error) => return Err(self.failed(Some(&run), tenant, error).await),
-            };
+            reply = self.resumed(reply.run(), tenant).await?;
         }
         let waiting = self.waiting(tenant).await?;
         let text = match &reply {
@@ -497,9 +494,8 @@ fn prompt(waiting: &[PendingApproval]) -> String {
         [] => String::new(),
         [one] => one.request.action_summary.clone(),
         many => {
-            let lines =
-                many.iter().zip(1..).map(|(entry, n)| format!("{n}. {}", entry.request.action_summary));
-            lines.collect::<Vec<_>>().join("\n")
+            let line = |(entry, n): (&PendingApproval, u32)| format!("{n}. {}", entry.request.action_summary);
+            many.iter().zip(1..).map(line).collect::<Vec<_>>().join("\n")
         }
     }
 }

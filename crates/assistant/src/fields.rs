@@ -86,9 +86,7 @@ impl InputField {
             FieldKind::Integer => value.is_i64() || value.is_u64(),
             FieldKind::Number => value.is_number(),
             FieldKind::Boolean => value.is_boolean(),
-            FieldKind::OneOf(words) => {
-                value.as_str().is_some_and(|text| words.iter().any(|word| word == text))
-            }
+            FieldKind::OneOf(words) => words.iter().any(|word| value == word),
         };
         if !fits {
             return Err(format!("`{}` must be {}, and {value} is not", self.name, self.kind));
@@ -173,10 +171,7 @@ pub(crate) const INSTRUCTION: &str = "task_instruction";
 
 /// Returns the JSON Schema of all fields, as the parameters of a tool.
 pub(crate) fn parameters(fields: &[InputField]) -> Json {
-    let mut properties = Map::new();
-    for field in fields {
-        properties.insert(field.name.clone(), field.schema());
-    }
+    let mut properties: Map<_, _> = fields.iter().map(|field| (field.name.clone(), field.schema())).collect();
     let instruction = "What else the agent should know, in plain words; what fits no other parameter. \
                        Example: \"Keep the tone friendly, and mention that we met in Lisbon.\"";
     properties.insert(INSTRUCTION.to_owned(), json!({ "type": "string", "description": instruction }));

@@ -6,12 +6,15 @@
 
 mod memory_index;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use archon_run::RunLog;
 use archon_types::{
     Answer, ApprovalRequest, CallId, Clock, Context, Ids, Journal, JournalError, OpenMode, PendingApproval,
-    PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus, SessionId, TenantId, Timestamp,
+    PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus, SessionId, TenantId,
     pending_approvals,
 };
 
@@ -101,22 +104,16 @@ impl AgentPool {
             if entry.is_answered(&*self.journal).await? {
                 continue;
             }
-            let full = others + noted.waiting.len() >= self.options.max_per_tenant;
-            let why = match self.is_stale(&entry) {
-                true => Some(self.stale(&entry)),
-                false if full => Some(format!(
-                    "{} was not run: {} agents wait for this person already. One of them has to be answered first.",
+            let most = self.options.max_per_tenant;
+            let full = others + noted.waiting.len() >= most;
+            let reason = self.stale(&entry).or_else(|| {
+                full.then(|| format!(
+                    "{} was not run: {most} agents wait for this person already. One of them has to be answered first.",
                     name(&entry),
-                    self.options.max_per_tenant
-                )),
-                false => None,
-            };
-            match why {
-                Some(reason) => {
-                    if self.withdraw(&entry, reason).await? {
-                        noted.withdrawn.push(entry);
-                    }
-                }
+                ))
+            });
+            match reason {
+                Some(reason) => noted.withdrawn.extend(self.withdraw(entry, reason).await?),
                 None => noted.waiting.push(entry),
             }
         }
@@ -164,12 +161,9 @@ impl AgentPool {
         for entry in self.index.find(&PoolFilter::tenant(tenant)).await? {
             if entry.is_answered(&*self.journal).await? {
                 answered.push(entry.run);
-            } else if self.is_stale(&entry) {
-                let reason = self.stale(&entry);
+            } else if let Some(reason) = self.stale(&entry) {
                 answered.push(entry.run.clone());
-                if self.withdraw(&entry, reason).await? {
-                    noted.withdrawn.push(entry);
-                }
+                noted.withdrawn.extend(self.withdraw(entry, reason).await?);
             } else if !entry.request.is_expired(now) {
                 open.push(entry.run.clone());
                 noted.waiting.push(entry);
@@ -198,25 +192,19 @@ impl AgentPool {
         &self,
         waiting: &[PendingApproval],
     ) -> Result<Option<RunId>, JournalError> {
-        let mut runs: Vec<&RunId> = Vec::new();
-        for entry in waiting {
-            if !runs.contains(&&entry.run) {
-                runs.push(&entry.run);
-            }
+        let mut runs: Vec<&RunId> = waiting.iter().map(|entry| &entry.run).collect();
+        let mut seen = HashSet::new();
+        runs.retain(|run| seen.insert(*run));
+        if let [only] = runs[..] {
+            return Ok(Some(only.clone()));
         }
-        if runs.len() < 2 {
-            return Ok(runs.first().map(|run| (*run).clone()));
-        }
-        let mut oldest: Option<(Timestamp, &RunId)> = None;
+        let mut began = Vec::new();
         for run in runs {
             // A run whose log is gone comes last.
-            let gone = Timestamp::from_millis(u64::MAX);
-            let began = self.read(run).await?.first().map_or(gone, |first| first.at);
-            if oldest.is_none_or(|(at, _)| began < at) {
-                oldest = Some((began, run));
-            }
+            let first = self.read(run).await?.first().map_or(u64::MAX, |first| first.at.as_millis());
+            began.push((first, run));
         }
-        Ok(oldest.map(|(_, run)| run.clone()))
+        Ok(began.into_iter().min_by_key(|(at, _)| *at).map(|(_, run)| run.clone()))
     }
 
     /// Returns the expired questions of all tenants. Resume their runs, so that the runs record the
@@ -269,9 +257,15 @@ impl AgentPool {
         entry.answer(answer, self.clock.now(), &*self.journal).await
     }
 
-    /// Withdraws a question. Returns false if the question was answered in the meantime.
-    async fn withdraw(&self, entry: &PendingApproval, reason: String) -> Result<bool, JournalError> {
-        entry.answer(Answer::Withdrawn { reason }, self.clock.now(), &*self.journal).await
+    /// Withdraws a question and returns it; `None` if the question was answered in the meantime.
+    async fn withdraw(
+        &self,
+        entry: PendingApproval,
+        reason: String,
+    ) -> Result<Option<PendingApproval>, JournalError> {
+        let answer = Answer::Withdrawn { reason };
+        let is_withdrawn = entry.answer(answer, self.clock.now(), &*self.journal).await?;
+        Ok(is_withdrawn.then_some(entry))
     }
 
     /// Answers a question with [`Answer::Cancel`]: the call does not run. The log shows it like a person's answer,
@@ -357,11 +351,8 @@ impl AgentPool {
         let mut entry = entry.clone();
         entry.request = request;
         let mut all = self.index.find(&PoolFilter::run(&entry.run)).await?;
-        for other in &mut all {
-            if other.request.request_id == entry.request.request_id {
-                *other = entry.clone();
-            }
-        }
+        let is_same = |other: &&mut PendingApproval| other.request.request_id == entry.request.request_id;
+        all.iter_mut().filter(is_same).for_each(|other| other.clone_from(&entry));
         self.index.put(&entry.run, all).await?;
         Ok(entry)
     }
@@ -380,18 +371,17 @@ impl AgentPool {
         Ok(())
     }
 
-    fn is_stale(&self, entry: &PendingApproval) -> bool {
-        let asked = &entry.request.schema_version;
-        !asked.is_empty()
-            && self.versions.get(&entry.request.agent_name).is_some_and(|version| version != asked)
-    }
-
-    fn stale(&self, entry: &PendingApproval) -> String {
-        let name = name(entry);
-        tracing::warn!(run = %entry.run, agent = name, "an agent that waited is discarded: its fields are others by now");
-        format!(
-            "{name} has changed since it was asked about, so it was not run. Call it again if it is still wanted."
-        )
+    /// Returns the reason to withdraw a question if the agent's fields have changed.
+    fn stale(&self, entry: &PendingApproval) -> Option<String> {
+        let (asked, name) = (&entry.request.schema_version, name(entry));
+        let current = self.versions.get(&entry.request.agent_name)?;
+        if asked.is_empty() || asked == current {
+            return None;
+        }
+        tracing::warn!(run = %entry.run, agent = name, "a question is withdrawn: the agent's fields have changed");
+        let why =
+            "has changed since it was asked about, so it was not run. Call it again if it is still wanted.";
+        Some(format!("{name} {why}"))
     }
 }
 

@@ -1,9 +1,8 @@
 //! The message bus of one process, which delivers each message once to each subscription, in one order.
 //!
-//! A topic is an agent, a type of message, or everybody. A message goes to all subscriptions of its receiver
-//! (or of all agents), and to the subscriptions to its type; a subscription that matches twice gets the
-//! message once. The bus numbers its messages when it accepts them, and every subscription gets them in that
-//! order. A full queue makes the sender wait. A message that cannot be delivered becomes a dead letter.
+//! A message goes to all subscriptions of its receiver (of all agents, if it is a broadcast), and to the
+//! subscriptions to its type. The bus numbers its messages when it accepts them, and every subscription
+//! gets them in that order. A full queue makes the sender wait.
 
 mod audit;
 mod receiver;
@@ -105,38 +104,29 @@ impl InMemoryBus {
     ///
     /// # Errors
     /// [`BusError::Closed`] if the bus is closed.
-    pub async fn serve<H, F>(
+    pub async fn serve<F: Future<Output = Result<(), String>>>(
         &self,
         agent: &AgentId,
         also: &[MessageType],
         stop: &CancellationToken,
-        handler: H,
-    ) -> Result<(), BusError>
-    where
-        H: Fn(BusMessage) -> F,
-        F: Future<Output = Result<(), String>>,
-    {
+        handler: impl Fn(BusMessage) -> F,
+    ) -> Result<(), BusError> {
         self.serve_with(1, agent, also, stop, handler).await
     }
 
     /// Does the same as [`serve`](Self::serve), with up to `workers` messages at a time. A free worker takes
-    /// the oldest waiting message, so a slow message blocks one worker and no sender. [`depth`](Self::depth)
-    /// counts the messages that wait or are being handled.
+    /// the oldest waiting message, so a slow message blocks one worker and no sender.
     ///
     /// # Errors
     /// [`BusError::Closed`] if the bus is closed.
-    pub async fn serve_with<H, F>(
+    pub async fn serve_with<F: Future<Output = Result<(), String>>>(
         &self,
         workers: usize,
         agent: &AgentId,
         also: &[MessageType],
         stop: &CancellationToken,
-        handler: H,
-    ) -> Result<(), BusError>
-    where
-        H: Fn(BusMessage) -> F,
-        F: Future<Output = Result<(), String>>,
-    {
+        handler: impl Fn(BusMessage) -> F,
+    ) -> Result<(), BusError> {
         let receiver = self.receiver(agent, also)?;
         let handler = &handler;
         let mut working = FuturesUnordered::new();
@@ -243,9 +233,7 @@ impl Bus for InMemoryBus {
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
         Box::pin(async move {
             let id = self.state().subscribe(agent, also)?;
-            let stream: BoxStream<'static, BusMessage> =
-                Box::pin(Subscription { bus: self.clone(), id, taken: VecDeque::new() });
-            Ok(stream)
+            Ok(Box::pin(Subscription { bus: self.clone(), id, taken: VecDeque::new() }) as BoxStream<'_, _>)
         })
     }
 
@@ -263,7 +251,7 @@ impl Bus for InMemoryBus {
             let (answer, mut answered) = oneshot::channel();
             self.state().expect(correlation.clone(), request.sender_id.clone(), answer);
             // Whatever ends the wait, an answer after it is late.
-            let _given_up = GiveUp { bus: self, correlation };
+            let _wait = AnswerWait { bus: self, correlation };
             self.send(request, Sending::Request).await?;
             let answer = clock.before(deadline, |task| answered.poll_unpin(task)).await;
             let answer = answer.ok_or(BusError::TimedOut { receiver, message_type })?;
@@ -272,14 +260,15 @@ impl Bus for InMemoryBus {
     }
 }
 
-struct GiveUp<'a> {
+/// The wait of a request for its answer. The wait ends when this is dropped.
+struct AnswerWait<'a> {
     bus: &'a InMemoryBus,
     correlation: String,
 }
 
-impl Drop for GiveUp<'_> {
+impl Drop for AnswerWait<'_> {
     fn drop(&mut self) {
-        self.bus.state().give_up(&self.correlation);
+        self.bus.state().end_wait(&self.correlation);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archon_types::{AgentId, Member, PlanError, Role, SubTask, SubTaskId, Task};
+use archon_types::{AgentId, Member, PlanError, Role, SubTaskId, Task};
 
 /// A problem with a team's configuration, found before a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,8 +54,8 @@ impl TeamProblem {
             Self::TwoMembers { id } => format!("give one of the two another id than {id}"),
             Self::TwoRoles { role } => format!("keep one of the two roles {role}"),
             Self::UnknownRole { role, .. } => format!("define the role {role}, or give the member another"),
-            Self::UnknownTool { tool, .. } => {
-                format!("give a member the tool {tool}, or take it out of the role")
+            Self::UnknownTool { role, tool } => {
+                format!("give a member with the role {role} the tool {tool}, or take it out of the role")
             }
             Self::NoMember { role } => format!("add a member with the role {role}, or a lead"),
             Self::Empty => "add a member".to_owned(),
@@ -86,12 +86,10 @@ pub fn check_team(
         if !names.insert(&role.name) {
             problems.push(TeamProblem::TwoRoles { role: role.name.clone() });
         }
-        let inside: Vec<_> = members.iter().filter(|member| member.roles.contains(&role.name)).collect();
-        let missing =
-            role.tools.iter().filter(|tool| !inside.iter().any(|member| member.tools.contains(tool)));
-        problems.extend(
-            missing.map(|tool| TeamProblem::UnknownTool { role: role.name.clone(), tool: tool.clone() }),
-        );
+        let has = |member: &Member, tool| member.roles.contains(&role.name) && member.tools.contains(tool);
+        for tool in role.tools.iter().filter(|tool| !members.iter().any(|member| has(member, tool))) {
+            problems.push(TeamProblem::UnknownTool { role: role.name.clone(), tool: tool.clone() });
+        }
     }
     for role in needed.iter().filter(|_| lead.is_none()) {
         if !members.iter().any(|member| member.roles.contains(role)) {
@@ -118,49 +116,41 @@ pub fn needs_team(task: &Task) -> bool {
 /// Checks that a team can follow a plan: no duplicate id, no loop subtask, no unknown dependency, no
 /// cycle.
 pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
-    let mut by_id: BTreeMap<&SubTaskId, &SubTask> = BTreeMap::new();
-    for subtask in &task.subtasks {
-        if by_id.insert(&subtask.id, subtask).is_some() {
-            return Err(format!("the subtask {} is in the plan twice", subtask.id));
-        }
+    let mut ids: BTreeSet<&SubTaskId> = BTreeSet::new();
+    if let Some(twice) = task.subtasks.iter().find(|subtask| !ids.insert(&subtask.id)) {
+        return Err(format!("the subtask {} is in the plan twice", twice.id));
     }
     if let Some(subtask) = task.subtasks.iter().find(|subtask| subtask.rules.each.is_some()) {
         return Err(format!("the subtask {} is a loop, which a team does not follow", subtask.id));
     }
-    let mut waits: BTreeMap<&SubTaskId, usize> = BTreeMap::new();
     for subtask in &task.subtasks {
-        for needed in subtask.dependencies() {
-            if !by_id.contains_key(needed) {
-                return Err(format!(
-                    "the subtask {} depends on {needed}, which the plan does not have",
-                    subtask.id
-                ));
-            }
-        }
-        waits.insert(&subtask.id, subtask.dependencies().len());
-    }
-    while let Some(free) = waits.iter().find(|(_, count)| **count == 0).map(|(id, _)| *id) {
-        waits.remove(free);
-        for (id, count) in &mut waits {
-            let freed = by_id[*id].dependencies().iter().filter(|needed| *needed == free).count();
-            *count -= freed;
+        if let Some(needed) = subtask.dependencies().iter().find(|needed| !ids.contains(needed)) {
+            let id = &subtask.id;
+            return Err(format!("the subtask {id} depends on {needed}, which the plan does not have"));
         }
     }
-    match cycle(&by_id, &waits) {
+    match cycle(task) {
         path if path.is_empty() => Ok(()),
         path => Err(PlanError::Cycle { path }.to_string()),
     }
 }
 
-/// Returns a cycle among the subtasks that still wait; empty if none waits. The first and the last id are
-/// the same, and each subtask depends on the one before it.
-fn cycle(by_id: &BTreeMap<&SubTaskId, &SubTask>, waits: &BTreeMap<&SubTaskId, usize>) -> Vec<SubTaskId> {
+/// Returns a cycle among the subtasks; empty if there is none. The first and the last id are the same, and
+/// each subtask depends on the one before it.
+fn cycle(task: &Task) -> Vec<SubTaskId> {
+    let subtasks = task.subtasks.iter();
+    let mut waits: BTreeMap<&SubTaskId, Vec<&SubTaskId>> =
+        subtasks.map(|subtask| (&subtask.id, subtask.dependencies().iter().collect())).collect();
+    while let Some(free) = waits.iter().find(|(_, needed)| needed.is_empty()).map(|(id, _)| *id) {
+        waits.remove(free);
+        waits.values_mut().for_each(|needed| needed.retain(|other| *other != free));
+    }
     let mut way: Vec<&SubTaskId> = Vec::new();
     let mut next = waits.keys().next().copied();
     // Each of these subtasks waits for another one of them, so the path comes back to itself.
     while let Some(at) = next.filter(|at| !way.contains(at)) {
         way.push(at);
-        next = by_id[at].dependencies().iter().find(|needed| waits.contains_key(*needed));
+        next = waits[at].first().copied();
     }
     way.drain(..way.iter().position(|at| Some(*at) == next).unwrap_or(0));
     way.reverse();

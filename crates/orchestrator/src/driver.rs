@@ -277,9 +277,9 @@ impl Executor<TeamMachine> for Working<'_> {
             Poll::Pending => over.as_mut().poll(task),
         })
         .await;
-        let left = self.outbox.len();
-        if left > 0 {
-            tracing::warn!(run = %self.context.run, left, "the bus did not take what the team had to say");
+        let unsent = self.outbox.len();
+        if unsent > 0 {
+            tracing::warn!(run = %self.context.run, unsent, "the bus did not take all messages of the team");
         }
     }
 }
@@ -306,25 +306,18 @@ impl Working<'_> {
         if let RecordBody::Team(record) = &body {
             self.announce(&run.machine, record);
         }
-        let taken = match &body {
-            RecordBody::Team(record) => match **record {
-                TeamRecord::DelegationRevoked { call, .. } => Some(call),
-                _ => None,
-            },
-            _ => None,
-        };
+        let revoked = revoked_call(&body);
         let unanswered = match &body {
             RecordBody::ApprovalRequested { call, .. } if !self.context.can_ask => Some(*call),
             _ => None,
         };
-        let mut bodies = vec![body];
-        bodies.extend(unanswered.map(|call| {
+        let withdrawn = unanswered.map(|call| {
             let answer = Answer::Withdrawn { reason: "nobody can be asked here".to_owned() };
             RecordBody::ApprovalAnswered { call, answer }
-        }));
-        run.record(bodies).await?;
-        if let Some(call) = taken {
-            self.stop_taken(call);
+        });
+        run.record([body].into_iter().chain(withdrawn).collect()).await?;
+        if let Some(call) = revoked {
+            self.stop_revoked(call);
         }
         Ok(())
     }
@@ -332,10 +325,9 @@ impl Working<'_> {
     /// Returns whether the machine would revoke work because of silence, although a heartbeat came that
     /// is not in the log yet.
     fn is_heard_after_all(&self, machine: &TeamMachine, body: &RecordBody) -> bool {
-        let RecordBody::Team(record) = body else { return false };
-        let TeamRecord::DelegationRevoked { call, .. } = **record else { return false };
+        let Some(call) = revoked_call(body) else { return false };
         let heard = self.hands.get(&call).map(|hand| hand.heartbeat.last_seen());
-        machine.is_silent(call) && heard.is_some_and(|heard| !machine.is_silent_since(call, heard))
+        machine.is_silent(call) && heard.is_some_and(|heard| !machine.is_silent_since(heard))
     }
 }
 
@@ -344,6 +336,15 @@ impl Drop for Working<'_> {
         for call in self.hands.keys() {
             self.parts.desk.clear(&self.context.run.of_call(*call));
         }
+    }
+}
+
+/// Returns the call of the delegation that this record revokes.
+fn revoked_call(body: &RecordBody) -> Option<CallId> {
+    let RecordBody::Team(record) = body else { return None };
+    match **record {
+        TeamRecord::DelegationRevoked { call, .. } => Some(call),
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@ mod another_plan;
 mod apply;
 mod assignments;
 mod brief;
+mod bus_content;
 mod conflicts;
 mod index;
 mod job;
@@ -16,7 +17,6 @@ mod matching;
 mod outcome;
 mod progress;
 mod structured_output;
-mod told;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -83,8 +83,8 @@ pub struct TeamMachine {
     /// Number of failed delegations since a person was last asked about them.
     failures: u32,
     /// The reason for each replan; with the planner's problem if no plan was found.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    given_up: Vec<String>,
+    #[serde(default, rename = "given_up", skip_serializing_if = "Vec::is_empty")]
+    replan_reasons: Vec<String>,
     late: u32,
     answer: Option<String>,
     /// The schema of the answer, and the checks of the answers so far.
@@ -160,7 +160,7 @@ impl TeamMachine {
             claims: BTreeMap::new(),
             delegations: 0,
             failures: 0,
-            given_up: Vec::new(),
+            replan_reasons: Vec::new(),
             late: 0,
             answer: None,
             output: OutputChecker::of(&started.config),
@@ -216,29 +216,22 @@ impl TeamMachine {
     }
 
     fn work(&self) -> Next<TeamTask> {
-        let record = self.taken_back().or_else(|| self.next_about_conflicts());
-        if let Some(record) = record {
-            return Next::Append(RecordBody::Team(Box::new(record)));
+        if let Some(record) = self.next_revocation().or_else(|| self.next_about_conflicts()) {
+            return append(record);
         }
         if let Some(about_person) = self.unanswered().or_else(|| self.next_question()) {
             return Next::Append(about_person);
         }
         let dry = self.budget.dry();
-        let begin = match self.is_escalated() {
-            true => None,
-            false => self.begin(),
-        };
-        let begin = match (begin, dry) {
+        let begin = if self.is_escalated() { None } else { self.begin() };
+        match (begin, dry) {
             (Some(begin), None) => return begin,
-            (begin, _) => begin,
-        };
-        if self.index().running > 0 {
-            return Next::Wait(
-                self.next_look().into_iter().chain(self.next_expiry()).chain([self.deadline()]).min(),
-            );
-        }
-        if let (Some(_), Some(limit)) = (begin, dry) {
-            return Next::Append(RecordBody::LimitReached(limit));
+            _ if self.index().running > 0 => {
+                let times = [self.next_look(), self.next_expiry(), Some(self.deadline())];
+                return Next::Wait(times.into_iter().flatten().min());
+            }
+            (Some(_), Some(limit)) => return Next::Append(RecordBody::LimitReached(limit)),
+            (None, _) => {}
         }
         if self.has_lost() && !self.is_escalated() {
             return self.planning();
@@ -251,18 +244,17 @@ impl TeamMachine {
             };
         }
         if self.phase == Phase::Concluding {
-            let answer = self.draft();
-            return Next::Append(RecordBody::Team(Box::new(TeamRecord::AnswerFinished { answer })));
+            return append(TeamRecord::AnswerFinished { answer: self.draft() });
         }
         finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
 
     /// Returns the next delegation to start, or the record that chooses one.
     fn begin(&self) -> Option<Next<TeamTask>> {
-        if let Some(call) = self.first_chosen() {
-            return Some(Next::Do(TeamTask::Start(call)));
+        match self.index().chosen.first() {
+            Some(call) => Some(Next::Do(TeamTask::Start(*call))),
+            None => self.next_delegation().map(append),
         }
-        self.next_delegation().map(|record| Next::Append(RecordBody::Team(Box::new(record))))
     }
 
     /// Returns the delegations at work, for a driver that resumes the run.
@@ -375,11 +367,7 @@ impl TeamMachine {
     }
 
     fn hands(&self) -> impl Iterator<Item = (CallId, &Assignment)> {
-        let of_job = |job: &'_ Job| job.command;
-        self.jobs.iter().flat_map(move |job| {
-            let command = of_job(job);
-            (0..).zip(&job.hands).map(move |(index, hand)| (CallId::new(command, index), hand))
-        })
+        self.jobs.iter().flat_map(Job::calls)
     }
 
     /// Returns the lookup tables, which are derived from the other fields.
@@ -391,9 +379,9 @@ impl TeamMachine {
     /// tests.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<String> {
-        let (kept, anew) = (self.index(), Index::of(self));
-        if !kept.is_like(&anew) {
-            return Some(format!("kept: {kept:?}\nanew: {anew:?}"));
+        let (updated, new) = (self.index(), Index::of(self));
+        if !updated.is_like(&new) {
+            return Some(format!("updated: {updated:?}\nnew: {new:?}"));
         }
         self.matching_problem()
     }
@@ -413,8 +401,8 @@ impl TeamMachine {
         self.job_mut(call.command)?.hands.get_mut(usize::try_from(call.index).ok()?)
     }
 
-    /// Returns the command of the next job. Command 0 is the plan; each job has one of its own.
-    fn next_command(&self) -> CommandId {
+    /// Returns the command of the next job. Command 0 is the plan; each job has a command of its own.
+    pub(crate) fn next_command(&self) -> CommandId {
         CommandId(self.jobs.len() as u64 + 1)
     }
 
@@ -426,6 +414,10 @@ impl TeamMachine {
         self.touched.jobs.push(command);
         command
     }
+}
+
+fn append(record: TeamRecord) -> Next<TeamTask> {
+    Next::Append(RecordBody::Team(Box::new(record)))
 }
 
 fn finish(outcome: Outcome) -> Next<TeamTask> {

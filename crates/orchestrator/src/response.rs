@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// An answer that is one JSON object with a `result` is read with all of these fields. Any other text
 /// becomes the `result`, with the status of a success.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Response {
     /// Status of the task. Default success.
@@ -42,12 +42,11 @@ pub enum ResponseStatus {
 impl Response {
     /// Creates a successful response with this text as its result.
     pub fn text_only(text: impl Into<String>) -> Self {
-        Self {
-            status: ResponseStatus::Success,
-            result: Json::String(text.into()),
-            confidence: None,
-            claims: BTreeMap::new(),
-        }
+        Self::of(Json::String(text.into()))
+    }
+
+    pub(crate) fn of(result: Json) -> Self {
+        Self { result, ..Self::default() }
     }
 
     /// Reads an answer. Reading never fails, because any other answer is text.

@@ -16,20 +16,20 @@ use crate::MortalJournal;
 #[derive(Clone, Default)]
 pub struct InboxJournal {
     logs: MortalJournal,
-    inbox: Letters,
+    inbox: Messages,
     runs: Arc<Mutex<Vec<RunId>>>,
 }
 
 #[derive(Clone, Default)]
-struct Letters(Arc<Mutex<HashMap<RunId, Vec<InboxEntry>>>>);
+struct Messages(Arc<Mutex<HashMap<RunId, Vec<InboxEntry>>>>);
 
-impl Letters {
+impl Messages {
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Vec<InboxEntry>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inbox for Letters {
+impl Inbox for Messages {
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
         self.lock().entry(run.clone()).or_default().push(entry);
         Box::pin(async { Ok(()) })

@@ -26,11 +26,10 @@ pub fn instructions(command: &Command) -> Option<(u64, String)> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
         Err(e) => panic!("valgrind cannot be started: {e}"),
     };
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?} fails: {told}", command.get_args().collect::<Vec<&OsStr>>());
-    let count = told.lines().find_map(|line| line.split_once("Collected :"));
-    let count = count.and_then(|(_, count)| count.trim().parse().ok());
-    let count = count.unwrap_or_else(|| panic!("valgrind counted nothing: {told}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?} fails: {errors}", command.get_args().collect::<Vec<&OsStr>>());
+    let count = errors.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    let count = count.unwrap_or_else(|| panic!("valgrind counted nothing: {errors}"));
     Some((count, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 

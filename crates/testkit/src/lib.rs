@@ -7,9 +7,9 @@
 //!
 //! | item | stands in for |
 //! |---|---|
-//!  [`VirtualClock`] | time, which a test moves |
+//! | [`VirtualClock`] | time, which a test moves |
 //! | [`SeededIds`] | identity: the same ids in every run of a test |
-//!  [`Chance`], [`cases`] | randomness: numbers that repeat, and the number of cases to run |
+//! | [`Chance`], [`cases`] | randomness: numbers that repeat, and the number of cases to run |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
 //! | [`InboxJournal`] | a journal with an inbox |

@@ -63,8 +63,31 @@ pub async fn all_entries(store: &dyn MemoryStore, filter: MemoryFilter) -> Vec<M
     page.entries
 }
 
+async fn everything(store: &dyn MemoryStore) -> Vec<MemoryEntry> {
+    all_entries(store, MemoryFilter::all()).await
+}
+
+async fn found(store: &dyn MemoryStore, search: &MemorySearch) -> Vec<MemoryEntry> {
+    entries_of(store.candidates(search).await.expect("an answer"))
+}
+
+fn entries_of(found: MemoryCandidates) -> Vec<MemoryEntry> {
+    found.candidates.into_iter().map(|candidate| candidate.entry).collect()
+}
+
 fn ids(entries: &[MemoryEntry]) -> Vec<&str> {
     entries.iter().map(|e| e.id.as_str()).collect()
+}
+
+fn filter(change: impl FnOnce(&mut MemoryFilter)) -> MemoryFilter {
+    let mut filter = MemoryFilter::all();
+    change(&mut filter);
+    filter
+}
+
+fn embed(id: &str, own: &Collection, content: &str, embedder: &str, vector: Vec<f32>) -> MemoryChange {
+    let (id, collection, content) = (id.into(), own.clone(), content.into());
+    MemoryChange::Embed { id, collection, content, embedder: embedder.into(), vector }
 }
 
 async fn entries_come_back_as_they_were(open: OpenMemoryStore<'_>) {
@@ -79,7 +102,7 @@ async fn entries_come_back_as_they_were(open: OpenMemoryStore<'_>) {
     (full.importance, full.used) = (Some(0.75), Some(at(11)));
     put(&*store, vec![full.clone(), entry("bare", "x", 0)]).await;
     let mut expected = vec![full, entry("bare", "x", 0)];
-    let mut found = all_entries(&*store, MemoryFilter::all()).await;
+    let mut found = everything(&*store).await;
     assert!(0 < found[0].position && found[0].position < found[1].position);
     for (expected, found) in expected.iter_mut().zip(&mut found) {
         expected.collection = own.clone();
@@ -88,13 +111,13 @@ async fn entries_come_back_as_they_were(open: OpenMemoryStore<'_>) {
     assert_eq!(found, expected);
     // A second write of an id keeps its position and replaces the text.
     put(&*store, vec![entry("full", "other", 7)]).await;
-    let found = all_entries(&*store, MemoryFilter::all()).await;
+    let found = everything(&*store).await;
     assert_eq!((ids(&found), found[0].content.as_str()), (vec!["full", "bare"], "other"));
     assert_eq!(store.apply(vec![MemoryChange::Use { id: "bare".into(), at: at(50) }]).await.unwrap_or(0), 1);
-    assert_eq!(all_entries(&*store, MemoryFilter::all()).await[1].used, Some(at(50)));
+    assert_eq!(everything(&*store).await[1].used, Some(at(50)));
     assert_eq!(store.apply(vec![MemoryChange::forget("full")]).await.unwrap_or(0), 1);
     assert_eq!(store.apply(vec![MemoryChange::forget("full")]).await.unwrap_or(9), 0);
-    assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["bare"]);
+    assert_eq!(ids(&everything(&*store).await), ["bare"]);
 }
 
 async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
@@ -127,22 +150,13 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         let error = store.apply(changes).await.expect_err(problem).to_string();
         assert!(error.ends_with(problem), "{error}");
     }
-    let other = MemoryChange::Embed {
-        id: "v".into(),
-        collection: collection("check:batch"),
-        content: "with a vector".into(),
-        embedder: "batch:2".into(),
-        vector: vec![1.0, 2.0, 3.0],
-    };
-    let mut long = other.clone();
-    if let MemoryChange::Embed { embedder, vector, .. } = &mut long {
-        (*embedder, *vector) = ("x".repeat(MemoryEntry::MAX_NAME_BYTES + 1), vec![1.0]);
-    }
-    for other in [other, long] {
+    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
+    for (embedder, vector) in [("batch:2", vec![1.0, 2.0, 3.0]), (long.as_str(), vec![1.0])] {
+        let other = embed("v", store.scope(), "with a vector", embedder, vector);
         let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
         assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
     }
-    assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["v"]);
+    assert_eq!(ids(&everything(&*store).await), ["v"]);
     for vector in [vec![f32::NAN, 1.0], vec![1.0, 2.0, 3.0]] {
         let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
         assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
@@ -174,44 +188,40 @@ fn too_long() -> [(MemoryEntry, &'static str); 5] {
 /// Checks that texts of the maximum size are kept and found, with few and with many distinct words.
 async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:longest"));
-    let filled = |mut text: String, filler: &mut dyn FnMut(usize) -> String| {
-        let mut n = 0;
-        while text.len() < MemoryEntry::MAX_BYTES {
+    let fillers: [fn(usize) -> String; 4] = [
+        |_| "plain words ".into(),
+        |n| format!("w{n:x} "),
+        |n| format!("https://a{n:x}.example/b{n:x}?c={n:x}-{n:x} "),
+        |_| "x".into(),
+    ];
+    for filler in fillers {
+        let mut text = "okapi ".to_owned();
+        for n in 0.. {
             text.push_str(&filler(n));
-            n += 1;
+            if text.len() >= MemoryEntry::MAX_BYTES {
+                break;
+            }
         }
         text.truncate(MemoryEntry::MAX_BYTES);
-        text
-    };
-    let texts = [
-        filled("okapi ".into(), &mut |_| "plain words ".into()),
-        filled("okapi ".into(), &mut |n| format!("w{n:x} ")),
-        filled("okapi ".into(), &mut |n| format!("https://a{n:x}.example/b{n:x}?c={n:x}-{n:x} ")),
-        filled("okapi ".into(), &mut |_| "x".into()),
-    ];
-    for text in texts {
         put(&*store, vec![entry("long", &text, 1)]).await;
-        let found = store.candidates(&MemorySearch::words("okapi", 3)).await.expect("an answer").candidates;
-        assert_eq!(found.len(), 1);
-        assert!(found[0].entry.content == text);
+        let found = found(&*store, &MemorySearch::words("okapi", 3)).await;
+        assert!(found.len() == 1 && found[0].content == text);
     }
 }
 
 fn different_entries() -> Vec<MemoryEntry> {
     let mut entries = Vec::new();
-    for i in 0..48_u64 {
+    for (i, n) in (0..48_u64).zip(0_usize..) {
         let mut e = entry(&format!("e{i}"), "the same words", i);
-        e.kind = MemoryKind::ALL[usize::try_from(i).unwrap_or(0) % 5];
-        e.trust = [Trust::Untrusted, Trust::Model, Trust::Trusted][usize::try_from(i).unwrap_or(0) % 3];
-        e.key = (i % 4 == 0).then(|| {
-            format!("k{}{}", i % 8, ["", "\u{1f}x", "%\u{10ffff}"][usize::try_from(i / 4 % 3).unwrap_or(0)])
-        });
+        e.kind = MemoryKind::ALL[n % 5];
+        e.trust = [Trust::Untrusted, Trust::Model, Trust::Trusted][n % 3];
+        e.key = (i % 4 == 0).then(|| format!("k{}{}", i % 8, ["", "\u{1f}x", "%\u{10ffff}"][n / 4 % 3]));
         e.metadata.insert("session".into(), json!(format!("s{}", i % 6)));
         e.metadata.insert("deep".into(), json!({"n": i % 2, "o": [true, 1.5]}));
         e.valid_from = (i % 3 != 0).then(|| at(i));
         e.valid_to = (i % 5 == 0).then(|| at(i + 10));
         if i % 2 == 0 {
-            e = e.with_vector(["f:2", "g:2"][usize::try_from(i).unwrap_or(0) / 2 % 2], vec![1.0, 1.0]);
+            e = e.with_vector(["f:2", "g:2"][n / 2 % 2], vec![1.0, 1.0]);
         }
         entries.push(e);
     }
@@ -221,8 +231,8 @@ fn different_entries() -> Vec<MemoryEntry> {
 async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:filters"));
     put(&*store, different_entries()).await;
-    let everything = all_entries(&*store, MemoryFilter::all()).await;
-    assert_eq!(everything.len(), 48);
+    let all = everything(&*store).await;
+    assert_eq!(all.len(), 48);
     let mut filters = vec![MemoryFilter::default(), MemoryFilter::all()];
     let mut with = |change: &dyn Fn(&mut MemoryFilter)| {
         for base in [MemoryFilter::default(), MemoryFilter::all()] {
@@ -251,19 +261,16 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
         f.validity = Validity::At(at(40));
     });
     for filter in filters {
-        let expected: Vec<&str> =
-            everything.iter().filter(|e| filter.fits(e)).map(|e| e.id.as_str()).collect();
+        let expected: Vec<&str> = all.iter().filter(|e| filter.fits(e)).map(|e| e.id.as_str()).collect();
         assert_eq!(ids(&all_entries(&*store, filter.clone()).await), expected, "{filter:?}");
         let mut search = MemorySearch::words("words", 100).near("f:2", vec![1.0, 1.0]);
         search.filter = filter.clone();
-        let found = store.candidates(&search).await.expect("candidates");
-        let found: BTreeSet<&str> = found.candidates.iter().map(|c| c.entry.id.as_str()).collect();
-        assert_eq!(found, expected.into_iter().collect(), "{filter:?}");
+        let found = found(&*store, &search).await;
+        assert_eq!(BTreeSet::from_iter(ids(&found)), expected.into_iter().collect(), "{filter:?}");
     }
-    let mut gone = MemoryFilter::all();
-    gone.until = Some(at(47));
-    assert_eq!(store.apply(vec![MemoryChange::Forget(gone)]).await.unwrap_or(0), 47);
-    assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["e47"]);
+    let old = filter(|f| f.until = Some(at(47)));
+    assert_eq!(store.apply(vec![MemoryChange::Forget(old)]).await.unwrap_or(0), 47);
+    assert_eq!(ids(&everything(&*store).await), ["e47"]);
 }
 
 async fn a_batch_rests_on_what_was_read(open: OpenMemoryStore<'_>) {
@@ -276,10 +283,7 @@ async fn a_batch_rests_on_what_was_read(open: OpenMemoryStore<'_>) {
         fact.kind = MemoryKind::Fact;
         fact
     };
-    let expect = |filter: MemoryFilter, entries: &[MemoryEntry]| MemoryChange::Expect {
-        filter,
-        entries: entries.to_vec(),
-    };
+    let expect = |filter, entries: &[_]| MemoryChange::Expect { filter, entries: entries.to_vec() };
     // An empty expectation holds on an empty store; the entries of the batch itself do not count.
     let write = |entry: MemoryEntry, expected: &[MemoryEntry]| {
         store.apply(vec![MemoryChange::put(entry), expect(facts(), expected)])
@@ -375,16 +379,14 @@ async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     // A session value that is no string is compared like any other value, and its length is not bounded.
     other.metadata.insert("session".into(), json!(vec![1e300; 200]));
     put(&*store, vec![long.clone(), other.clone()]).await;
-    let mut filters = [MemoryFilter::all(), MemoryFilter::all(), MemoryFilter::all()];
-    filters[0].ids = vec![long.id.clone()];
-    filters[1].key = long.key.clone();
-    filters[2].metadata = long.metadata.clone();
-    for filter in filters {
-        assert_eq!(all_entries(&*store, filter).await.len(), 1);
+    for (filter, id) in [
+        (filter(|f| f.ids = vec![long.id.clone()]), long.id.as_str()),
+        (filter(|f| f.key.clone_from(&long.key)), &long.id),
+        (filter(|f| f.metadata.clone_from(&long.metadata)), &long.id),
+        (filter(|f| f.metadata = other.metadata), "other"),
+    ] {
+        assert_eq!(ids(&all_entries(&*store, filter).await), [id]);
     }
-    let mut filter = MemoryFilter::all();
-    filter.metadata = other.metadata;
-    assert_eq!(ids(&all_entries(&*store, filter).await), ["other"]);
 }
 
 /// Checks that a query with a zero character finds nothing in a store that cannot keep zero characters, and
@@ -399,21 +401,15 @@ async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     ]);
     put(&*store, vec![zero.clone(), entry("plain", "a text", 2)]).await;
     let asked = async |change: &dyn Fn(&mut MemoryFilter)| {
-        let mut filter = MemoryFilter::all();
-        change(&mut filter);
-        let found = all_entries(&*store, filter.clone()).await;
+        let listed = all_entries(&*store, filter(change)).await;
         let mut search = MemorySearch::words("text", 9).near("z\0:2", vec![1.0, 0.0]);
-        search.filter = filter;
-        let candidates = store.candidates(&search).await.expect("an answer").candidates;
-        assert_eq!(candidates.len(), found.len());
-        found.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+        search.filter = filter(change);
+        assert_eq!(found(&*store, &search).await.len(), listed.len());
+        listed.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
     };
     for (name, value) in &zero.metadata {
-        assert_eq!(
-            asked(&|f| _ = f.metadata.insert(name.clone(), value.clone())).await,
-            ["zero"],
-            "{name:?}"
-        );
+        let found = asked(&|f| _ = f.metadata.insert(name.clone(), value.clone())).await;
+        assert_eq!(found, ["zero"], "{name:?}");
     }
     assert_eq!(asked(&|f| _ = f.metadata.insert("session".into(), json!("a\0"))).await, [""; 0]);
     assert_eq!(asked(&|f| f.ids = vec!["ze\0ro".into()]).await, [""; 0]);
@@ -422,13 +418,7 @@ async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     assert_eq!(asked(&|f| f.key = Some("\0".into())).await, [""; 0]);
     assert_eq!(asked(&|f| f.key_prefix = Some("\0".into())).await, [""; 0]);
     assert_eq!(asked(&|f| f.not_embedded_by = Some("z:2\0".into())).await, ["zero", "plain"]);
-    let embed = MemoryChange::Embed {
-        id: "ze\0ro".into(),
-        collection: collection("check:zero"),
-        content: "a text".into(),
-        embedder: "z:2".into(),
-        vector: vec![0.0, 1.0],
-    };
+    let embed = embed("ze\0ro", store.scope(), "a text", "z:2", vec![0.0, 1.0]);
     let use_it = MemoryChange::Use { id: "ze\0ro".into(), at: at(9) };
     let changes = vec![embed, use_it, MemoryChange::forget("ze\0ro")];
     assert_eq!(store.apply(changes).await.unwrap_or(9), 0);
@@ -440,9 +430,8 @@ async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
     put(&*store, vec![entry("city", "Zürich lies at a lake", 1), entry("dish", "A bowl of pho", 2)]).await;
     for (asked, id) in [("zurich", "city"), ("ZÜRICH", "city"), ("Zu\u{308}rich", "city"), ("phở", "dish")]
     {
-        let found = store.candidates(&MemorySearch::words(asked, 9)).await.expect("an answer");
-        let found: Vec<_> = found.candidates.iter().map(|hit| hit.entry.id.as_str()).collect();
-        assert_eq!(found, [id], "{asked}");
+        let found = found(&*store, &MemorySearch::words(asked, 9)).await;
+        assert_eq!(ids(&found), [id], "{asked}");
     }
 }
 
@@ -467,9 +456,8 @@ async fn names_are_found_by_their_parts(open: OpenMemoryStore<'_>) {
     put(&*store, entries.collect()).await;
     for (id, name, parts) in names {
         for asked in parts.split_whitespace().chain([name]) {
-            let found = store.candidates(&MemorySearch::words(asked, 9)).await.expect("an answer");
-            let found: Vec<_> = found.candidates.iter().map(|hit| hit.entry.id.as_str()).collect();
-            assert!(found.contains(&id), "{asked} of {name}: {found:?}");
+            let found = found(&*store, &MemorySearch::words(asked, 9)).await;
+            assert!(ids(&found).contains(&id), "{asked} of {name}: {found:?}");
         }
     }
 }
@@ -503,13 +491,13 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
         let mut search = MemorySearch::words("secret", 99).near("a:2", vec![1.0, 0.0]);
         (search.filter.collection, search.filter.exact) = (within.map(collection), exact);
         let store = open(&collection(name));
-        let found = store.candidates(&search).await.expect("candidates").candidates;
-        let mut found: Vec<String> = found.iter().map(|c| c.entry.collection.to_string()).collect();
-        found.sort();
-        let listed = all_entries(&*store, search.filter.clone()).await;
-        let mut listed: Vec<String> = listed.iter().map(|e| e.collection.to_string()).collect();
-        listed.sort();
-        assert_eq!(found, listed);
+        let collections = |entries: Vec<MemoryEntry>| {
+            let mut names: Vec<String> = entries.iter().map(|e| e.collection.to_string()).collect();
+            names.sort();
+            names
+        };
+        let found = collections(found(&*store, &search).await);
+        assert_eq!(found, collections(all_entries(&*store, search.filter).await));
         found
     };
     let seen = async |name: &str, within: Option<&str>| looked(name, within, false).await;
@@ -530,12 +518,11 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
     put(&*mine, vec![entry("same-id", "outer", 1)]).await;
     let own = MemoryFilter::all().exactly(&Collection::default());
     assert_eq!(mine.apply(vec![MemoryChange::Forget(own)]).await.unwrap_or(9), 1);
-    assert_eq!(all_entries(&*mine, MemoryFilter::all()).await[0].content, "inner");
+    assert_eq!(everything(&*mine).await[0].content, "inner");
     assert_eq!(within.apply(vec![MemoryChange::forget("same-id")]).await.unwrap_or(9), 1);
     let alice = open(&collection("apart:eng:alice"));
     for foreign in ["apart:eng", "apart:engine", "apart:eng:alicia"] {
-        let mut filter = MemoryFilter::all();
-        filter.collection = Some(collection(foreign));
+        let filter = filter(|f| f.collection = Some(collection(foreign)));
         let mut search = MemorySearch::words("secret", 9);
         search.filter = filter.clone();
         let out = |e: Result<(), MemoryError>| assert!(matches!(e, Err(MemoryError::OutOfScope { .. })));
@@ -544,10 +531,8 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
         out(alice.apply(vec![MemoryChange::Forget(filter)]).await.map(drop));
     }
     // Changes by id affect entries of the store's own collection only.
-    assert_eq!(
-        alice.apply(vec![MemoryChange::Use { id: "same-id".into(), at: at(3) }]).await.unwrap_or(9),
-        1
-    );
+    let use_it = MemoryChange::Use { id: "same-id".into(), at: at(3) };
+    assert_eq!(alice.apply(vec![use_it]).await.unwrap_or(9), 1);
     assert_eq!(alice.apply(vec![MemoryChange::forget("same-id")]).await.unwrap_or(9), 1);
     assert_eq!(seen("apart", None).await, ["apart", "apart:eng", "apart:eng;x", "apart:engine"]);
 }
@@ -557,26 +542,19 @@ async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
     let store = open(&own);
     put(&*store, vec![entry("a", "first", 1), entry("b", "second", 2).with_vector("old:2", vec![0.0, 1.0])])
         .await;
-    let embed = |id: &str, content: &str| MemoryChange::Embed {
-        id: id.into(),
-        collection: own.clone(),
-        content: content.into(),
-        embedder: "new:3".into(),
-        vector: vec![1.0, 0.0, 0.0],
-    };
+    let embed = |id: &str, content: &str| embed(id, &own, content, "new:3", vec![1.0, 0.0, 0.0]);
     let changes = vec![embed("a", "first"), embed("b", "was changed meanwhile"), embed("gone", "first")];
     assert_eq!(store.apply(changes).await.unwrap_or(9), 1);
-    let mut lacking = MemoryFilter::all();
-    lacking.not_embedded_by = Some("new:3".into());
+    let lacking = filter(|f| f.not_embedded_by = Some("new:3".into()));
     assert_eq!(ids(&all_entries(&*store, lacking).await), ["b"]);
     assert_eq!(store.apply(vec![embed("b", "second")]).await.unwrap_or(9), 1);
     let search = MemorySearch::words("", 9).near("old:2", vec![0.0, 1.0]);
-    assert_eq!(store.candidates(&search).await.expect("candidates").candidates, []);
+    assert_eq!(found(&*store, &search).await, []);
     let search = MemorySearch::words("", 9).near("new:3", vec![1.0, 0.0, 0.0]);
-    assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 2);
+    assert_eq!(found(&*store, &search).await.len(), 2);
     // A new text has no vector until one is embedded.
     put(&*store, vec![entry("b", "third", 2)]).await;
-    assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 1);
+    assert_eq!(found(&*store, &search).await.len(), 1);
 }
 
 /// Runs `queries` random searches of 50 tenants with nested and nearly equal names, and returns the number
@@ -590,7 +568,7 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     for (i, name) in names.iter().enumerate() {
         let mut entries = Vec::new();
         for n in 0..8 {
-            let text = format!("{} {} tenant{i}", WORDS[small(&mut chance, 8)], WORDS[small(&mut chance, 8)]);
+            let text = format!("{} tenant{i}", two_words(&mut chance));
             let mut e = entry(&format!("m{n}"), &text, n);
             e.metadata.insert("owner".into(), json!(name.as_str()));
             entries.push(e.with_vector("fuzz:4", vector(&mut chance)));
@@ -604,7 +582,7 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
         let text = match chance.below(4) {
             0 => format!("tenant{}", small(&mut chance, 50)),
             1 => "m0 OR tenant1 * \" : team:eng".to_owned(),
-            _ => format!("{} {}", WORDS[small(&mut chance, 8)], WORDS[small(&mut chance, 8)]),
+            _ => two_words(&mut chance),
         };
         let mut search = MemorySearch::words(text, 1 + small(&mut chance, 20));
         if chance.below(2) == 0 {
@@ -621,7 +599,7 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
         }
         let asked = match chance.below(4) {
             0 => listed(&*stores[who], search).await,
-            _ => stores[who].candidates(&search).await.map(found_entries),
+            _ => stores[who].candidates(&search).await.map(entries_of),
         };
         match asked {
             Ok(found) => {
@@ -643,10 +621,6 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     foreign
 }
 
-fn found_entries(found: MemoryCandidates) -> Vec<MemoryEntry> {
-    found.candidates.into_iter().map(|candidate| candidate.entry).collect()
-}
-
 /// Lists the entries that the filter of a search admits, whatever its words: the oldest and the newest
 /// entries.
 async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
@@ -657,7 +631,10 @@ async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<Mem
     Ok(entries)
 }
 
-const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "secret", "plan", "budget", "launch"];
+fn two_words(chance: &mut Chance) -> String {
+    let words = ["alpha", "beta", "gamma", "delta", "secret", "plan", "budget", "launch"];
+    format!("{} {}", words[small(chance, 8)], words[small(chance, 8)])
+}
 
 /// Returns a tenant's name: some contain each other, and some only begin alike.
 fn tenant(i: usize) -> String {

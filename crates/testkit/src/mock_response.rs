@@ -34,7 +34,7 @@ impl Default for Gate {
 }
 
 /// One scripted response. The body is sent in HTTP chunks, one for each call of [`chunk`](Self::chunk).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MockResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
@@ -58,24 +58,17 @@ pub(crate) enum Step {
 impl MockResponse {
     /// Creates a response with an empty body.
     pub fn new(status: u16) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            steps: Vec::new(),
-            every_byte: false,
-            at_once: false,
-            is_nothing: false,
-        }
+        Self { status, ..Self::default() }
     }
 
     /// Creates no response: the connection is closed as soon as the request is read.
     pub fn nothing() -> Self {
-        Self { is_nothing: true, ..Self::new(0) }
+        Self { is_nothing: true, ..Self::default() }
     }
 
     /// Creates a stream of server-sent events with this text and status 200.
     pub fn sse(body: impl AsRef<[u8]>) -> Self {
-        Self::new(200).header("content-type", "text/event-stream").chunk(body)
+        Self::events::<&str>([]).chunk(body)
     }
 
     /// Creates a stream of server-sent events with one `data:` line for each item and status 200.
@@ -96,9 +89,8 @@ impl MockResponse {
     }
 
     /// Adds a piece of the body, sent as one HTTP chunk.
-    pub fn chunk(mut self, bytes: impl AsRef<[u8]>) -> Self {
-        self.steps.push(Step::Send(bytes.as_ref().to_vec()));
-        self
+    pub fn chunk(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.step(Step::Send(bytes.as_ref().to_vec()))
     }
 
     /// Adds one server-sent event with this data.
@@ -107,20 +99,22 @@ impl MockResponse {
     }
 
     /// Waits at the gate before the steps that follow.
-    pub fn wait(mut self, gate: &Gate) -> Self {
-        self.steps.push(Step::Wait(gate.clone()));
-        self
+    pub fn wait(self, gate: &Gate) -> Self {
+        self.step(Step::Wait(gate.clone()))
     }
 
     /// Closes the connection here, in the middle of the body.
-    pub fn close(mut self) -> Self {
-        self.steps.push(Step::Close);
-        self
+    pub fn close(self) -> Self {
+        self.step(Step::Close)
     }
 
     /// Sends nothing more and keeps the connection until the client goes away.
-    pub fn hang(mut self) -> Self {
-        self.steps.push(Step::Hang);
+    pub fn hang(self) -> Self {
+        self.step(Step::Hang)
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
         self
     }
 

@@ -22,7 +22,7 @@ pub struct MortalJournal(Arc<Mutex<State>>);
 struct State {
     logs: HashMap<RunId, Vec<Arc<Record>>>,
     /// The number of appends until the process dies.
-    left: Option<u64>,
+    appends: Option<u64>,
     /// True if the last append before the death is in the log.
     is_written: bool,
 }
@@ -32,12 +32,12 @@ impl MortalJournal {
     /// nevertheless.
     pub fn die_after(&self, appends: u64, is_written: bool) {
         let mut state = self.state();
-        (state.left, state.is_written) = (Some(appends), is_written);
+        (state.appends, state.is_written) = (Some(appends), is_written);
     }
 
     /// Makes appends succeed again.
     pub fn live(&self) {
-        self.state().left = None;
+        self.state().appends = None;
     }
 
     /// Returns the records of a run; empty if there is no such run.
@@ -93,12 +93,12 @@ impl RunWriter for Writer {
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let mut state = self.0.state();
-            let is_last = match &mut state.left {
+            let is_last = match &mut state.appends {
                 None => false,
                 Some(0) => return Err(died()),
-                Some(left) => {
-                    *left -= 1;
-                    *left == 0
+                Some(appends) => {
+                    *appends -= 1;
+                    *appends == 0
                 }
             };
             if is_last && !state.is_written {

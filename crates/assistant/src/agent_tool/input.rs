@@ -92,26 +92,25 @@ impl Machine for CallInput {
             return Next::Done(outcome.clone());
         }
         match &self.end {
-            Some(End::Refused(why)) => {
-                return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, why.as_str()));
-            }
+            Some(End::Refused(why)) => self.refuse(why.as_str()),
             Some(End::Replied(text)) => {
                 let mut outcome = Outcome::new(self.run.clone(), OutcomeStatus::Finished);
                 outcome.set_answer(text.as_str());
-                return self.finish(outcome);
+                finish(outcome)
             }
-            Some(End::Cancelled) => {
-                return self.finish(Outcome::new(self.run.clone(), OutcomeStatus::Cancelled));
+            Some(End::Cancelled) => finish(Outcome::new(self.run.clone(), OutcomeStatus::Cancelled)),
+            None if self.is_at_work => Next::Wait(None),
+            None if self.is_stale() => {
+                let name = &self.parts.spec.name;
+                tracing::warn!(run = %self.run, "`{name}` is not run: its fields have changed since the question");
+                self.refuse(format!(
+                    "`{name}` has changed since it was asked about, so it was not run. Call it again if it is still wanted."
+                ))
             }
-            None if self.is_at_work => return Next::Wait(None),
-            None => {}
+            None if self.asked.is_none() && !self.waits_below => self.go_on(),
+            None if self.is_suspended => Next::Suspend,
+            None => Next::Append(RecordBody::Suspended { waiting: vec![WORK] }),
         }
-        if self.is_stale() {
-            let name = &self.parts.spec.name;
-            tracing::warn!(run = %self.run, "`{name}` has other fields than when it was asked about: it is not run");
-            return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, stale(name)));
-        }
-        if self.asked.is_some() || self.waits_below { self.wait() } else { self.go_on() }
     }
 
     fn is_stopping(&self) -> bool {
@@ -171,27 +170,17 @@ impl CallInput {
         let filled = fill(&self.parts.fields, &self.given);
         if self.attempts == 0 && !self.is_agreed {
             if let Some(problem) = self.parts.cannot_begin(&filled, self.can_ask) {
-                return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, problem));
+                return self.refuse(problem);
             }
-            if let Some(request) = self.needed(&filled) {
-                return Next::Append(RecordBody::ApprovalRequested {
-                    call: WORK,
-                    request: Box::new(request),
-                });
+            if let Some(request) = self.needed(&filled).map(Box::new) {
+                return Next::Append(RecordBody::ApprovalRequested { call: WORK, request });
             }
         }
         Next::Do(Work { attempt: self.attempts, task: task_of(&self.given, &filled.values) })
     }
 
-    fn wait(&self) -> Next<Work> {
-        match self.is_suspended {
-            true => Next::Suspend,
-            false => Next::Append(RecordBody::Suspended { waiting: vec![WORK] }),
-        }
-    }
-
-    fn finish(&self, outcome: Outcome) -> Next<Work> {
-        Next::Append(RecordBody::RunFinished(Box::new(outcome)))
+    fn refuse(&self, why: impl Into<String>) -> Next<Work> {
+        finish(Outcome::failed(self.run.clone(), FailureKind::Refused, why))
     }
 
     /// Returns the question that a person must answer before the agent works, if there is one. The
@@ -209,14 +198,13 @@ impl CallInput {
     }
 
     fn input(&self, filled: &Filled) -> ApprovalRequest {
-        let missing = || named(&self.parts.fields, &filled.missing);
-        let wanted: Vec<_> =
-            missing().map(|field| format!("`{}`: {}", field.name, field.description)).collect();
+        let line = |field: &InputField| format!("`{}`: {}", field.name, field.description);
+        let wanted: Vec<_> = named(&self.parts.fields, &filled.missing).map(line).collect();
         let summary = self.summary(format!("{} needs {}", self.parts.spec.name, wanted.join(" ")));
-        let missing: Vec<_> = missing()
-            .map(|field| json!({ "name": field.name, "kind": field.kind.to_string(), "description": field.description }))
-            .collect();
-        let values = self.with_instruction(filled);
+        let missing = named(&self.parts.fields, &filled.missing).map(|field| {
+            json!({ "name": field.name, "kind": field.kind.to_string(), "description": field.description })
+        });
+        let (values, missing) = (self.with_instruction(filled), missing.collect::<Vec<_>>());
         let details = json!({ "tool": self.parts.spec.name, "arguments": values, "missing": missing });
         let mut request = ApprovalRequest::new(self.id(), summary, details);
         request.kind = QuestionKind::Input;
@@ -287,11 +275,8 @@ impl CallInput {
         }
         self.useless += u32::from(!self.problems.is_empty());
         if self.useless >= MAX_USELESS && self.end.is_none() {
-            let name = &self.parts.spec.name;
-            let text = format!(
-                "`{name}` was not run: {MAX_USELESS} answers were of no use. {}",
-                self.problems.join("; ")
-            );
+            let (name, problems) = (&self.parts.spec.name, self.problems.join("; "));
+            let text = format!("`{name}` was not run: {MAX_USELESS} answers were of no use. {problems}");
             self.end = Some(End::Refused(text));
         }
     }
@@ -313,10 +298,8 @@ impl CallInput {
             };
             let fitting = field.check(value).map(|()| value.clone());
             // People write numbers as text.
-            match fitting.or_else(|why| value.as_str().map_or(Err(why), |text| field.read(text))) {
-                Ok(value) => drop(self.given.insert(name.clone(), value)),
-                Err(why) => self.problems.push(why),
-            }
+            let read = fitting.or_else(|why| value.as_str().map_or(Err(why), |text| field.read(text)));
+            self.store(name.clone(), read);
         }
     }
 
@@ -327,13 +310,13 @@ impl CallInput {
         let missing = fill(&parts.fields, &self.given).missing;
         let wanted: Vec<_> = named(&parts.fields, &missing).collect();
         if let [field] = wanted[..] {
-            return self.take_text(field, text);
+            return self.store(field.name.clone(), field.read(text));
         }
         let mut is_read = false;
         for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
             let name = name.trim().trim_matches('`');
             if let Some(field) = wanted.iter().find(|field| field.name.eq_ignore_ascii_case(name)) {
-                self.take_text(field, value);
+                self.store(field.name.clone(), field.read(value));
                 is_read = true;
             }
         }
@@ -343,9 +326,9 @@ impl CallInput {
         }
     }
 
-    fn take_text(&mut self, field: &InputField, text: &str) {
-        match field.read(text) {
-            Ok(value) => drop(self.given.insert(field.name.clone(), value)),
+    fn store(&mut self, name: String, value: Result<Json, String>) {
+        match value {
+            Ok(value) => drop(self.given.insert(name, value)),
             Err(why) => self.problems.push(why),
         }
     }
@@ -360,10 +343,8 @@ fn arguments(message: &archon_types::AgentMessage) -> Map<String, Json> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn stale(name: &str) -> String {
-    format!(
-        "`{name}` has changed since it was asked about, so it was not run. Call it again if it is still wanted."
-    )
+fn finish(outcome: Outcome) -> Next<Work> {
+    Next::Append(RecordBody::RunFinished(Box::new(outcome)))
 }
 
 const NOBODY_ANSWERED: &str = "Nobody answered in time whether this may be done, so it was cancelled.";

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use archon_run::{Executor, InboxEffect, Machine as _, Recorded, RunDriver, RunLog, cancelled_alone};
 use archon_types::{
     AgentId, Answer, ApprovalSettings, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
-    InboxRequest, Json, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig,
-    RunError, RunId, RunKind, RunStarted, SessionPlace, check_called, is_log_lost, questions_below,
+    InboxRequest, Json, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, Record, RecordBody,
+    RunConfig, RunError, RunId, RunKind, RunStarted, SessionPlace, check_called, is_log_lost,
+    questions_below,
 };
 use serde_json::Map;
 
@@ -42,29 +43,29 @@ impl Call<'_> {
         let started = self.started(context);
         let first = vec![prompt_of(given, context)];
         let (log, records) = RunLog::begin(&*self.by.journal, started, first, context).await?;
-        let mut form = self.form(context);
-        records.iter().for_each(|record| form.apply(record));
-        Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
+        Ok(RunDriver::new(self.machine(&records, context), log).drive(&mut self.clone()).await?)
     }
 
     async fn resume_run(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, RunError> {
         let journal = &*self.by.journal;
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         check_called(journal, &open.records).await?;
-        let mut form = self.form(context);
-        open.records.iter().for_each(|record| form.apply(record));
+        let mut machine = self.machine(&open.records, context);
         let first = match open.is_asked() {
             true => RecordBody::Resumed,
             false => prompt_of(given, context),
         };
         let context = open.context(&cancelled_alone(context));
         let mut log = RunLog::resume(journal, open, context);
-        log.step(vec![first], |record| form.apply(record)).await?;
-        Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
+        log.step(vec![first], |record| machine.apply(record)).await?;
+        Ok(RunDriver::new(machine, log).drive(&mut self.clone()).await?)
     }
 
-    fn form(&self, context: &Context) -> CallInput {
-        CallInput::new(self.parts.clone(), context.run.clone(), context.can_ask)
+    /// Folds the records of the call's log.
+    fn machine(&self, records: &[Arc<Record>], context: &Context) -> CallInput {
+        let mut machine = CallInput::new(self.parts.clone(), context.run.clone(), context.can_ask);
+        records.iter().for_each(|record| machine.apply(record));
+        machine
     }
 
     fn started(&self, context: &Context) -> RunStarted {
@@ -76,13 +77,8 @@ impl Call<'_> {
             settings.timeout_ms = self.parts.wait_ms;
             settings
         });
-        RunStarted::of_lead(
-            context,
-            &SessionPlace::new(self.by.origin()),
-            AgentId::new(self.parts.spec.name.as_str()),
-            RunKind::AgentCall,
-            config,
-        )
+        let (place, agent) = (SessionPlace::new(self.by.origin()), self.parts.spec.name.as_str());
+        RunStarted::of_lead(context, &place, AgentId::new(agent), RunKind::AgentCall, config)
     }
 
     /// Returns the context of the child run. Its depth is the depth of the call, because the call itself
@@ -133,9 +129,8 @@ impl Executor<CallInput> for Call<'_> {
             let (child, said) = (run.context().run.of_call(WORK), outcome.to_question(WORK, name));
             let asked = questions_below(Some(&*self.by.journal), &child, WORK, said).await;
             let asked = asked.into_iter().map(Box::new);
-            return run
-                .record(asked.map(|request| RecordBody::ApprovalRequested { call: WORK, request }).collect())
-                .await;
+            let asked = asked.map(|request| RecordBody::ApprovalRequested { call: WORK, request });
+            return run.record(asked.collect()).await;
         }
         let mut own = Outcome::new(run.context().run.clone(), outcome.status);
         own.set_answer(outcome.last_text().unwrap_or_default());
@@ -152,13 +147,10 @@ impl Executor<CallInput> for Call<'_> {
     /// Records that the open question has expired, once its time is over.
     async fn before_step(&mut self, run: &mut Run) -> Recorded {
         let now = run.context().clock.now_for_others();
-        match run.machine.question().is_some_and(|asked| asked.is_expired(now)) {
-            true => {
-                let answer = Answer::Expired;
-                run.record(vec![RecordBody::ApprovalAnswered { call: WORK, answer }]).await
-            }
-            false => Ok(()),
+        if run.machine.question().is_some_and(|asked| asked.is_expired(now)) {
+            run.record(vec![RecordBody::ApprovalAnswered { call: WORK, answer: Answer::Expired }]).await?;
         }
+        Ok(())
     }
 
     /// Sets the expiry of a question, which the machine cannot know.
@@ -170,10 +162,12 @@ impl Executor<CallInput> for Call<'_> {
         run.record(vec![body]).await
     }
 
-    fn meaning(&mut self, entry: InboxEntry, form: &CallInput) -> InboxEffect {
+    fn meaning(&mut self, entry: InboxEntry, machine: &CallInput) -> InboxEffect {
         InboxEffect::Record(match entry.request {
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
-            InboxRequest::Answer { request_id, binding, answer } if form.is_open(&request_id, &binding) => {
+            InboxRequest::Answer { request_id, binding, answer }
+                if machine.is_open(&request_id, &binding) =>
+            {
                 RecordBody::ApprovalAnswered { call: WORK, answer }
             }
             // An answer to a question that is not open, or a message that a call of an agent tool does

@@ -27,22 +27,14 @@ pub trait AnswerReader: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordReader;
 
-const YES: [&str; 12] = [
-    "yes",
-    "y",
-    "yes please",
-    "ok",
-    "okay",
-    "sure",
-    "approve",
-    "approved",
-    "confirm",
-    "go ahead",
-    "do it",
-    "yes do it",
-];
-const NO: [&str; 9] =
-    ["no", "n", "no thanks", "cancel", "cancel it", "stop", "don't", "never mind", "reject"];
+/// Words that agree, without commas and in lower case, separated by `|`.
+const YES: &str = "yes|y|yes please|ok|okay|sure|approve|approved|confirm|go ahead|do it|yes do it";
+/// Words that cancel.
+const NO: &str = "no|n|no thanks|cancel|cancel it|stop|don't|never mind|reject";
+
+fn is_one_of(list: &str, words: &str) -> bool {
+    list.split('|').any(|one| one == words)
+}
 
 impl WordReader {
     /// Returns the answers in a text that needs no interpretation.
@@ -62,11 +54,11 @@ impl WordReader {
                 _ => all(Answer::Reply { text: text.to_owned() }),
             };
         }
-        if NO.contains(&words.as_str()) {
+        if is_one_of(NO, &words) {
             return all(cancel());
         }
         let consents = asked.iter().all(|entry| entry.request.kind != QuestionKind::Input);
-        if consents && YES.contains(&words.as_str()) { all(Answer::Approve) } else { Vec::new() }
+        if consents && is_one_of(YES, &words) { all(Answer::Approve) } else { Vec::new() }
     }
 }
 
@@ -121,17 +113,12 @@ impl ModelReader {
     }
 
     fn request(&self, text: &str, asked: &[PendingApproval]) -> Request {
-        let questions: Vec<_> = asked
-            .iter()
-            .zip(1..)
-            .map(|(entry, number)| {
-                let request = &entry.request;
-                json!({ "number": number, "question": request.action_summary, "details": request.details })
-            })
-            .collect();
-        let said = json!({ "questions": questions, "message": text });
-        let mut request =
-            Request::new(&*self.model, vec![Message::user(said.to_string(), Timestamp::default())]);
+        let questions = asked.iter().map(|entry| &entry.request).zip(1..).map(|(request, number)| {
+            json!({ "number": number, "question": request.action_summary, "details": request.details })
+        });
+        let said = json!({ "questions": questions.collect::<Vec<_>>(), "message": text });
+        let message = Message::user(said.to_string(), Timestamp::default());
+        let mut request = Request::new(&*self.model, vec![message]);
         request.system = Some(Arc::new(archon_types::Encoded::new(INSTRUCTIONS.to_owned())));
         request
     }
@@ -193,12 +180,8 @@ impl AnswerReader for ModelReader {
                 tracing::warn!(problem, "an answer could not be read, so the person is asked again");
                 Vec::new()
             });
-            let id = |said: &ReadAnswer| {
-                said.number
-                    .checked_sub(1)
-                    .and_then(|index| asked.get(index))
-                    .map(|entry| entry.request.request_id.clone())
-            };
+            let id =
+                |said: &ReadAnswer| Some(asked.get(said.number.checked_sub(1)?)?.request.request_id.clone());
             said.into_iter().filter_map(|said| Some((id(&said)?, said.into_answer()?))).collect()
         })
     }

@@ -30,8 +30,7 @@ impl ShownQuestions {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match asked.first() {
             Some(first) => {
-                let shown = Shown { run: first.run.clone(), ids: ids(asked) };
-                all.insert(tenant.clone(), shown);
+                drop(all.insert(tenant.clone(), Shown { run: first.run.clone(), ids: ids(asked) }));
             }
             None => drop(all.remove(tenant)),
         }

@@ -32,27 +32,27 @@ pub enum Fate {
 #[derive(Debug)]
 pub struct InMemoryAudit {
     most: usize,
-    said: Mutex<VecDeque<(BusMessage, Fate)>>,
+    messages: Mutex<VecDeque<(BusMessage, Fate)>>,
 }
 
 impl InMemoryAudit {
     /// Creates an audit that keeps at most `most` messages; the oldest are removed first.
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), said: Mutex::default() }
+        Self { most: most.max(1), messages: Mutex::default() }
     }
 
     /// Returns the messages with their fates, oldest first.
     pub fn messages(&self) -> Vec<(BusMessage, Fate)> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
 
 impl BusAudit for InMemoryAudit {
     fn note(&self, message: &BusMessage, fate: Fate) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() == self.most {
-            said.pop_front();
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if messages.len() == self.most {
+            messages.pop_front();
         }
-        said.push_back((message.clone(), fate));
+        messages.push_back((message.clone(), fate));
     }
 }

@@ -39,11 +39,11 @@ impl Receiver {
                 Found::Nothing => return Poll::Pending,
                 Found::Closed => return Poll::Ready(None),
             };
-            let claim = Claim { bus: self.bus.clone(), id: self.id, item: Some(item) };
-            if claim.expires() > self.bus.now() {
-                return Poll::Ready(Some(claim));
+            if item.expires > self.bus.now() {
+                return Poll::Ready(Some(Claim { bus: self.bus.clone(), id: self.id, item: Some(item) }));
             }
-            claim.bury(DeathCause::Expired);
+            self.bus.bury(item.message, DeathCause::Expired);
+            self.bus.state().confirm(self.id);
         }
     }
 }
@@ -71,20 +71,9 @@ impl Claim {
         }
     }
 
-    fn expires(&self) -> archon_types::Timestamp {
-        self.item.as_ref().map_or_else(Default::default, |item| item.expires)
-    }
-
     pub(super) fn confirm(mut self) {
         self.item = None;
         self.bus.state().confirm(self.id);
-    }
-
-    fn bury(mut self, cause: DeathCause) {
-        if let Some(item) = self.item.take() {
-            self.bus.bury(item.message, cause);
-            self.bus.state().confirm(self.id);
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    hash::Hash,
     task::Waker,
     time::Duration,
 };
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 use super::{BusOptions, Fate};
 
 /// The maximum number of requests without an answer that are remembered, so that a late answer is recognised.
-const GIVEN_UP: usize = 4_096;
+const MAX_UNANSWERED: usize = 4_096;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -23,8 +24,9 @@ pub(super) struct State {
     by_agent: HashMap<AgentId, Vec<u64>>,
     by_type: HashMap<MessageType, Vec<u64>>,
     expected: HashMap<String, (AgentId, oneshot::Sender<BusMessage>)>,
-    given_up: VecDeque<String>,
-    is_given_up: HashSet<String>,
+    /// The correlation ids of the requests whose wait ended without an answer, oldest first.
+    unanswered: VecDeque<String>,
+    is_unanswered: HashSet<String>,
     /// The senders that wait for room in a queue.
     blocked: Vec<Waker>,
     pub(super) dead: VecDeque<DeadLetter>,
@@ -92,20 +94,8 @@ impl State {
     /// Ends a subscription. The messages in `unread`, and then the queued ones, become dead letters.
     pub(super) fn unsubscribe(&mut self, id: u64, unread: VecDeque<Item>, options: &BusOptions) {
         let Some(queue) = self.queues.remove(&id) else { return };
-        if let Some(subscribed) = self.by_agent.get_mut(&queue.agent) {
-            subscribed.retain(|other| *other != id);
-            if subscribed.is_empty() {
-                self.by_agent.remove(&queue.agent);
-            }
-        }
-        for kind in &queue.also {
-            if let Some(subscribed) = self.by_type.get_mut(kind) {
-                subscribed.retain(|other| *other != id);
-                if subscribed.is_empty() {
-                    self.by_type.remove(kind);
-                }
-            }
-        }
+        remove_from(&mut self.by_agent, &queue.agent, id);
+        queue.also.iter().for_each(|kind| remove_from(&mut self.by_type, kind, id));
         for item in unread.into_iter().chain(queue.items) {
             self.bury(item.message, DeathCause::Unsubscribed, options);
         }
@@ -122,12 +112,11 @@ impl State {
         options: &BusOptions,
     ) -> (Offered, Vec<Waker>) {
         let mut wake = Vec::new();
-        let done = |result| Offered::Done(result);
         if self.closed {
-            return (done(Err(BusError::Closed)), wake);
+            return (Offered::Done(Err(BusError::Closed)), wake);
         }
         let mut message = match self.answer(message, sending, options) {
-            Ok(result) => return (done(result), wake),
+            Ok(result) => return (Offered::Done(result), wake),
             Err(message) => *message,
         };
         self.find_targets(&message, options.echo);
@@ -159,10 +148,10 @@ impl State {
             let receiver = message.receiver_id.clone();
             self.push_all(message.clone(), expires, &mut wake);
             self.bury(message, DeathCause::Undeliverable, options);
-            return (done(Err(BusError::Undeliverable { receiver })), wake);
+            return (Offered::Done(Err(BusError::Undeliverable { receiver })), wake);
         }
         self.push_all(message, expires, &mut wake);
-        (done(Ok(())), wake)
+        (Offered::Done(Ok(())), wake)
     }
 
     fn push_all(&mut self, message: BusMessage, expires: Timestamp, wake: &mut Vec<Waker>) {
@@ -189,18 +178,15 @@ impl State {
         let Some(correlation) = message.correlation_id.as_ref().filter(|_| sending == Sending::Plain) else {
             return Err(Box::new(message));
         };
-        if self.is_given_up.contains(correlation) {
+        if self.is_unanswered.contains(correlation) {
             tracing::warn!(sender = %message.sender_id, correlation, "an answer came too late");
-            let late = BusError::Late {
-                sender: message.sender_id.clone(),
-                message_type: message.message_type.clone(),
-            };
+            let (sender, message_type) = (message.sender_id.clone(), message.message_type.clone());
             self.bury(message, DeathCause::Late, options);
-            return Ok(Err(late));
+            return Ok(Err(BusError::Late { sender, message_type }));
         }
-        match self.expected.get(correlation) {
-            Some((asker, _)) if *asker == message.receiver_id => {}
-            _ => return Err(Box::new(message)),
+        let is_awaited = |(asker, _): &(AgentId, _)| *asker == message.receiver_id;
+        if !self.expected.get(correlation).is_some_and(is_awaited) {
+            return Err(Box::new(message));
         }
         let Some((_, answer)) = self.expected.remove(correlation) else { return Err(Box::new(message)) };
         self.next_seq += 1;
@@ -215,10 +201,8 @@ impl State {
     fn find_targets(&mut self, message: &BusMessage, echo: Echo) {
         self.targets.clear();
         if message.is_broadcast() {
-            let others = self
-                .queues
-                .iter()
-                .filter(|(_, queue)| echo == Echo::Everybody || queue.agent != message.sender_id);
+            let is_meant = |queue: &Queue| echo == Echo::Everybody || queue.agent != message.sender_id;
+            let others = self.queues.iter().filter(|(_, queue)| is_meant(queue));
             self.targets.extend(others.map(|(id, _)| *id));
             return;
         }
@@ -228,8 +212,7 @@ impl State {
         if self.by_type.is_empty() {
             return;
         }
-        let of_type = self.by_type.get(&message.message_type).into_iter().flatten();
-        for id in of_type {
+        for id in self.by_type.get(&message.message_type).into_iter().flatten() {
             if !self.targets.contains(id) {
                 self.targets.push(*id);
             }
@@ -319,24 +302,24 @@ impl State {
         answer: oneshot::Sender<BusMessage>,
     ) {
         // A new request with the same correlation id waits again.
-        if self.is_given_up.remove(&correlation) {
-            self.given_up.retain(|given_up| *given_up != correlation);
+        if self.is_unanswered.remove(&correlation) {
+            self.unanswered.retain(|other| *other != correlation);
         }
         self.expected.insert(correlation, (asker, answer));
     }
 
     /// Ends the wait for an answer. If the answer has come, later copies of it do not count as late answers.
-    pub(super) fn give_up(&mut self, correlation: &str) {
+    pub(super) fn end_wait(&mut self, correlation: &str) {
         if self.expected.remove(correlation).is_none() {
             return;
         }
-        if self.given_up.len() == GIVEN_UP
-            && let Some(oldest) = self.given_up.pop_front()
+        if self.unanswered.len() == MAX_UNANSWERED
+            && let Some(oldest) = self.unanswered.pop_front()
         {
-            self.is_given_up.remove(&oldest);
+            self.is_unanswered.remove(&oldest);
         }
-        self.given_up.push_back(correlation.to_owned());
-        self.is_given_up.insert(correlation.to_owned());
+        self.unanswered.push_back(correlation.to_owned());
+        self.is_unanswered.insert(correlation.to_owned());
     }
 
     pub(super) fn depth(&self, agent: &AgentId) -> usize {
@@ -353,6 +336,16 @@ impl State {
 
     fn wake_blocked(&mut self) {
         self.blocked.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// Removes a subscription from those of a topic.
+fn remove_from<K: Eq + Hash>(topics: &mut HashMap<K, Vec<u64>>, topic: &K, id: u64) {
+    if let Some(subscribed) = topics.get_mut(topic) {
+        subscribed.retain(|other| *other != id);
+        if subscribed.is_empty() {
+            topics.remove(topic);
+        }
     }
 }
 

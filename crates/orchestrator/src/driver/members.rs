@@ -42,9 +42,8 @@ impl Working<'_> {
                 let journal = self.context.journal(&self.parts.journal).clone();
                 let said = outcome.to_question(call, member.as_str());
                 let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
-                let asked = asked
-                    .into_iter()
-                    .map(|one| RecordBody::ApprovalRequested { call, request: Box::new(one) });
+                let asked = asked.into_iter().map(Box::new);
+                let asked = asked.map(|request| RecordBody::ApprovalRequested { call, request });
                 let settled = self.settled_so_far(&run.machine, call).await;
                 run.record(settled.into_iter().chain(asked).collect()).await?;
                 self.announce_status(&run.machine, call, "waiting");
@@ -169,11 +168,10 @@ impl Working<'_> {
     }
 
     /// Cancels the run of a revoked delegation, and drops the requests for which its member waits.
-    pub(super) fn stop_taken(&mut self, call: CallId) {
+    pub(super) fn stop_revoked(&mut self, call: CallId) {
         if let Some(hand) = self.hands.get(&call) {
             hand.stop.cancel();
         }
-        self.asks.retain(|ask| ask.by != call);
-        self.waits.retain(|(by, ..)| *by != call);
+        self.drop_requests(call);
     }
 }

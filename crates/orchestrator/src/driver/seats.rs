@@ -38,11 +38,8 @@ impl Working<'_> {
     pub(super) async fn on_request(&mut self, run: &mut Run, said: DeskRequest) -> Recorded {
         let DeskRequest { call, what } = said;
         // The work was revoked: `reply` is dropped, which ends the member's wait with an error.
-        let Some(member) =
-            run.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
-        else {
-            return Ok(());
-        };
+        let open = run.machine.hand(call).filter(|hand| hand.is_open());
+        let Some(member) = open.map(|hand| hand.member.clone()) else { return Ok(()) };
         match what {
             What::Read { key, reply } => {
                 let _ = reply.send(run.machine.board().get(&key).cloned());
@@ -58,12 +55,8 @@ impl Working<'_> {
                     return Ok(());
                 }
                 let content = serde_json::json!({ "key": key, "value": value });
-                let shared = TeamRecord::ValueShared {
-                    writer: call,
-                    key: key.clone(),
-                    value,
-                    expected_version: expected,
-                };
+                let (writer, expected_version) = (call, expected);
+                let shared = TeamRecord::ValueShared { writer, key: key.clone(), value, expected_version };
                 run.record(vec![team(shared)]).await?;
                 self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
                 let _ = reply.send(Ok(run.machine.board().version(&key)));
@@ -72,13 +65,10 @@ impl Working<'_> {
                 let command = match request_of(&run.machine, call, &to, &task) {
                     Some(command) => command,
                     None => {
-                        let command = CommandId(run.machine.jobs().len() as u64 + 1);
-                        run.record(vec![team(TeamRecord::DelegationRequested {
-                            requester: call,
-                            task,
-                            assignee: to,
-                        })])
-                        .await?;
+                        let command = run.machine.next_command();
+                        let requested =
+                            TeamRecord::DelegationRequested { requester: call, task, assignee: to };
+                        run.record(vec![team(requested)]).await?;
                         command
                     }
                 };
@@ -93,7 +83,7 @@ impl Working<'_> {
         let answer = |command: &CommandId| {
             let job = machine.job(*command)?;
             match &job.state {
-                JobState::Done => Some(Ok(job.response.as_ref().map(|r| r.text()).unwrap_or_default())),
+                JobState::Done => Some(Ok(job.response_text())),
                 JobState::Failed { reason } => Some(Err(TeamHandleError::Refused { reason: reason.clone() })),
                 _ => None,
             }

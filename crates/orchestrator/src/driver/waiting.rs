@@ -10,6 +10,7 @@ use super::{Run, Working, team};
 use crate::{Assignment, TeamMachine};
 
 /// A member's run that waits for other members or for shared entries.
+#[derive(Default)]
 struct Blocked {
     /// The run's requests to other members.
     requests: Vec<CommandId>,
@@ -52,16 +53,15 @@ impl Working<'_> {
 
     /// Returns the working members that wait for others of the team.
     fn blocked(&self) -> BTreeMap<CallId, Blocked> {
-        let nothing = || Blocked { requests: Vec::new(), entries: 0, under_way: 0 };
-        let mut blocked = BTreeMap::new();
+        let mut blocked = BTreeMap::<_, Blocked>::new();
         // A closed reply belongs to a member that no longer waits.
         for ask in self.asks.iter().filter(|ask| !ask.reply.is_closed()) {
-            let one = blocked.entry(ask.by).or_insert_with(nothing);
+            let one = blocked.entry(ask.by).or_default();
             one.requests.push(ask.command);
             one.under_way = one.under_way.max(ask.under_way());
         }
         for (call, ..) in self.waits.iter().filter(|(.., reply)| !reply.is_closed()) {
-            blocked.entry(*call).or_insert_with(nothing).entries += 1;
+            blocked.entry(*call).or_default().entries += 1;
         }
         blocked
     }
@@ -91,8 +91,7 @@ impl Working<'_> {
         let child = self.context.run.of_call(call);
         let journal = self.context.journal(&self.parts.journal).clone();
         Box::pin(async move {
-            let agent = agent?;
-            let spent = agent.spending_of(&child, &*journal).await?;
+            let spent = agent?.spending_of(&child, &*journal).await?;
             Some(RecordBody::LeaseSettled { call, child_run: child, spent })
         })
     }
@@ -100,8 +99,12 @@ impl Working<'_> {
     /// Drops all state of a member's run that has ended or was dropped.
     pub(super) fn forget(&mut self, call: CallId) {
         self.hands.remove(&call);
-        self.asks.retain(|ask| ask.by != call);
-        self.waits.retain(|(by, ..)| *by != call);
+        self.drop_requests(call);
         self.parts.desk.clear(&self.context.run.of_call(call));
+    }
+
+    pub(super) fn drop_requests(&mut self, of: CallId) {
+        self.asks.retain(|ask| ask.by != of);
+        self.waits.retain(|(by, ..)| *by != of);
     }
 }

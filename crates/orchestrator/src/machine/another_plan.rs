@@ -15,11 +15,11 @@ use super::{Job, JobState, Phase, TeamMachine};
 impl TeamMachine {
     /// Returns the reasons for a replan, and the ids of the lost steps; `None` if no step is lost.
     pub fn loss(&self) -> Option<(String, Vec<SubTaskId>)> {
-        let lost: Vec<_> =
-            self.steps().filter_map(|(job, subtask)| Some((job, subtask, lost_reason(job)?))).collect();
-        let reasons: Vec<String> = lost.iter().map(|(job, subtask, why)| reason(job, subtask, why)).collect();
-        let targets = lost.iter().map(|(_, subtask, _)| subtask.id.clone()).collect();
-        (!lost.is_empty()).then(|| (reasons.join("; "), targets))
+        let lost = self
+            .steps()
+            .filter_map(|(job, subtask)| Some((reason(job, subtask, lost_reason(job)?), subtask.id.clone())));
+        let (reasons, targets): (Vec<String>, Vec<SubTaskId>) = lost.unzip();
+        (!targets.is_empty()).then(|| (reasons.join("; "), targets))
     }
 
     /// Returns the goal with the current steps and their results, for the planner of a replan.
@@ -54,8 +54,8 @@ impl TeamMachine {
     pub(crate) fn changed(&self, diff: &PlanDiff) -> Task {
         let is_old =
             |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
-        let kept = self.steps().map(|(_, subtask)| subtask).filter(|subtask| !is_old(&subtask.id));
-        let subtasks = kept.chain(&diff.replace).chain(&diff.add).map(SubTask::as_planned).collect();
+        let unchanged = self.steps().map(|(_, subtask)| subtask).filter(|subtask| !is_old(&subtask.id));
+        let subtasks = unchanged.chain(&diff.replace).chain(&diff.add).map(SubTask::as_planned).collect();
         self.task.clone().with_subtasks(subtasks)
     }
 
@@ -74,7 +74,7 @@ impl TeamMachine {
     pub(super) fn fail(&mut self, command: CommandId, reason: String) {
         let settings = &self.settings;
         let may_replan = self.fixed.is_none()
-            && self.given_up.len() < settings.max_replans as usize
+            && self.replan_reasons.len() < settings.max_replans as usize
             && self.delegations < settings.max_delegations;
         let Some(job) = self.job_mut(command) else { return };
         let may_change = job.subtask().is_some_and(|subtask| subtask.rules.on_failure == OnFailure::Replan);
@@ -85,7 +85,7 @@ impl TeamMachine {
     }
 
     /// Ends a job as failed, without a replan.
-    pub(super) fn give_up(&mut self, command: CommandId, reason: String) {
+    pub(super) fn fail_for_good(&mut self, command: CommandId, reason: String) {
         if let Some(job) = self.job_mut(command) {
             job.state = JobState::Failed { reason };
         }
@@ -94,12 +94,11 @@ impl TeamMachine {
     /// Applies the changes of a replan.
     pub(super) fn replanned(&mut self, diff: &PlanDiff) {
         let Some((reason, _)) = self.loss() else { return };
-        self.given_up.push(reason);
+        self.replan_reasons.push(reason);
         self.task.subtasks = self.changed(diff).subtasks;
         for id in diff.remove.iter().chain(diff.replace.iter().map(|new| &new.id)) {
-            let old =
-                self.job_of(id).filter(|job| lost_reason(job).is_some() || job.state == JobState::Waiting);
-            let old = old.map(|job| job.command);
+            let is_old = |job: &&Job| matches!(job.state, JobState::Lost { .. } | JobState::Waiting);
+            let old = self.job_of(id).filter(is_old).map(|job| job.command);
             if let Some(job) = old.and_then(|command| self.job_mut(command)) {
                 job.state = JobState::Replaced;
             }
@@ -111,50 +110,46 @@ impl TeamMachine {
         }
         self.places.take();
         // Lost steps that the new plan does not change fail.
-        self.give_up_lost();
+        self.fail_lost();
     }
 
     /// Applies that the planner gave no plan. Without a first plan the run fails. If a replan failed for
     /// a temporary reason, the run fails and a resume asks again; otherwise the lost steps fail, and the
     /// other steps continue.
     pub(super) fn not_planned(&mut self, problem: &str, failure: Option<FailureKind>) {
-        let Some((reason, _)) = self.loss() else {
-            let kind = failure.unwrap_or(FailureKind::Plan);
-            self.phase = Phase::Broken { kind, error: format!("there is no plan: {problem}") };
-            return;
-        };
-        match failure.filter(|kind| kind.may_pass()) {
-            Some(kind) => {
+        match (self.loss(), failure.filter(|kind| kind.may_pass())) {
+            (None, _) => {
+                let kind = failure.unwrap_or(FailureKind::Plan);
+                self.phase = Phase::Broken { kind, error: format!("there is no plan: {problem}") };
+            }
+            (Some(_), Some(kind)) => {
                 self.phase = Phase::Broken { kind, error: format!("there is no other plan: {problem}") };
             }
-            None => {
-                self.given_up.push(format!("{reason} No other plan was found: {problem}"));
-                self.give_up_lost();
+            (Some((reason, _)), None) => {
+                self.replan_reasons.push(format!("{reason} No other plan was found: {problem}"));
+                self.fail_lost();
             }
         }
     }
 
-    fn give_up_lost(&mut self) {
+    fn fail_lost(&mut self) {
         let why = |job: &Job| Some((job.command, lost_reason(job)?.to_owned()));
         for (command, reason) in self.jobs.iter().filter_map(why).collect::<Vec<_>>() {
-            self.give_up(command, reason);
+            self.fail_for_good(command, reason);
         }
     }
 
     /// Returns the lost steps and all steps that depend on them.
     fn within(&self) -> HashSet<&SubTaskId> {
-        let is_lost = |(job, subtask)| lost_reason(job).map(|_| subtask);
-        let mut within: HashSet<_> =
-            self.steps().filter_map(is_lost).map(|subtask: &SubTask| &subtask.id).collect();
+        let mut within = HashSet::new();
         loop {
-            let waits = |subtask: &&SubTask| subtask.dependencies().iter().any(|id| within.contains(id));
-            let more: Vec<_> =
-                self.steps().map(|(_, subtask)| subtask).filter(waits).map(|s| &s.id).collect();
-            let before = within.len();
-            within.extend(more);
-            if within.len() == before {
+            let waits = |subtask: &SubTask| subtask.dependencies().iter().any(|id| within.contains(id));
+            let steps = self.steps().filter(|(job, step)| lost_reason(job).is_some() || waits(step));
+            let found: HashSet<_> = steps.map(|(_, step)| &step.id).chain(within.iter().copied()).collect();
+            if found.len() == within.len() {
                 return within;
             }
+            within = found;
         }
     }
 }
@@ -168,13 +163,9 @@ fn lost_reason(job: &Job) -> Option<&str> {
 }
 
 fn reason(job: &Job, subtask: &SubTask, why: &str) -> String {
-    let times = match job.failures() {
-        0 | 1 => "failed".to_owned(),
-        n => format!("failed {n} times"),
-    };
-    let hint = match job.failures() {
-        0 | 1 => "",
-        _ => " Break it down into smaller steps, or go another way.",
+    let (times, hint) = match job.failures() {
+        0 | 1 => ("failed".to_owned(), ""),
+        n => (format!("failed {n} times"), " Break it down into smaller steps, or go another way."),
     };
     let why = why.trim().trim_end_matches('.');
     format!("subtask {} ({}) {times}: {why}.{hint}", subtask.id, subtask.description)
@@ -183,7 +174,7 @@ fn reason(job: &Job, subtask: &SubTask, why: &str) -> String {
 /// Returns a step with its status and its result so far.
 fn as_far(job: &Job, subtask: &SubTask) -> SubTask {
     let result = match &job.state {
-        JobState::Done => ToolResult::success(job.response.as_ref().map(|r| r.text()).unwrap_or_default()),
+        JobState::Done => ToolResult::success(job.response_text()),
         JobState::Lost { reason } | JobState::Failed { reason } => ToolResult::error(reason.clone()),
         _ => return subtask.as_planned(),
     };

@@ -1,6 +1,6 @@
 //! Applies records to the machine's state.
 
-use archon_run::GrantedLease;
+use archon_run::{GrantedLease, Ledger};
 use archon_types::{
     AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Outcome, OutcomeStatus,
     QuestionKind, Record, RecordBody, SubTask, TeamRecord, Timestamp, ToolResult,
@@ -46,18 +46,10 @@ impl TeamMachine {
                 self.budget.raise(more);
             }
             RecordBody::LeaseGranted { call, lease, .. } => {
-                let mut money = match self.hand_mut(*call) {
-                    Some(hand) => std::mem::take(&mut hand.money),
-                    None => return,
-                };
-                self.budget.ledger.grant(&mut money, *call, *lease);
-                self.put_money(*call, money);
+                self.on_lease(*call, |ledger, granted| ledger.grant(granted, *call, *lease));
             }
             RecordBody::LeaseSettled { call, spent, .. } => {
-                let Some(hand) = self.hand_mut(*call) else { return };
-                let mut money = std::mem::take(&mut hand.money);
-                self.budget.ledger.settle(&mut money, *spent);
-                self.put_money(*call, money);
+                self.on_lease(*call, |ledger, granted| ledger.settle(granted, *spent));
             }
             RecordBody::ToolCallFinished { call, result } => self.finished(*call, result),
             RecordBody::ApprovalRequested { call, request } => self.on_tool_asked(*call, request),
@@ -75,25 +67,20 @@ impl TeamMachine {
         }
     }
 
-    /// Reserves the rest of the lease of a run that waits.
-    fn hold_rest(&mut self, call: CallId) {
+    /// Changes the lease of a delegation together with the ledger of the run.
+    fn on_lease(&mut self, call: CallId, change: impl FnOnce(&mut Ledger, &mut GrantedLease)) {
         let Some(hand) = self.hand_mut(call) else { return };
-        let mut money = std::mem::take(&mut hand.money);
-        self.budget.ledger.hold_rest(&mut money);
-        self.put_money(call, money);
+        let mut lease = std::mem::take(&mut hand.money);
+        change(&mut self.budget.ledger, &mut lease);
+        if let Some(hand) = self.hand_mut(call) {
+            hand.money = lease;
+        }
     }
 
     /// Releases the lease of a waiting run that will not be resumed.
     fn release_rest(&mut self, call: CallId) {
-        let Some(hand) = self.hand_mut(call).filter(|hand| hand.rests()) else { return };
-        let mut money = std::mem::take(&mut hand.money);
-        self.budget.ledger.release_rest(&mut money);
-        self.put_money(call, money);
-    }
-
-    fn put_money(&mut self, call: CallId, money: GrantedLease) {
-        if let Some(hand) = self.hand_mut(call) {
-            hand.money = money;
+        if self.hand(call).is_some_and(Assignment::rests) {
+            self.on_lease(call, Ledger::release_rest);
         }
     }
 
@@ -228,40 +215,28 @@ impl TeamMachine {
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         (hand.state, hand.problem) = (AssignmentState::Taken, Some(reason.to_owned()));
         let member = hand.member.clone();
-        if is_over {
-            // Work that is no longer needed does not count as a failure.
-            return self.unload(&member);
+        // Work that is no longer needed does not count as a failure.
+        if !is_over {
+            self.close(call, &member, false);
         }
-        self.close(call, &member, false);
         if let Some(state) = self.member_mut(&member) {
-            state.silent |= is_silent;
+            match is_over {
+                true => state.load = state.load.saturating_sub(1),
+                false => state.silent |= is_silent,
+            }
         }
     }
 
     /// Ends a delegation. The lease stays reserved until the spending of the run is known.
     fn close(&mut self, call: CallId, member: &AgentId, is_good: bool) {
-        self.unload(member);
-        if let Some(state) = self.member_mut(member) {
-            match is_good {
-                true => state.done += 1,
-                false => state.failed += 1,
-            }
-        }
-        if !is_good {
-            self.failures += 1;
-        }
-        if self.hand(call).is_some_and(|hand| hand.state != AssignmentState::Taken)
-            && let Some(hand) = self.hand_mut(call)
-        {
-            let mut money = std::mem::take(&mut hand.money);
-            self.budget.ledger.close(&mut money);
-            self.put_money(call, money);
-        }
-    }
-
-    fn unload(&mut self, member: &AgentId) {
+        self.failures += u32::from(!is_good);
         if let Some(state) = self.member_mut(member) {
             state.load = state.load.saturating_sub(1);
+            state.done += u32::from(is_good);
+            state.failed += u32::from(!is_good);
+        }
+        if self.hand(call).is_some_and(|hand| hand.state != AssignmentState::Taken) {
+            self.on_lease(call, Ledger::close);
         }
     }
 
@@ -285,7 +260,7 @@ impl TeamMachine {
         } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Running) {
             hand.state = AssignmentState::Asked;
             hand.is_doubted = request.kind == QuestionKind::InDoubt && request.call_path.is_empty();
-            self.hold_rest(call);
+            self.on_lease(call, Ledger::hold_rest);
         }
     }
 
@@ -302,29 +277,21 @@ impl TeamMachine {
             _ => Json::Bool(false),
         };
         let purpose = job.purpose.clone();
-        (job.state, job.response) = (JobState::Done, Some(Response::text_only("")));
-        if let Some(response) = &mut job.response {
-            response.result = said.clone();
-        }
+        (job.state, job.response) = (JobState::Done, Some(Response::of(said.clone())));
         match purpose {
             Purpose::Escalate { failures } if said == Json::Bool(false) => {
-                self.phase = Phase::Broken {
-                    kind: FailureKind::Subtasks,
-                    error: match answer {
-                        Answer::Expired => {
-                            format!("nobody said in time whether to go on after {failures} failures")
-                        }
-                        Answer::Withdrawn { reason } => {
-                            format!("stopped after {failures} failures: {reason}")
-                        }
-                        _ => format!("stopped by a person after {failures} failures"),
-                    },
+                let error = match answer {
+                    Answer::Expired => {
+                        format!("nobody said in time whether to go on after {failures} failures")
+                    }
+                    Answer::Withdrawn { reason } => format!("stopped after {failures} failures: {reason}"),
+                    _ => format!("stopped by a person after {failures} failures"),
                 };
+                self.phase = Phase::Broken { kind: FailureKind::Subtasks, error };
             }
             Purpose::Escalate { .. } => self.failures = 0,
             _ => {}
         }
-        // Timeouts start again, because no work was done while the question waited.
         self.restart_heartbeats(now);
     }
 
@@ -358,7 +325,7 @@ impl TeamMachine {
             }
             _ => {
                 self.finished(call, &ToolResult::error(UNKNOWN));
-                self.give_up(call.command, UNKNOWN.to_owned());
+                self.fail_for_good(call.command, UNKNOWN.to_owned());
             }
         }
     }
@@ -381,7 +348,7 @@ impl TeamMachine {
     fn waits(&mut self, call: CallId, requests: &[CommandId]) {
         if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Running) {
             (hand.state, hand.waits_for) = (AssignmentState::Waiting, requests.to_vec());
-            self.hold_rest(call);
+            self.on_lease(call, Ledger::hold_rest);
         }
     }
 
@@ -430,7 +397,7 @@ impl TeamMachine {
         self.restart_heartbeats(at);
     }
 
-    /// Restarts the timeouts of all open delegations, because no work was done in the meantime.
+    /// Restarts the timeouts of all open delegations, because no work was done during the wait.
     fn restart_heartbeats(&mut self, at: Timestamp) {
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands).filter(|hand| hand.is_open()) {

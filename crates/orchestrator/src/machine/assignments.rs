@@ -7,11 +7,12 @@ use archon_types::{Answer, ApprovalRequest, CallId, CommandId, Json, RecordBody,
 use super::{Assignment, AssignmentState, Job, Purpose, TeamMachine};
 
 impl TeamMachine {
-    /// Returns the time at which a delegation counts as silent; `None` if heartbeats are off.
-    fn silent_at(&self, hand: &Assignment) -> Option<Timestamp> {
-        let most =
-            self.settings.heartbeat_ms.saturating_mul(u64::from(self.settings.missed_heartbeats.max(1)));
-        (self.settings.heartbeat_ms > 0).then(|| hand.heard + Duration::from_millis(most))
+    /// Returns the time at which a delegation counts as silent, if its last heartbeat is at `heard`;
+    /// `None` if heartbeats are off.
+    fn silent_after(&self, heard: Timestamp) -> Option<Timestamp> {
+        let missed = u64::from(self.settings.missed_heartbeats.max(1));
+        let most = Duration::from_millis(self.settings.heartbeat_ms.saturating_mul(missed));
+        (self.settings.heartbeat_ms > 0).then(|| heard + most)
     }
 
     fn due_at(&self, hand: &Assignment) -> Timestamp {
@@ -19,19 +20,18 @@ impl TeamMachine {
     }
 
     pub(crate) fn is_silent(&self, call: CallId) -> bool {
-        self.hand(call).and_then(|hand| self.silent_at(hand)).is_some_and(|at| at <= self.now)
+        self.hand(call).is_some_and(|hand| self.is_silent_since(hand.heard))
     }
 
-    /// Returns whether a delegation at work would be silent now if its last heartbeat were at `heard`.
-    pub(crate) fn is_silent_since(&self, call: CallId, heard: Timestamp) -> bool {
-        let most =
-            self.settings.heartbeat_ms.saturating_mul(u64::from(self.settings.missed_heartbeats.max(1)));
-        self.is_silent(call) && heard + Duration::from_millis(most) <= self.now
+    /// Returns whether a delegation is silent now, if its last heartbeat is at `heard`.
+    pub(crate) fn is_silent_since(&self, heard: Timestamp) -> bool {
+        self.silent_after(heard).is_some_and(|at| at <= self.now)
     }
 
     /// Returns the time at which a delegation at work becomes silent or late.
     pub(super) fn look_at(&self, hand: &Assignment) -> Timestamp {
-        self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand)))
+        let due = self.due_at(hand);
+        self.silent_after(hand.heard).map_or(due, |at| at.min(due))
     }
 
     /// Returns the earliest time at which a delegation at work becomes silent or late.
@@ -41,18 +41,17 @@ impl TeamMachine {
 
     /// Returns the next delegation to revoke: first work that is no longer needed, then silent or late
     /// work.
-    pub(super) fn taken_back(&self) -> Option<TeamRecord> {
+    pub(super) fn next_revocation(&self) -> Option<TeamRecord> {
         let index = self.index();
         let due = || index.looks.first().filter(|(at, _)| *at <= self.now).map(|(_, command)| command);
         let job = self.job(*index.unneeded.first().or_else(due)?)?;
-        (0..).zip(&job.hands).find_map(|(index, hand)| {
-            let call = CallId::new(job.command, index);
-            let reason = self.reason_to_take(job, hand)?;
+        job.calls().find_map(|(call, hand)| {
+            let reason = self.reason_to_revoke(job, hand)?;
             Some(TeamRecord::DelegationRevoked { call, member: hand.member.clone(), reason })
         })
     }
 
-    fn reason_to_take(&self, job: &Job, hand: &Assignment) -> Option<String> {
+    fn reason_to_revoke(&self, job: &Job, hand: &Assignment) -> Option<String> {
         if hand.is_open() && job.is_over() {
             return Some("somebody else was first".to_owned());
         }
@@ -63,7 +62,7 @@ impl TeamMachine {
             return None;
         }
         let seconds = |since: Timestamp| self.now.since(since).as_secs_f64();
-        if self.silent_at(hand).is_some_and(|at| at <= self.now) {
+        if self.is_silent_since(hand.heard) {
             return Some(format!("silent for {} s", seconds(hand.heard)));
         }
         (self.due_at(hand) <= self.now).then(|| format!("not done after {} s", seconds(hand.since)))
@@ -75,10 +74,6 @@ impl TeamMachine {
             Purpose::Request { by, .. } => !self.hand(by).is_some_and(Assignment::is_open),
             _ => false,
         }
-    }
-
-    pub(super) fn first_chosen(&self) -> Option<CallId> {
-        self.index().chosen.first().copied()
     }
 
     /// Returns the calls that wait for a person: delegations, and questions of the team itself.

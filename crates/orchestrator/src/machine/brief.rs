@@ -2,7 +2,7 @@
 
 use archon_types::{CallId, SchemaProblem, json_in};
 
-use super::{Job, JobState, Purpose, TeamMachine};
+use super::{Job, JobState, Purpose, TeamMachine, conflicts::Conflict};
 use crate::response::text_of;
 
 impl TeamMachine {
@@ -68,7 +68,8 @@ impl TeamMachine {
             }
             Purpose::Recompute { conflict, job: of } => {
                 brief.line("Do your work again with what was settled.");
-                self.what_was_settled(*conflict, &mut brief);
+                let own = self.conflict(*conflict);
+                self.settled_values(|settled| own == Some(settled), &mut brief);
                 if let Some(job) = self.job(*of) {
                     self.subtask(job, &mut brief);
                 }
@@ -89,11 +90,9 @@ impl TeamMachine {
         brief.0
     }
 
-    fn what_was_settled(&self, conflict: u64, brief: &mut Brief) {
-        for (settled, value, how) in self.settlements() {
-            if self.conflict(conflict) == Some(settled) {
-                brief.data("settled", &settled.key, &format!("{} ({how})", text_of(value)));
-            }
+    fn settled_values(&self, is_meant: impl Fn(&Conflict) -> bool, brief: &mut Brief) {
+        for (conflict, value, how) in self.settlements().filter(|(conflict, ..)| is_meant(conflict)) {
+            brief.data("settled", &conflict.key, &format!("{} ({how})", text_of(value)));
         }
     }
 
@@ -174,9 +173,7 @@ impl TeamMachine {
                 brief.data("missing", subtask.id.as_str(), reason);
             }
         }
-        for (conflict, value, how) in self.settlements() {
-            brief.data("settled", &conflict.key, &format!("{} ({how})", text_of(value)));
-        }
+        self.settled_values(|_| true, brief);
         if let Some(notes) = notes {
             brief.line("A reviewer wants the last answer changed:");
             brief.data("review", "notes", notes);
@@ -194,18 +191,17 @@ impl TeamMachine {
 
     /// Returns the id and the result text of each finished subtask, in the order of the plan.
     pub(super) fn contributors(&self) -> impl Iterator<Item = (&str, String)> {
-        self.jobs.iter().filter(|job| job.state == JobState::Done).filter_map(|job| {
-            Some((job.subtask()?.id.as_str(), job.response.as_ref().map(|r| r.text()).unwrap_or_default()))
-        })
+        self.jobs
+            .iter()
+            .filter(|job| job.state == JobState::Done)
+            .filter_map(|job| Some((job.subtask()?.id.as_str(), job.response_text())))
     }
 
     /// Returns the answer so far. If the answer must fit a schema, only its JSON, without the text around
     /// it.
     pub(super) fn draft(&self) -> String {
-        let last = self.jobs.iter().rev().find_map(|job| match &job.purpose {
-            Purpose::Synthesize { .. } => job.response.as_ref(),
-            _ => None,
-        });
+        let is_synthesis = |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. });
+        let last = self.jobs.iter().rev().filter(is_synthesis).find_map(|job| job.response.as_ref());
         let draft = last.map_or_else(|| self.results(), |response| text_of(&response.result));
         match self.output {
             Some(_) => json_in(&draft).into_owned(),

@@ -44,13 +44,7 @@ impl TeamMachine {
         if let Some(job) = self.job_mut(command) {
             job.state = JobState::Disputed;
         }
-        self.conflicts.push(Conflict {
-            key,
-            claims,
-            about: Some(command),
-            stage: Stage::Found,
-            jobs: Vec::new(),
-        });
+        self.conflicts.push(Conflict::new(key, claims, Some(command)));
         true
     }
 
@@ -67,13 +61,7 @@ impl TeamMachine {
             .claims
             .iter()
             .filter(|(key, claims)| !is_known(key) && groups(claims, tolerance).len() > 1)
-            .map(|(key, claims)| Conflict {
-                key: key.clone(),
-                claims: claims.clone(),
-                about: None,
-                stage: Stage::Found,
-                jobs: Vec::new(),
-            })
+            .map(|(key, claims)| Conflict::new(key.clone(), claims.clone(), None))
             .collect();
         self.conflicts.extend(found);
     }
@@ -134,7 +122,7 @@ impl TeamMachine {
         };
         let strategy = self.strategy(&conflict);
         if let Some((value, how)) = self.by_claims(&conflict, &strategy) {
-            return self.set_stage(number, Stage::Decided { value, how });
+            return self.set_stage(number, Vec::new(), Stage::Decided { value, how });
         }
         let authors: Vec<_> = conflict.claims.iter().map(|claim| claim.by.clone()).collect();
         let judge = Purpose::Judge { conflict: number };
@@ -155,9 +143,7 @@ impl TeamMachine {
             }
             _ => return self.ask_human(number),
         };
-        if let Some(conflict) = self.conflict_mut(number) {
-            (conflict.jobs, conflict.stage) = (jobs, stage);
-        }
+        self.set_stage(number, jobs, stage);
     }
 
     /// Returns the value that the claims alone decide, and the reason; `None` if the strategy needs a
@@ -212,16 +198,14 @@ impl TeamMachine {
                 Stage::Explaining if self.lead.is_none() => self.ask_human(number),
                 Stage::Explaining => {
                     let judge = self.add_job(Purpose::Judge { conflict: number }, |job| job.by_lead = true);
-                    if let Some(conflict) = self.conflict_mut(number) {
-                        (conflict.jobs, conflict.stage) = (vec![judge], Stage::Deciding);
-                    }
+                    self.set_stage(number, vec![judge], Stage::Deciding);
                 }
                 Stage::Deciding => {
                     let who = jobs.last().and_then(|job| Some(job.hands.last()?.member.clone()));
                     match said.and_then(|response| self.verdict(&conflict, &response)) {
                         Some(value) => {
                             let how = who.map(|who| format!("{who} decided")).unwrap_or_default();
-                            self.set_stage(number, Stage::Decided { value, how });
+                            self.set_stage(number, conflict.jobs, Stage::Decided { value, how });
                         }
                         None => self.ask_human(number),
                     }
@@ -229,7 +213,7 @@ impl TeamMachine {
                 Stage::Human => {
                     let said = said.map(|response| response.result).unwrap_or_default();
                     let (value, how) = human(&conflict, &said);
-                    self.set_stage(number, Stage::Decided { value, how });
+                    self.set_stage(number, conflict.jobs, Stage::Decided { value, how });
                 }
                 _ => {}
             }
@@ -252,9 +236,7 @@ impl TeamMachine {
 
     fn ask_human(&mut self, number: u64) {
         let question = self.add_job(Purpose::AskHuman { conflict: number }, |_| {});
-        if let Some(conflict) = self.conflict_mut(number) {
-            (conflict.jobs, conflict.stage) = (vec![question], Stage::Human);
-        }
+        self.set_stage(number, vec![question], Stage::Human);
     }
 
     /// Applies a settlement: shares the value. In arbitration, work with another value is then done
@@ -265,17 +247,14 @@ impl TeamMachine {
         else {
             return;
         };
-        self.set_stage(number, Stage::Settled { value: value.clone(), how: how.to_owned() });
+        let stage = Stage::Settled { value: value.clone(), how: how.to_owned() };
+        self.set_stage(number, conflict.jobs.clone(), stage);
         let tolerance = self.settings.conflicts.tolerance;
         let agrees = |claim: &&Claim| !contradict(&claim.value, value, tolerance);
         let winner = conflict.claims.iter().find(agrees).map(|claim| claim.by.clone());
         let by = winner.or_else(|| self.lead.clone()).unwrap_or_else(|| "team".into());
         match conflict.about {
-            Some(command) => {
-                let mut response = Response::text_only("");
-                response.result = value.clone();
-                self.done(command, &by, response);
-            }
+            Some(command) => self.done(command, &by, Response::of(value.clone())),
             None => self.board.write(&conflict.key, value.clone(), by, at),
         }
         if conflict.about.is_some() || self.strategy(&conflict) != ConflictStrategy::Arbitration {
@@ -319,18 +298,20 @@ impl TeamMachine {
         self.conflicts.get(usize::try_from(number).ok()?)
     }
 
-    fn conflict_mut(&mut self, number: u64) -> Option<&mut Conflict> {
-        self.conflicts.get_mut(usize::try_from(number).ok()?)
-    }
-
-    fn set_stage(&mut self, number: u64, stage: Stage) {
-        if let Some(conflict) = self.conflict_mut(number) {
-            conflict.stage = stage;
+    /// Moves a conflict to a stage; `jobs` are those whose answers end the stage.
+    fn set_stage(&mut self, number: u64, jobs: Vec<CommandId>, stage: Stage) {
+        let place = usize::try_from(number).ok();
+        if let Some(conflict) = place.and_then(|place| self.conflicts.get_mut(place)) {
+            (conflict.jobs, conflict.stage) = (jobs, stage);
         }
     }
 }
 
 impl Conflict {
+    fn new(key: String, claims: Vec<Claim>, about: Option<CommandId>) -> Self {
+        Self { key, claims, about, stage: Stage::Found, jobs: Vec::new() }
+    }
+
     fn is_settled(&self) -> bool {
         matches!(self.stage, Stage::Settled { .. })
     }

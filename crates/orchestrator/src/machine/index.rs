@@ -28,6 +28,7 @@ pub(super) struct Touched {
     pub(super) all: bool,
 }
 
+/// The lookup tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -145,10 +146,7 @@ impl Index {
 
     fn member(&mut self, machine: &TeamMachine, id: &AgentId) {
         let Some(state) = machine.members.get(id) else { return };
-        match state.is_idle() {
-            true => self.idle.insert(id.clone()),
-            false => self.idle.remove(id),
-        };
+        set(&mut self.idle, id.clone(), state.is_idle());
         for (kind, pool) in &mut self.pools {
             pool.put(machine, state, kind);
         }
@@ -160,65 +158,49 @@ impl Index {
             self.entries.resize(place + 1, Entry::default());
         }
         let before = std::mem::take(&mut self.entries[place]);
-        self.take_out(command, &before);
+        self.set(command, &before, false);
         let entry = Entry::of(machine, job);
         if let Wants::Any(kind) = &entry.wants {
             self.pools.entry(kind.clone()).or_insert_with(|| Pool::of(machine, kind));
         }
-        self.put_in(command, &entry);
+        self.set(command, &entry, true);
         self.entries[place] = entry;
     }
 
-    fn put_in(&mut self, command: CommandId, entry: &Entry) {
-        self.chosen.extend(&entry.chosen);
-        self.looks.extend(entry.look.map(|at| (at, command)));
-        self.unneeded.extend(entry.is_unneeded.then_some(command));
-        self.questions.extend(entry.is_question.then_some(command));
-        self.waiting.extend(&entry.waiting);
-        self.asked += entry.asked;
-        self.running += entry.running;
-        self.under_way += entry.under_way;
-        self.open += usize::from(entry.is_open);
+    /// Adds the entries of a job to the tables, or removes them.
+    fn set(&mut self, command: CommandId, entry: &Entry, is_in: bool) {
+        entry.chosen.iter().for_each(|call| set(&mut self.chosen, *call, is_in));
+        entry.waiting.iter().for_each(|call| set(&mut self.waiting, *call, is_in));
+        if let Some(at) = entry.look {
+            set(&mut self.looks, (at, command), is_in);
+        }
+        set(&mut self.unneeded, command, is_in && entry.is_unneeded);
+        set(&mut self.questions, command, is_in && entry.is_question);
+        for (sum, part) in [
+            (&mut self.asked, entry.asked),
+            (&mut self.running, entry.running),
+            (&mut self.under_way, entry.under_way),
+            (&mut self.open, usize::from(entry.is_open)),
+        ] {
+            *sum = if is_in { *sum + part } else { *sum - part };
+        }
         match &entry.wants {
             Wants::Nothing => {}
-            Wants::Any(kind) => drop(self.plain.entry(kind.clone()).or_default().insert(command)),
-            Wants::Some => drop(self.single.insert(command)),
-            Wants::Extra => drop(self.extra.insert(command)),
+            Wants::Any(kind) => set(self.plain.entry(kind.clone()).or_default(), command, is_in),
+            Wants::Some => set(&mut self.single, command, is_in),
+            Wants::Extra => set(&mut self.extra, command, is_in),
         }
         if let Some(asker) = entry.asked_by {
-            self.requests.entry(asker).or_default().insert(command);
+            set(self.requests.entry(asker).or_default(), command, is_in);
         }
     }
+}
 
-    fn take_out(&mut self, command: CommandId, entry: &Entry) {
-        for call in &entry.chosen {
-            self.chosen.remove(call);
-        }
-        if let Some(at) = entry.look {
-            self.looks.remove(&(at, command));
-        }
-        self.unneeded.remove(&command);
-        self.questions.remove(&command);
-        for call in &entry.waiting {
-            self.waiting.remove(call);
-        }
-        self.asked -= entry.asked;
-        self.running -= entry.running;
-        self.under_way -= entry.under_way;
-        self.open -= usize::from(entry.is_open);
-        match &entry.wants {
-            Wants::Nothing => {}
-            Wants::Any(kind) => {
-                if let Some(jobs) = self.plain.get_mut(kind) {
-                    jobs.remove(&command);
-                }
-            }
-            Wants::Some => drop(self.single.remove(&command)),
-            Wants::Extra => drop(self.extra.remove(&command)),
-        }
-        if let Some(requests) = entry.asked_by.and_then(|asker| self.requests.get_mut(&asker)) {
-            requests.remove(&command);
-        }
+fn set<T: Ord>(items: &mut BTreeSet<T>, item: T, is_in: bool) {
+    if is_in {
+        items.insert(item);
+    } else {
+        items.remove(&item);
     }
 }
 

@@ -223,6 +223,12 @@ impl Job {
         CallId::new(self.command, u32::try_from(index).unwrap_or(u32::MAX))
     }
 
+    /// Returns the delegations with their calls.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (CallId, &Assignment)> {
+        let command = self.command;
+        (0..).zip(&self.hands).map(move |(index, hand)| (CallId::new(command, index), hand))
+    }
+
     /// Returns whether the job has ended.
     pub fn is_over(&self) -> bool {
         matches!(self.state, JobState::Done | JobState::Replaced | JobState::Failed { .. })
@@ -236,6 +242,11 @@ impl Job {
         }
     }
 
+    /// Returns the text of the response; empty if there is none.
+    pub(crate) fn response_text(&self) -> String {
+        self.response.as_ref().map(Response::text).unwrap_or_default()
+    }
+
     /// Returns whether the job is a question to a person.
     pub(super) fn is_question(&self) -> bool {
         matches!(self.purpose, Purpose::AskHuman { .. } | Purpose::Escalate { .. })
@@ -246,26 +257,18 @@ impl Job {
     }
 
     pub(super) fn under_way(&self) -> usize {
-        self.count(&[
-            AssignmentState::Chosen,
-            AssignmentState::Running,
-            AssignmentState::Asked,
-            AssignmentState::Waiting,
-        ])
+        self.hands.iter().filter(|hand| hand.is_open()).count()
     }
 
     /// Returns the number of delegations that failed or were revoked.
     pub(super) fn failures(&self) -> usize {
-        self.count(&[AssignmentState::Failed, AssignmentState::Taken])
+        self.hands.iter().filter(|hand| hand.has_failed()).count()
     }
 
     /// Returns the reason of the last failure of a delegation.
     pub(super) fn last_problem(&self) -> String {
-        self.hands
-            .iter()
-            .rev()
-            .find_map(|hand| hand.problem.clone())
-            .unwrap_or_else(|| "nobody did it".into())
+        let last = self.hands.iter().rev().find_map(|hand| hand.problem.clone());
+        last.unwrap_or_else(|| "nobody did it".into())
     }
 }
 
@@ -290,6 +293,11 @@ impl Assignment {
     pub fn is_open(&self) -> bool {
         use AssignmentState::{Asked, Chosen, Running, Waiting};
         matches!(self.state, Chosen | Running | Asked | Waiting)
+    }
+
+    /// Returns whether the delegation failed or was revoked.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.state, AssignmentState::Failed | AssignmentState::Taken)
     }
 
     /// Returns true if the member's run has started and waits for a person or for other members.

@@ -28,13 +28,8 @@ pub enum Match {
 impl Job {
     /// Returns whether the lead may do the job if no member can.
     pub(super) fn may_go_to_lead(&self) -> bool {
-        matches!(
-            self.purpose,
-            Purpose::Subtask { .. }
-                | Purpose::Request { .. }
-                | Purpose::Judge { .. }
-                | Purpose::Verify { .. }
-        )
+        use Purpose::{Judge, Request, Subtask, Verify};
+        matches!(self.purpose, Subtask { .. } | Request { .. } | Judge { .. } | Verify { .. })
     }
 }
 
@@ -73,8 +68,7 @@ impl TeamMachine {
         // A request does not wait for `max_concurrent`, because the delegation that waits for its answer
         // holds a place.
         let extra = index.extra.range(behind).next().map(|command| (command, None));
-        let is_full = index.under_way >= self.settings.max_concurrent.max(1) as usize;
-        if is_full {
+        if index.under_way >= self.settings.max_concurrent.max(1) as usize {
             return self.job(*extra?.0).map(|job| (job, None));
         }
         // Skips the search while all members are busy.
@@ -135,13 +129,9 @@ impl TeamMachine {
         if let Some(reason) = self.refused_chain(job, &able) {
             return Match::Nobody { reason };
         }
-        let free: Vec<_> = able
-            .into_iter()
-            .filter(|state| !job.chain.contains(&state.member.id))
-            .filter(|state| {
-                !job.hands.iter().any(|hand| has_it(hand.state) && hand.member == state.member.id)
-            })
-            .collect();
+        let has_it = |id: &AgentId| job.hands.iter().any(|hand| hand.member == *id && !hand.has_failed());
+        let is_free = |id: &AgentId| !job.chain.contains(id) && !has_it(id);
+        let free: Vec<_> = able.into_iter().filter(|state| is_free(&state.member.id)).collect();
         if free.is_empty() {
             return Match::Nobody { reason: "everybody who could has it already".to_owned() };
         }
@@ -195,24 +185,16 @@ impl TeamMachine {
         if let Some(again) = able.first().filter(|_| able.iter().all(|m| job.chain.contains(&m.member.id))) {
             return Some(format!("delegation loop refused: {}", through(&again.member.id)));
         }
-        let first =
-            able.first().filter(|_| job.chain.len() >= self.settings.max_delegation_depth as usize)?;
         let max = self.settings.max_delegation_depth;
+        let first = able.first().filter(|_| job.chain.len() >= max as usize)?;
         Some(format!("delegation refused, longer than {max}: {}", through(&first.member.id)))
     }
 }
 
-fn has_it(state: AssignmentState) -> bool {
-    !matches!(state, AssignmentState::Failed | AssignmentState::Taken)
-}
-
 fn no_one_for(job: &Job) -> String {
-    let mut needs = Vec::new();
-    needs.extend(job.to.as_ref().map(|id| format!("named {id}")));
-    needs.extend(job.role.as_ref().map(|role| format!("with the role {role}")));
-    needs.extend(job.tool.as_ref().map(|tool| format!("with the tool {tool}")));
-    match needs.is_empty() {
-        true => "there is no member".to_owned(),
-        false => format!("there is no member {}", needs.join(" and ")),
-    }
+    let named = job.to.as_ref().map(|id| format!("named {id}"));
+    let role = job.role.as_ref().map(|role| format!("with the role {role}"));
+    let tool = job.tool.as_ref().map(|tool| format!("with the tool {tool}"));
+    let needs: Vec<_> = [named, role, tool].into_iter().flatten().collect();
+    format!("there is no member {}", needs.join(" and ")).trim_end().to_owned()
 }

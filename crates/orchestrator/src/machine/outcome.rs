@@ -65,8 +65,7 @@ impl TeamMachine {
     }
 
     fn failed(&self) -> Option<String> {
-        let failed = self.jobs.iter().filter(|job| job.subtask().is_some() && !skips(job));
-        let failed = failed.filter_map(|job| match &job.state {
+        let failed = self.jobs.iter().filter(|job| !skips(job)).filter_map(|job| match &job.state {
             JobState::Failed { reason } => Some((job.subtask()?, reason)),
             _ => None,
         });
@@ -76,7 +75,7 @@ impl TeamMachine {
         }
         let all = self.steps().count();
         let subtasks: Vec<&SubTask> = failed.iter().map(|(subtask, _)| *subtask).collect();
-        let given_up = match self.given_up.join(" / ") {
+        let old_plans = match self.replan_reasons.join(" / ") {
             none if none.is_empty() => none,
             plans => {
                 format!(". Plans that were given up: {plans}. {}", SubTask::simpler_goal(&subtasks, all))
@@ -84,6 +83,6 @@ impl TeamMachine {
         };
         let reasons: Vec<String> =
             failed.iter().map(|(subtask, reason)| format!("{} ({reason})", subtask.id)).collect();
-        Some(format!("{} of {all} subtasks failed: {}{given_up}", failed.len(), reasons.join("; ")))
+        Some(format!("{} of {all} subtasks failed: {}{old_plans}", failed.len(), reasons.join("; ")))
     }
 }

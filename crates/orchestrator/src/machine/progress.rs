@@ -1,9 +1,12 @@
 //! Updates the jobs after each record: opens jobs, evaluates their answers, and concludes when the answer
 //! can be combined.
 
-use archon_types::{CommandId, FailureKind, Json, OnFailure, SchemaProblem, SubTask, SubTaskId, TeamPattern};
+use archon_types::{
+    AgentId, CommandId, FailureKind, Json, OnFailure, SchemaProblem, SubTask, SubTaskId, TeamPattern,
+};
 
 use super::{AssignmentState, Job, JobState, Match, Phase, Purpose, TeamMachine};
+use crate::response::{Response, text_of};
 
 /// State of the subtasks on which another one depends.
 enum Needs {
@@ -55,7 +58,7 @@ impl TeamMachine {
             JobState::Waiting => match self.needs(job) {
                 Needs::There => self.open(command),
                 Needs::Pending => {}
-                Needs::Lost(id) => self.give_up(command, format!("it needs {id}, which failed")),
+                Needs::Lost(id) => self.fail_for_good(command, format!("it needs {id}, which failed")),
             },
             JobState::Bidding => self.choose_bid(command),
             JobState::Open if !job.is_question() => self.evaluate(command),
@@ -94,24 +97,19 @@ impl TeamMachine {
 
     fn open(&mut self, command: CommandId) {
         let Some(job) = self.job(command) else { return };
-        let bidders = match self.settings.pattern {
-            TeamPattern::Market => self.able(job),
-            _ => Vec::new(),
+        let (mut bidders, wanted) = match self.settings.pattern {
+            TeamPattern::Market => (self.able(job), self.settings.redundancy),
+            TeamPattern::Committee { size } => (Vec::new(), size),
+            _ => (Vec::new(), self.settings.redundancy),
         };
-        let wanted = match self.settings.pattern {
-            TeamPattern::Committee { size } => size.max(1),
-            _ => self.settings.redundancy.max(1),
-        };
-        let bids = match bidders.len() {
-            // With one able member there is nothing to compare.
-            0 | 1 => Vec::new(),
-            _ => bidders
-                .into_iter()
-                .map(|id| self.add_job(Purpose::Bid { job: command }, |j| j.to = Some(id)))
-                .collect(),
-        };
+        // With one able member there is nothing to compare.
+        if bidders.len() == 1 {
+            bidders.clear();
+        }
+        let bid = |id| self.add_job(Purpose::Bid { job: command }, |job| job.to = Some(id));
+        let bids: Vec<_> = bidders.into_iter().map(bid).collect();
         let Some(job) = self.job_mut(command) else { return };
-        job.wanted = wanted;
+        job.wanted = wanted.max(1);
         job.state = if bids.is_empty() { JobState::Open } else { JobState::Bidding };
         job.bids = bids;
     }
@@ -172,47 +170,31 @@ impl TeamMachine {
             let is_complete = answered >= job.wanted as usize
                 || is_tried
                 || matches!(self.match_job(job), Match::Nobody { .. });
-            if under_way > 0 || !is_complete {
-                return;
-            }
-            if self.dispute(command) {
+            if under_way > 0 || !is_complete || self.dispute(command) {
                 return;
             }
         }
         let Some(job) = self.job(command) else { return };
         let first = job.hands.iter().find(|hand| hand.state == AssignmentState::Answered);
-        let Some((member, response)) =
+        if let Some((member, response)) =
             first.and_then(|hand| Some((hand.member.clone(), hand.response.clone()?)))
-        else {
-            return;
-        };
-        self.done(command, &member, response);
+        {
+            self.done(command, &member, response);
+        }
     }
 
     /// Ends a job with its response, and shares the result with the team.
-    pub(super) fn done(
-        &mut self,
-        command: CommandId,
-        member: &archon_types::AgentId,
-        response: crate::response::Response,
-    ) {
-        let now = self.now;
-        let Some(job) = self.job_mut(command) else { return };
+    pub(super) fn done(&mut self, command: CommandId, member: &AgentId, response: Response) {
+        let Some(mut job) = self.job_mut(command) else { return };
         (job.state, job.response) = (JobState::Done, Some(response.clone()));
-        match job.purpose.clone() {
-            Purpose::Subtask { subtask } => {
-                self.board.write(board_key(&subtask), response.result, member.clone(), now);
-            }
-            // The member that was wrong has worked again: its new answer replaces its old one.
-            Purpose::Recompute { job: of, .. } => {
-                let Some(other) = self.job_mut(of) else { return };
-                other.response = Some(response.clone());
-                if let Some(subtask) = other.subtask() {
-                    let key = board_key(subtask).to_owned();
-                    self.board.write(&key, response.result, member.clone(), now);
-                }
-            }
-            _ => {}
+        // The member that was wrong has worked again: its new answer replaces its old one.
+        if let Purpose::Recompute { job: of, .. } = job.purpose {
+            let Some(other) = self.job_mut(of) else { return };
+            other.response = Some(response.clone());
+            job = other;
+        }
+        if let Some(key) = job.subtask().map(|subtask| board_key(subtask).to_owned()) {
+            self.board.write(&key, response.result, member.clone(), self.now);
         }
     }
 
@@ -280,13 +262,11 @@ impl TeamMachine {
         has_reviewer
     }
 
-    fn reviewed(&mut self, round: u32, response: Option<&crate::response::Response>) {
+    fn reviewed(&mut self, round: u32, response: Option<&Response>) {
         let objection = response.and_then(|response| match &response.result {
             Json::Object(said) if said.get("approved") == Some(&Json::Bool(true)) => None,
-            Json::Object(said) => {
-                Some(said.get("notes").map_or_else(|| response.text(), crate::response::text_of))
-            }
-            text if crate::response::text_of(text).trim().to_lowercase().starts_with("approve") => None,
+            Json::Object(said) => Some(said.get("notes").map_or_else(|| response.text(), text_of)),
+            text if text_of(text).trim().to_lowercase().starts_with("approve") => None,
             _ => Some(response.text()),
         });
         match objection {
