@@ -31,22 +31,32 @@ while read -r line; do
 done
 "#;
 
+/// Starts a server that is a shell script. `calls` is the file of its calls.
+fn started(name: &str, script: &str, read_only: &[&str], calls: &Path) -> McpServers {
+    let server = McpServer::stdio("sh", ["-c", script, "sh", &calls.display().to_string()]);
+    let server = server.with_read_only(read_only.iter().copied());
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
+    McpServers::start([(name.to_owned(), server)], &options).unwrap()
+}
+
+/// Returns a model that calls the tool until a result has the text `done`, or says that the effect is unknown.
+fn calling_once(tool: &'static str, done: &'static str) -> FnProvider {
+    FnProvider::new(move |_, request| {
+        let has = |text: &str| request.messages.iter().any(|message| message.text().contains(text));
+        match has(done) || has("effect of this call is unknown") {
+            false => FnProvider::calls(vec![ToolCall::new("c", tool, json!({}))]),
+            true => FnProvider::text("done"),
+        }
+    })
+}
+
 /// Runs a task that calls the tool once, with a death at each append in turn, and resumes it. Returns how often
 /// the tool was called in the runs whose call was cut off.
 async fn calls_of_runs_that_died_in_the_call(read_only: &[&str], effect: Effect) -> Vec<usize> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls");
-    let server = McpServer::stdio("sh", ["-c", SERVER, "sh", &file.display().to_string()]);
-    let server = server.with_read_only(read_only.iter().copied());
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
-    let servers = McpServers::start([("notes".to_owned(), server)], &options).unwrap();
-    let model = FnProvider::new(|_, request| {
-        let has = |text: &str| request.messages.iter().any(|message| message.text().contains(text));
-        match has("added") || has("effect of this call is unknown") {
-            false => FnProvider::calls(vec![ToolCall::new("c", "notes__add", json!({}))]),
-            true => FnProvider::text("done"),
-        }
-    });
+    let servers = started("notes", SERVER, read_only, &file);
+    let model = calling_once("notes__add", "added");
     let mut cut_off = Vec::new();
     for is_written in [false, true] {
         for appends in 1..40 {
@@ -68,18 +78,18 @@ async fn calls_of_runs_that_died_in_the_call(read_only: &[&str], effect: Effect)
                 assert_eq!(calls(&file), 1);
                 break;
             }
-            let kept = journal.log("run_1");
-            if !kept.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. })) {
+            let log = journal.log("run_1");
+            if !log.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. })) {
                 continue;
             }
             let resumed = match agent.resume(RunId::new("run_1")).await {
                 Ok(handle) => handle.reply().await.map(drop),
                 Err(error) => Err(error),
             };
-            if is_cut_off(&kept, effect) {
+            if is_cut_off(&log, effect) {
                 cut_off.push(calls(&file));
             }
-            assert!(resumed.is_ok() || has_ended(&kept), "append {appends}: {:?}", resumed.err());
+            assert!(resumed.is_ok() || has_ended(&log), "append {appends}: {:?}", resumed.err());
             assert!(replay(&journal, &RunId::new("run_1")).await.unwrap().is_identical());
         }
     }
@@ -91,12 +101,12 @@ fn calls(file: &Path) -> usize {
     std::fs::read_to_string(file).unwrap_or_default().lines().count()
 }
 
-fn has_ended(kept: &[Arc<Record>]) -> bool {
-    kept.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_)))
+fn has_ended(log: &[Arc<Record>]) -> bool {
+    log.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_)))
 }
 
 /// Returns whether the log ends in the call: it was started with this effect, and has no result.
-fn is_cut_off(kept: &[Arc<Record>], effect: Effect) -> bool {
+fn is_cut_off(log: &[Arc<Record>], effect: Effect) -> bool {
     let is_started = |record: &Arc<Record>| match &record.body {
         RecordBody::ToolCallStarted { effect: of, .. } => {
             assert_eq!(*of, effect);
@@ -105,7 +115,7 @@ fn is_cut_off(kept: &[Arc<Record>], effect: Effect) -> bool {
         _ => false,
     };
     let is_finished = |record: &Arc<Record>| matches!(record.body, RecordBody::ToolCallFinished { .. });
-    kept.iter().any(is_started) && !kept.iter().any(is_finished)
+    log.iter().any(is_started) && !log.iter().any(is_finished)
 }
 
 #[tokio::test]
@@ -138,18 +148,9 @@ done
 /// Goes on with a run, or begins one, as a process does that has only the folder; returns its outcome and the
 /// question that it waits for, and answers the question before if there is an answer.
 async fn in_a_process_of_its_own(folder: &Path, answer: Option<Answer>) -> (Outcome, Option<String>) {
-    let file = folder.join("calls").display().to_string();
-    let server = McpServer::stdio("sh", ["-c", ASKING, "sh", &file]);
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
-    let servers = McpServers::start([("people".to_owned(), server)], &options).unwrap();
-    let model = FnProvider::new(|_, request| {
-        match request.messages.iter().any(|message| message.text().contains("greeted")) {
-            false => FnProvider::calls(vec![ToolCall::new("c", "people__greet", json!({}))]),
-            true => FnProvider::text("done"),
-        }
-    });
+    let servers = started("people", ASKING, &[], &folder.join("calls"));
     let agent = Archon::builder()
-        .provider(Arc::new(model), "scripted")
+        .provider(Arc::new(calling_once("people__greet", "greeted")), "scripted")
         .engine_options(EngineOptions::default().asking(Ask::WhereRequired))
         .approver(AskLater)
         .journal(Arc::new(JsonlJournal::open(folder.join("runs")).unwrap()));

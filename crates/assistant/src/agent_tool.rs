@@ -1,5 +1,4 @@
-//! An agent as a tool with typed fields. The tool can ask a person for missing fields and for approval,
-//! and wait for the answer.
+//! An agent as a tool with typed fields, which can ask a person for missing fields and for an approval.
 
 mod input;
 mod work;
@@ -17,11 +16,10 @@ use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
 
 /// A tool whose calls are runs of an agent that needs certain fields.
 ///
-/// Each call is a run with its own log. The run takes the fields that the model filled and asks a
-/// person for missing required fields. If [`needs_approval`](Self::needs_approval) is set, the run also
-/// asks for an approval. While the run waits for the answer, it is suspended, and its caller is suspended
-/// when the other calls of the turn are done. The answer resumes this run, in any process. Then the agent
-/// works in a child run, on a task from which [`fields_of`] reads the fields.
+/// Each call is a run with its own log. The run asks a person for required fields that the model did not
+/// fill, and for an approval if [`needs_approval`](Self::needs_approval) is set. While the run waits for the
+/// answer, it is suspended, and so is its caller when the other calls of the turn are done. The answer
+/// resumes the run. Then the agent works in a child run; [`fields_of`] reads the fields from its task.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -46,9 +44,8 @@ pub(crate) struct Parts {
     pub(crate) spec: ToolSpec,
     pub(crate) agent: Arc<dyn Agent>,
     pub(crate) fields: Vec<InputField>,
-    pub(crate) version: String,
     pub(crate) needs_approval: bool,
-    /// The maximum time in ms that a question waits for a person. Default 30 minutes.
+    /// The maximum time in ms that a question waits for a person.
     pub(crate) wait_ms: u64,
     is_exposed: bool,
 }
@@ -62,8 +59,7 @@ pub(crate) const WORK: CallId = CallId { command: CommandId(0), index: 0 };
 const CONFIRMED: &str = " [Requires user confirmation before execution]";
 
 impl AgentTool {
-    /// Creates a tool of this name for an agent, without fields. The time limit of a call is 120 s,
-    /// without the time in which the call waits for people; a question waits 30 minutes for a person.
+    /// Creates a tool for an agent, without fields. A call may take 120 s, not counting waits for people.
     pub fn new(name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
         let mut annotations = ToolAnnotations::default();
         // A repeated call finds the same run, so nothing is done twice.
@@ -72,10 +68,9 @@ impl AgentTool {
         annotations.agent = true;
         annotations.timeout_ms = u64::try_from(TIME_LIMIT.as_millis()).ok();
         let mut spec = ToolSpec::new(name, description, parameters(&[])).with_annotations(annotations);
-        let version = version(&[]);
-        spec.version.clone_from(&version);
+        spec.version = version(&[]);
         let (fields, needs_approval, wait_ms, is_exposed) = (Vec::new(), false, WAIT_MS, true);
-        Self { parts: Arc::new(Parts { spec, agent, fields, version, needs_approval, wait_ms, is_exposed }) }
+        Self { parts: Arc::new(Parts { spec, agent, fields, needs_approval, wait_ms, is_exposed }) }
     }
 
     /// Adds an input field.
@@ -83,8 +78,7 @@ impl AgentTool {
         self.changed(|parts| {
             parts.fields.push(field);
             parts.spec.parameters = parameters(&parts.fields);
-            parts.version = version(&parts.fields);
-            parts.spec.version.clone_from(&parts.version);
+            parts.spec.version = version(&parts.fields);
         })
     }
 
@@ -102,8 +96,7 @@ impl AgentTool {
         self.changed(|parts| parts.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Hides the tool from models: [`exposed`] leaves hidden tools out. A program can still call the
-    /// tool.
+    /// Hides the tool from models: [`exposed`] leaves it out. A program can still call the tool.
     pub fn hidden(self) -> Self {
         self.changed(|parts| parts.is_exposed = false)
     }
@@ -115,7 +108,7 @@ impl AgentTool {
 
     /// Returns the hash of the fields. A call that waits with another hash is refused, not resumed.
     pub fn schema_version(&self) -> &str {
-        &self.parts.version
+        &self.parts.spec.version
     }
 
     /// Returns the input fields.
@@ -139,21 +132,17 @@ impl AgentTool {
 }
 
 impl Parts {
-    /// Returns the reason why a call with these fields cannot start. `can_ask` is true if a person can be
-    /// asked.
+    /// Returns the reason why a call with these fields cannot start, if a person can or cannot be asked.
     pub(crate) fn cannot_begin(&self, filled: &Filled, can_ask: bool) -> Option<String> {
         let name = &self.spec.name;
-        if !filled.problems.is_empty() {
-            return Some(format!(
-                "{}. Call `{name}` again with values that fit.",
-                filled.problems.join("; ")
-            ));
+        let (problems, missing) = (filled.problems.join("; "), filled.missing.join("`, `"));
+        if !problems.is_empty() {
+            return Some(format!("{problems}. Call `{name}` again with values that fit."));
         }
         if can_ask {
             return None;
         }
-        if !filled.missing.is_empty() {
-            let missing = filled.missing.join("`, `");
+        if !missing.is_empty() {
             return Some(format!(
                 "`{name}` needs `{missing}`, and nobody can be asked here. Call it again with that."
             ));
@@ -179,27 +168,26 @@ impl Tool for AgentTool {
                 return Err(ToolError::InvalidArgs("the arguments are not an object".to_owned()));
             };
             let child = context.child();
-            let outcome = match child.called_by() {
-                Some(by) => Call { parts: &self.parts, by }.run(given, &child).await,
-                None => self.at_once(&given, &child).await,
+            let Some(by) = child.called_by() else {
+                return Ok(result(&self.at_once(&given, &child).await, self.name()));
             };
-            if outcome.status == OutcomeStatus::Suspended && child.called_by().is_some() {
-                return Err(ToolError::Suspended(Box::new(outcome.to_question(WORK, self.name()))));
+            let outcome = Call { parts: &self.parts, by }.run(given, &child).await;
+            match outcome.status {
+                OutcomeStatus::Suspended => {
+                    Err(ToolError::Suspended(Box::new(outcome.to_question(WORK, self.name()))))
+                }
+                _ => Ok(result(&outcome, self.name())),
             }
-            Ok(result(&outcome, self.name()))
         })
     }
 }
 
-/// Returns the tool result of an outcome. The result of a failed run is the run's error text, which
-/// advises the model.
+/// Returns the tool result of an outcome. For a failed run this is the error text, which advises the model.
 fn result(outcome: &Outcome, name: &str) -> ToolResult {
-    let mut result = match (&outcome.status, &outcome.error) {
-        (OutcomeStatus::Failed, Some(why)) => {
-            ToolResult::failed(ToolResultStatus::Error, why.as_str(), why.as_str())
-        }
-        _ => return outcome.to_result(name),
+    let (OutcomeStatus::Failed, Some(why)) = (&outcome.status, &outcome.error) else {
+        return outcome.to_result(name);
     };
+    let mut result = ToolResult::failed(ToolResultStatus::Error, why.as_str(), why.as_str());
     result.child_run = Some(outcome.run.clone());
     result.with_metadata("agent", name).with_metadata(metadata::TOKEN_USAGE, outcome.spending().tokens)
 }
@@ -216,10 +204,8 @@ const FIELDS: &str = "Fields:\n";
 /// Returns the task of an agent: the model's instruction, and the fields as a JSON object.
 pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> String {
     let fields = serde_json::to_string_pretty(values).unwrap_or_default();
-    match instruction(given) {
-        Some(text) => format!("{text}\n\n{FIELDS}{fields}"),
-        None => format!("{FIELDS}{fields}"),
-    }
+    let instruction = instruction(given).map(|text| format!("{text}\n\n")).unwrap_or_default();
+    format!("{instruction}{FIELDS}{fields}")
 }
 
 /// Returns the model's instruction, if the call has one that is not empty.

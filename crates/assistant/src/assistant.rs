@@ -1,8 +1,7 @@
 //! The assistant: handles a message from a person or a trigger, and returns the reply.
 //!
 //! The steps are always the same: prepare the context, check the message, offer the message to the
-//! tenant's waiting runs, let the agent work, post-process. A waiting run and a conversation belong to
-//! one tenant; a message never reaches those of another tenant.
+//! tenant's waiting runs, let the agent work, post-process. A message never reaches a run of another tenant.
 
 mod reader;
 mod shown;
@@ -19,7 +18,9 @@ use archon_types::{
     TenantId, ToolSpec,
 };
 
-use self::shown::ShownQuestions;
+use tokio::sync::OwnedMutexGuard;
+
+use self::shown::{ShownQuestions, shown};
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};
@@ -69,8 +70,8 @@ pub struct AssistantReply {
     /// Text for the person. If runs of the tenant wait, the text ends with the questions of the run that
     /// gets the next message.
     pub text: String,
-    /// Reply of the run that handled the message. `None` if the message was refused, or if it answered no
-    /// question of the waiting runs.
+    /// Reply of the run that handled the message. `None` if the message was refused, or if runs wait and
+    /// the message answered none of their questions.
     pub run: Option<Reply>,
     /// The open questions of the tenant, oldest first, without those that are paused.
     pub waiting: Vec<PendingApproval>,
@@ -109,15 +110,15 @@ pub trait Conversations: Send + Sync {
 pub struct NextTurn {
     /// The tenant to whom the conversation belongs.
     pub tenant: TenantId,
-    /// The session of the conversation. The new run continues the newest run of the session that has
-    /// ended; there may be none yet.
+    /// The session of the conversation. The new run continues the newest ended run of the session, if any.
     pub session: SessionId,
     /// System prompt: the persona, time, place, tools and memories.
     pub system: String,
     /// Text of the message.
     pub message: String,
-    /// The sender of the message. A trigger's text does not come from a person: mark it with
-    /// [`AgentMessage::with_speaker`](archon_types::AgentMessage::with_speaker) for code that stores memories.
+    /// The sender of the message. Mark a trigger's text, which no person wrote, with
+    /// [`AgentMessage::with_speaker`](archon_types::AgentMessage::with_speaker), so that no memory takes it
+    /// for a person's words.
     pub source: Source,
 }
 
@@ -173,8 +174,7 @@ impl AssistantError {
     }
 }
 
-/// The maximum number of times that a run is resumed for one message because its questions were withdrawn
-/// or answered.
+/// The maximum number of times that one message resumes a run whose questions were withdrawn or answered.
 const MAX_RESUMED: u32 = 16;
 
 impl Assistant {
@@ -228,14 +228,13 @@ impl Assistant {
     /// Answers a message from a person or a trigger.
     ///
     /// If runs of the tenant wait for a person, a person's message goes to the run whose questions were
-    /// shown last, at the end of the last reply. If that run no longer waits, the waiting run that began
-    /// first gets the message. A trigger's message answers no question.
+    /// shown last, or to the oldest waiting run if that one no longer waits. A trigger's message answers no
+    /// question.
     ///
     /// # Errors
     /// The journal or the pool's index failed, or the conversation cannot continue.
     pub async fn handle_message(&self, message: Incoming) -> Result<AssistantReply, AssistantError> {
-        let turn = self.turn(&message.tenant);
-        let _turn = turn.lock().await;
+        let _turn = self.turn(&message.tenant).await;
         let background = self.steps.prepare_context(&message).await;
         if let StepVerdict::Refuse(text) = self.steps.should_process(&message).await {
             return Ok(AssistantReply { text, ..AssistantReply::default() });
@@ -267,8 +266,7 @@ impl Assistant {
         }
         let mut swept = Vec::new();
         for (run, tenant) in runs {
-            let turn = self.turn(&tenant);
-            let _turn = turn.lock().await;
+            let _turn = self.turn(&tenant).await;
             if let Some(reply) = self.sweep_one(&run, &tenant).await.transpose() {
                 swept.push(Swept { tenant, run, reply });
             }
@@ -276,8 +274,7 @@ impl Assistant {
         Ok(swept)
     }
 
-    /// Resumes one run. Returns `None` if no question of the run is expired any more, because another
-    /// caller resumed it.
+    /// Resumes one run. Returns `None` if another caller resumed it first.
     async fn sweep_one(
         &self,
         run: &RunId,
@@ -302,16 +299,15 @@ impl Assistant {
     pub async fn restore(&self) -> Result<Vec<Swept>, AssistantError> {
         let mut restored = Vec::new();
         for (run, tenant) in self.pool.restore().await?.ready {
-            let turn = self.turn(&tenant);
-            let _turn = turn.lock().await;
+            let _turn = self.turn(&tenant).await;
             let reply = self.resume_and_show(&run, &tenant).await;
             restored.push(Swept { tenant, run, reply });
         }
         Ok(restored)
     }
 
-    /// Gives the message to the tenant's run whose questions were shown last. Runs whose questions were
-    /// answered earlier are resumed first; their texts come before the reply.
+    /// Gives the message to the waiting run that is next. Runs whose questions were answered earlier are
+    /// resumed first; their texts come before the reply.
     async fn ask_waiting_questions(
         &self,
         message: &Incoming,
@@ -331,13 +327,13 @@ impl Assistant {
         let waiting = self.waiting(&message.tenant).await?;
         let asked = self.next_questions(&message.tenant, &waiting).await?;
         let Some(run) = asked.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
-        // A message answers no question that the person has not seen: neither one that came up just now,
-        // nor one of the next run after the shown one has expired.
+        // A message answers no question that the person has not seen.
         let is = |entry: &PendingApproval, id: &str| entry.request.request_id == id;
         let was_waiting = |id: &str| before.waiting.iter().any(|seen| is(seen, id));
-        let is_seen = match self.shown.last(&message.tenant) {
-            Some(shown) => shown.is(&asked),
-            None => asked.iter().all(|entry| was_waiting(&entry.request.request_id)),
+        let last = self.shown.last(&message.tenant);
+        let is_seen = match last.is_empty() {
+            true => asked.iter().all(|entry| was_waiting(&entry.request.request_id)),
+            false => last == shown(&asked),
         };
         let answers = match is_seen {
             true => self.reader.read(&message.text, &asked).await,
@@ -398,8 +394,7 @@ impl Assistant {
         }
     }
 
-    /// Updates the pool for a run that failed or cannot continue, so that the pool does not return the
-    /// run again.
+    /// Updates the pool for a run that failed or cannot continue, so that it is not found again.
     async fn failed(&self, run: Option<&RunId>, tenant: &TenantId, error: RunError) -> AssistantError {
         if let Some(run) = run.or(error.run())
             && let Err(error) = self.pool.note(run).await
@@ -442,15 +437,15 @@ impl Assistant {
     }
 
     /// Returns the questions of the run that gets the tenant's next message: the run whose questions were
-    /// shown last, or the one that began first if the former no longer waits.
+    /// shown last, or the oldest run if that one no longer waits.
     async fn next_questions(
         &self,
         tenant: &TenantId,
         waiting: &[PendingApproval],
     ) -> Result<Vec<PendingApproval>, JournalError> {
-        let shown = self.shown.last(tenant).map(|shown| shown.run);
-        let run = match shown.filter(|run| waiting.iter().any(|entry| entry.run == *run)) {
-            Some(run) => Some(run),
+        let last = self.shown.last(tenant);
+        let run = match last.first().filter(|(run, _)| waiting.iter().any(|entry| entry.run == *run)) {
+            Some((run, _)) => Some(run.clone()),
             None => self.pool.oldest_run(waiting).await?,
         };
         Ok(waiting.iter().filter(|entry| Some(&entry.run) == run.as_ref()).cloned().collect())
@@ -480,11 +475,12 @@ impl Assistant {
         text
     }
 
-    fn turn(&self, tenant: &TenantId) -> Arc<tokio::sync::Mutex<()>> {
+    /// Waits until no other message of the tenant is handled.
+    fn turn(&self, tenant: &TenantId) -> impl Future<Output = OwnedMutexGuard<()>> + use<> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         // Drops turns that no other caller holds.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        turns.entry(tenant.clone()).or_default().clone()
+        turns.entry(tenant.clone()).or_default().clone().lock_owned()
     }
 }
 

@@ -1,5 +1,4 @@
-//! Input fields of an agent: their types and checks, their JSON Schema for the model, and the values of a
-//! call.
+//! Input fields of an agent: types, checks, JSON Schema for the model, and the values of a call.
 
 use std::{fmt, sync::Arc};
 
@@ -65,8 +64,8 @@ impl InputField {
         self
     }
 
-    /// Adds a check of the value. `description` is the requirement in a few words, for instance `must
-    /// contain @`; the model and people see only this text.
+    /// Adds a check of the value. The model and people see only `description`: the requirement in a few
+    /// words, for instance `must contain @`.
     pub fn with_validator(
         mut self,
         description: impl Into<String>,
@@ -123,8 +122,8 @@ impl InputField {
         self.check(&value).map(|()| value)
     }
 
-    /// Returns the JSON Schema of the field for the model. The schema marks no field as required, so that
-    /// a model can leave out a required value that it does not know.
+    /// Returns the JSON Schema of the field for the model. No field is required by the schema, so that a
+    /// model can leave out a value that it does not know.
     fn schema(&self) -> Json {
         let mut description = self.description.clone();
         if let Some(validator) = &self.validator {
@@ -178,8 +177,7 @@ pub(crate) fn parameters(fields: &[InputField]) -> Json {
     json!({ "type": "object", "properties": properties })
 }
 
-/// Returns a hash of the fields. It changes with the names, the types, the defaults, the required flags
-/// and the descriptions of the checks.
+/// Returns a hash of the fields: their names, types, defaults, required flags and descriptions of checks.
 pub(crate) fn version(fields: &[InputField]) -> String {
     let rules = fields.iter().map(|field| {
         let rule = field.validator.as_ref().map(|validator| &validator.description);

@@ -5,8 +5,7 @@
 //!
 //! An [`AgentTool`] is an agent as a tool with typed fields, which can ask a person and wait for the
 //! answer. An [`AgentPool`] is an index that finds the waiting runs of a tenant; the logs of the runs
-//! remain the truth. A team of `archon-orchestrator` uses neither: its members are any
-//! [`Agent`](archon_types::Agent), whatever tools they call.
+//! remain the truth.
 //!
 //! | question | file |
 //! |---|---|

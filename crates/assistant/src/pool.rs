@@ -1,13 +1,12 @@
 //! The pool of agents that wait for a person, by tenant.
 //!
-//! The pool has no state of its own: the questions, their expiry, and whether they are paused are in the
-//! logs of the runs. The index only finds the runs, and can be rebuilt from the logs
-//! ([`AgentPool::restore`]).
+//! The pool has no state of its own: the questions, their expiry and their pauses are in the logs of the
+//! runs. The index only finds the runs, and [`AgentPool::restore`] rebuilds it from the logs.
 
 mod memory_index;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -55,7 +54,7 @@ pub struct Noted {
     /// The open questions.
     pub waiting: Vec<PendingApproval>,
     /// Questions that were withdrawn because the agent's fields have changed, or because too many
-    /// questions of the tenant are open. Resume their runs, so that the runs read the withdrawal.
+    /// questions of the tenant are open. The caller must resume their runs.
     pub withdrawn: Vec<PendingApproval>,
     /// Suspended runs without an open question. The caller must resume them.
     pub ready: Vec<(RunId, TenantId)>,
@@ -78,8 +77,7 @@ impl AgentPool {
         self
     }
 
-    /// Registers the current agents. A waiting call of one of these agents is withdrawn if it was made
-    /// with other fields.
+    /// Registers the current agents. A question that one of them asked with other fields is withdrawn.
     pub fn with_agents<'a>(mut self, agents: impl IntoIterator<Item = &'a AgentTool>) -> Self {
         let versions = Arc::make_mut(&mut self.versions);
         for agent in agents {
@@ -88,8 +86,7 @@ impl AgentPool {
         self
     }
 
-    /// Updates the index for a run that is suspended or has ended. A suspended run gets an entry for each
-    /// open question; an ended run gets none.
+    /// Updates the index for a run: it has an entry for each open question of a suspended run.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -123,8 +120,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Returns the number of open questions of the tenant's other runs. The journal is searched for
-    /// answers only if the limit would be exceeded otherwise.
+    /// Returns the number of open questions of the tenant's other runs. The journal is searched for answers
+    /// only if the limit would be exceeded otherwise.
     async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
         let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
@@ -139,8 +136,8 @@ impl AgentPool {
         Ok(waiting)
     }
 
-    /// Returns the open questions of a tenant, oldest first, paused ones included. Answered and expired
-    /// questions are left out; questions of agents whose fields have changed are withdrawn.
+    /// Returns the open questions of a tenant, oldest first, with the paused ones and without expired ones.
+    /// Questions of agents whose fields have changed are withdrawn.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -148,31 +145,27 @@ impl AgentPool {
         Ok(self.waiting_and_resumable(tenant).await?.waiting)
     }
 
-    /// Returns the same as [`waiting`](Self::waiting), and also the tenant's runs that must be resumed
-    /// because their questions were answered or withdrawn.
+    /// Returns the same as [`waiting`](Self::waiting), and the tenant's runs that must be resumed because
+    /// their questions were answered or withdrawn.
     ///
     /// # Errors
     /// The errors of [`waiting`](Self::waiting).
     pub async fn waiting_and_resumable(&self, tenant: &TenantId) -> Result<Noted, JournalError> {
         let now = self.clock.now();
         let mut noted = Noted::default();
-        let mut answered: Vec<RunId> = Vec::new();
-        let mut open: Vec<RunId> = Vec::new();
+        let (mut answered, mut open) = (BTreeSet::new(), HashSet::new());
         for entry in self.index.find(&PoolFilter::tenant(tenant)).await? {
             if entry.is_answered(&*self.journal).await? {
-                answered.push(entry.run);
+                answered.insert(entry.run);
             } else if let Some(reason) = self.stale(&entry) {
-                answered.push(entry.run.clone());
+                answered.insert(entry.run.clone());
                 noted.withdrawn.extend(self.withdraw(entry, reason).await?);
             } else if !entry.request.is_expired(now) {
-                open.push(entry.run.clone());
+                open.insert(entry.run.clone());
                 noted.waiting.push(entry);
             }
         }
-        answered.retain(|run| !open.contains(run));
-        answered.sort();
-        answered.dedup();
-        for run in answered {
+        for run in answered.into_iter().filter(|run| !open.contains(run)) {
             match self.read(&run).await?.last().map(|last| &last.body) {
                 Some(RecordBody::Suspended { .. }) => noted.ready.push((run, tenant.clone())),
                 Some(RecordBody::RunFinished(_)) | None => self.index.put(&run, Vec::new()).await?,
@@ -185,9 +178,6 @@ impl AgentPool {
 
     /// Returns the run that began first among the runs of these questions. Of two runs that began at the
     /// same time, the one whose question comes first.
-    ///
-    /// # Errors
-    /// The journal failed.
     pub(crate) async fn oldest_run(
         &self,
         waiting: &[PendingApproval],
@@ -207,9 +197,8 @@ impl AgentPool {
         Ok(began.into_iter().min_by_key(|(at, _)| *at).map(|(_, run)| run.clone()))
     }
 
-    /// Returns the expired questions of all tenants. Resume their runs, so that the runs record the
-    /// expiry, and call [`note`](Self::note) afterwards; until then this method returns the questions
-    /// again.
+    /// Returns the expired questions of all tenants. Resume their runs, which record the expiry, and call
+    /// [`note`](Self::note) afterwards; until then this method returns the questions again.
     ///
     /// # Errors
     /// The index failed.
@@ -218,9 +207,6 @@ impl AgentPool {
     }
 
     /// Returns whether a question of the run has expired.
-    ///
-    /// # Errors
-    /// The index failed.
     pub(crate) async fn has_expired(&self, run: &RunId) -> Result<bool, JournalError> {
         let now = self.clock.now();
         let entries = self.index.find(&PoolFilter::run(run)).await?;
@@ -228,9 +214,6 @@ impl AgentPool {
     }
 
     /// Removes the expired questions of a run from the index, after the run was resumed.
-    ///
-    /// # Errors
-    /// The index failed.
     pub(crate) async fn forget_expired(&self, run: &RunId) -> Result<(), JournalError> {
         let now = self.clock.now();
         let mut entries = self.index.find(&PoolFilter::run(run)).await?;
@@ -242,11 +225,8 @@ impl AgentPool {
         }
     }
 
-    /// Puts the answer into the inbox of the run that asked. The run continues when it is resumed; until
-    /// then [`waiting_and_resumable`](Self::waiting_and_resumable) and [`restore`](Self::restore) return
-    /// the run.
-    ///
-    /// Returns false and changes nothing if the question was answered before or has expired.
+    /// Puts the answer into the inbox of the run that asked; the run continues when it is resumed. Returns
+    /// false and changes nothing if the question was answered before or has expired.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -268,8 +248,7 @@ impl AgentPool {
         Ok(is_withdrawn.then_some(entry))
     }
 
-    /// Answers a question with [`Answer::Cancel`]: the call does not run. The log shows it like a person's answer,
-    /// not like a withdrawal.
+    /// Answers a question with [`Answer::Cancel`], as a person does: the call does not run.
     ///
     /// # Errors
     /// The errors of [`answer`](Self::answer).
@@ -278,7 +257,7 @@ impl AgentPool {
     }
 
     /// Pauses a question: the person is not asked, and the question does not expire. The logs of all runs
-    /// that wait for the question record the pause.
+    /// that wait for the answer record the pause.
     ///
     /// # Errors
     /// The journal or the index failed, or one of the runs is not suspended.
@@ -296,8 +275,8 @@ impl AgentPool {
         self.ask_again(entry, request).await
     }
 
-    /// Rebuilds the index from the logs, for instance after a restart. The runs in `ready` were answered
-    /// before the process ended, and must be resumed.
+    /// Rebuilds the index from the logs, for instance after a restart. Resume the runs in `ready`: their
+    /// questions were answered before the process ended.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -306,7 +285,7 @@ impl AgentPool {
             self.index.put(&entry.run, Vec::new()).await?;
         }
         let mut all = Noted::default();
-        // The oldest question keeps its place first.
+        // The oldest runs come first, so that their questions are not the ones beyond the limit.
         let waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
         for head in self.journal.list(&waiting).await?.into_iter().rev() {
             let noted = self.note(&head.run_id).await?;
@@ -317,8 +296,7 @@ impl AgentPool {
         Ok(all)
     }
 
-    /// Returns the questions in the log of a suspended run, including those whose answer is still in the
-    /// inbox.
+    /// Returns the questions of a suspended run, also those whose answer is still in the inbox.
     async fn questions(&self, run: &RunId) -> Result<Vec<PendingApproval>, JournalError> {
         let records = self.read(run).await?;
         Ok(suspension(&records).map(|_| pending_approvals(&records)).unwrap_or_default())

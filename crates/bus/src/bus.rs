@@ -39,8 +39,8 @@ pub struct InMemoryBus(Arc<Inner>);
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BusOptions {
-    /// The maximum number of messages that wait for one subscription, including those being read. Default
-    /// 1,024; 0 counts as 1.
+    /// The maximum number of messages that wait for one subscription or are being read. Default 1,024; 0
+    /// counts as 1.
     pub capacity: usize,
     /// The maximum time that a sender waits for room in a queue before it gets an error. Default 30 s.
     pub patience: Duration,
@@ -89,8 +89,7 @@ impl InMemoryBus {
     }
 
     /// Subscribes like [`subscribe`](Bus::subscribe), for a reader that confirms each message. An unconfirmed
-    /// message is delivered again before any other message, up to [`BusOptions::retries`] times; then it
-    /// becomes a dead letter.
+    /// message is delivered again, up to [`BusOptions::retries`] times; then it becomes a dead letter.
     ///
     /// # Errors
     /// [`BusError::Closed`] if the bus is closed.
@@ -237,8 +236,7 @@ impl Bus for InMemoryBus {
         })
     }
 
-    /// Publishes a request and waits for its answer. The answer goes only to the waiting request. A late
-    /// answer is refused and becomes a dead letter.
+    /// Publishes a request and waits for its answer, which no subscription gets. A late answer is refused.
     fn request<'a>(
         &'a self,
         request: BusMessage,

@@ -1,5 +1,4 @@
-//! The shared context of a team: entries with versions. A writer can require that an entry still has the
-//! version that the writer read.
+//! The shared context of a team: entries with versions, so that a writer notices other writes.
 
 use std::collections::BTreeMap;
 

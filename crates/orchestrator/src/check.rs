@@ -113,8 +113,7 @@ pub fn needs_team(task: &Task) -> bool {
     roles_of(task).len() >= 2
 }
 
-/// Checks that a team can follow a plan: no duplicate id, no loop subtask, no unknown dependency, no
-/// cycle.
+/// Checks that a team can follow a plan: no duplicate id, no loop subtask, no unknown dependency, no cycle.
 pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
     let mut ids: BTreeSet<&SubTaskId> = BTreeSet::new();
     if let Some(twice) = task.subtasks.iter().find(|subtask| !ids.insert(&subtask.id)) {

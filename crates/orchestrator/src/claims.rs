@@ -2,10 +2,9 @@
 
 use archon_types::{Claim, Json};
 
-/// Returns whether two values contradict each other. Two numbers do if they differ by more than
-/// `tolerance` (a fraction) of the larger one; lists and objects do if any of their parts do, or if one
-/// has other parts; all other values do if they are unequal. Case, white space and the order of keys are
-/// ignored, and `30 %` is a number.
+/// Returns whether two values contradict each other: numbers that differ by more than `tolerance` (a
+/// fraction) of the larger one, lists and objects with contradicting or missing parts, and all other values
+/// that are unequal. Case, white space and the order of keys are ignored, and `30 %` is a number.
 ///
 /// ```
 /// use archon_orchestrator::contradict;
@@ -34,9 +33,8 @@ pub fn contradict(one: &Json, other: &Json, tolerance: f64) -> bool {
     }
 }
 
-/// Groups the claims that agree, in the order of each group's first claim. A claim joins the first group
-/// in which it agrees with all claims. Hence there is one group exactly if no two claims contradict each
-/// other.
+/// Groups the claims that agree. A claim joins the first group in which it agrees with all claims, so there
+/// is one group exactly if no two claims contradict each other.
 pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     let mut groups: Vec<Vec<&Claim>> = Vec::new();
     for claim in claims {
@@ -48,9 +46,8 @@ pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     groups
 }
 
-/// Returns whether a claim agrees with all claims of a group. Equality of texts is transitive, so
-/// comparing with the first claim is enough. Numbers are compared with every claim, because two numbers
-/// can both be near a third but far from each other.
+/// Returns whether a claim agrees with all claims of a group. Equal texts are compared with the first claim
+/// only. Numbers are compared with every claim: two can be near a third, but far from each other.
 fn agrees(group: &[&Claim], claim: &Claim, tolerance: f64) -> bool {
     let may_be_near = |value: &Json| value.is_array() || value.is_object() || number(value).is_some();
     let is_any = may_be_near(&claim.value) || may_be_near(&group[0].value);
@@ -62,12 +59,10 @@ fn number(value: &Json) -> Option<f64> {
     match value {
         Json::Number(number) => number.as_f64(),
         Json::String(text) => {
-            let text = text.trim();
-            let (text, part) = match text.strip_suffix('%') {
-                Some(text) => (text.trim_end(), 0.01),
-                None => (text, 1.0),
-            };
-            text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * part)
+            let percent = text.trim().strip_suffix('%');
+            let number: f64 = percent.unwrap_or(text).trim().parse().ok()?;
+            let part = if percent.is_some() { 0.01 } else { 1.0 };
+            number.is_finite().then_some(number * part)
         }
         _ => None,
     }

@@ -1,5 +1,4 @@
-//! A member's handle to its team: reads and writes shared entries, asks other members, and sends
-//! heartbeats.
+//! A member's handle to its team: reads and writes shared entries, asks other members, sends heartbeats.
 
 use std::{
     collections::HashMap,
@@ -109,8 +108,7 @@ pub(crate) enum What {
     Ask {
         to: String,
         task: String,
-        /// The tool calls of the asking run that are under way. `None` means that the run must not be
-        /// dropped while it waits.
+        /// The calls of the asking run that are under way; `None` if the run must not be dropped.
         under_way: Option<CallsUnderWay>,
         reply: oneshot::Sender<Result<String, TeamHandleError>>,
     },
@@ -137,8 +135,7 @@ impl TeamHandle {
         self.request(|reply| What::Write { key: key.to_owned(), value, expected, reply }).await?
     }
 
-    /// Waits until the shared entry has a version above `newer_than`, and returns the entry. With 0, any
-    /// version is enough.
+    /// Waits until the shared entry has a version above `newer_than` (0 for any), and returns the entry.
     ///
     /// # Errors
     /// [`TeamHandleError::Over`], or [`TeamHandleError::NotAllowed`] for the member's role.
@@ -150,15 +147,13 @@ impl TeamHandle {
     /// Asks a role, or a member by its id, to do a task, and returns the answer. If one delegation asks
     /// the same question twice, the team starts only one request.
     ///
-    /// While this run waits for members that wait for a person, the team may drop the run, and resume it
-    /// from its log after the answer. The same holds for a run that waits for a shared entry while the
-    /// whole team is suspended. An agent without a log starts again and finds its earlier request.
-    /// Therefore do nothing else concurrently with this wait.
+    /// Do nothing else concurrently with this wait: while the asked members wait for a person, the team may
+    /// drop this run, and resume it from its log after the answer. An agent without a log then starts again
+    /// and finds its earlier request. The same holds for [`wait`](Self::wait) while the team is suspended.
     ///
     /// # Errors
-    /// [`TeamHandleError::Refused`] with the chain of delegations or the failure,
-    /// [`TeamHandleError::Over`], or [`TeamHandleError::NotAllowed`] or [`TeamHandleError::NoPeer`] for
-    /// the member's role.
+    /// [`TeamHandleError::Refused`] with the chain of delegations or the failure, [`TeamHandleError::Over`],
+    /// or [`TeamHandleError::NotAllowed`] or [`TeamHandleError::NoPeer`] for the member's role.
     pub async fn ask(&self, to: &str, task: &str) -> Result<String, TeamHandleError> {
         self.ask_during_calls(to, task, Some(CallsUnderWay::new(1))).await
     }
@@ -172,9 +167,8 @@ impl TeamHandle {
         under_way: Option<CallsUnderWay>,
     ) -> Result<String, TeamHandleError> {
         self.may(MessageType::HelpRequest)?;
-        if let Some(role) =
-            self.role.as_ref().filter(|r| !r.peers.is_empty() && !r.peers.iter().any(|p| p == to))
-        {
+        let is_refused = |role: &&Role| !role.peers.is_empty() && !role.peers.iter().any(|peer| peer == to);
+        if let Some(role) = self.role.as_ref().filter(is_refused) {
             return Err(TeamHandleError::NoPeer { role: role.name.clone(), to: to.to_owned() });
         }
         self.request(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), under_way, reply }).await?
@@ -198,8 +192,8 @@ impl TeamHandle {
 
     async fn request<T>(&self, what: impl FnOnce(oneshot::Sender<T>) -> What) -> Result<T, TeamHandleError> {
         let (reply, answer) = oneshot::channel();
-        let said = DeskRequest { call: self.call, what: what(reply) };
-        self.team.send(said).await.map_err(|_| TeamHandleError::Over)?;
+        let request = DeskRequest { call: self.call, what: what(reply) };
+        self.team.send(request).await.map_err(|_| TeamHandleError::Over)?;
         answer.await.map_err(|_| TeamHandleError::Over)
     }
 }

@@ -1,17 +1,13 @@
-//! The tools with which a member's model reaches its team: share an entry, read an entry, ask another
-//! member.
+//! The tools with which a member's model reaches its team: share an entry, read an entry, ask a member.
 //!
-//! Each tool call finds its [`TeamHandle`] by the id of its run, so one set of tools serves all members
-//! of all teams that use the desk.
+//! A tool call finds its [`TeamHandle`](crate::TeamHandle) by the id of its run, so one set of tools serves all members.
 
 use std::sync::Arc;
 
-use archon_types::{
-    BoxFuture, CallsUnderWay, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
-};
+use archon_types::{BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
 use serde_json::json;
 
-use crate::{TeamDesk, TeamHandle, TeamHandleError, response::text_of};
+use crate::{TeamDesk, response::text_of};
 
 /// Time limit of a call of `ask_member`, in ms.
 const LONGEST_ANSWER_MS: u64 = 300_000;
@@ -51,42 +47,34 @@ impl Tool for DeskTool {
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move {
-            let seat = self.desk.seat(&context.run.run);
-            let seat = seat.ok_or_else(|| failed("this run does not work for a team"))?;
-            match self.what {
-                What::Share => share(&seat, &arguments).await,
-                What::Read => read(&seat, &arguments).await,
-                What::Ask => ask(&seat, &arguments, context.run.under_way.clone()).await,
-            }
+            let handle = self.desk.seat(&context.run.run);
+            let handle = handle.ok_or_else(|| failed("this run does not work for a team"))?;
+            let result = match self.what {
+                What::Share => {
+                    let key = text(&arguments, "key")?;
+                    let value = arguments.get("value").cloned().unwrap_or_default();
+                    let expected = arguments.get("version").and_then(Json::as_u64);
+                    let version = handle.write(key, value, expected).await.map_err(failed)?;
+                    format!("\"{key}\" is shared, version {version}")
+                }
+                What::Read => {
+                    let key = text(&arguments, "key")?;
+                    match handle.read(key).await.map_err(failed)? {
+                        Some(item) => {
+                            format!("{} (version {}, by {})", text_of(&item.value), item.version, item.by)
+                        }
+                        None => format!("nobody shares \"{key}\" yet"),
+                    }
+                }
+                What::Ask => {
+                    let (to, task) = (text(&arguments, "to")?, text(&arguments, "task")?);
+                    let under_way = context.run.under_way.clone();
+                    handle.ask_during_calls(to, task, under_way).await.map_err(failed)?
+                }
+            };
+            Ok(ToolResult::success(result))
         })
     }
-}
-
-async fn share(seat: &TeamHandle, arguments: &Json) -> Result<ToolResult, ToolError> {
-    let key = text(arguments, "key")?;
-    let value = arguments.get("value").cloned().unwrap_or_default();
-    let expected = arguments.get("version").and_then(Json::as_u64);
-    let version = seat.write(key, value, expected).await.map_err(refused)?;
-    Ok(ToolResult::success(format!("\"{key}\" is shared, version {version}")))
-}
-
-async fn read(seat: &TeamHandle, arguments: &Json) -> Result<ToolResult, ToolError> {
-    let key = text(arguments, "key")?;
-    let said = match seat.read(key).await.map_err(refused)? {
-        Some(item) => format!("{} (version {}, by {})", text_of(&item.value), item.version, item.by),
-        None => format!("nobody shares \"{key}\" yet"),
-    };
-    Ok(ToolResult::success(said))
-}
-
-async fn ask(
-    seat: &TeamHandle,
-    arguments: &Json,
-    under_way: Option<CallsUnderWay>,
-) -> Result<ToolResult, ToolError> {
-    let (to, task) = (text(arguments, "to")?, text(arguments, "task")?);
-    let answer = seat.ask_during_calls(to, task, under_way).await.map_err(refused)?;
-    Ok(ToolResult::success(answer))
 }
 
 fn text<'a>(arguments: &'a Json, name: &str) -> Result<&'a str, ToolError> {
@@ -94,12 +82,8 @@ fn text<'a>(arguments: &'a Json, name: &str) -> Result<&'a str, ToolError> {
     text.ok_or_else(|| ToolError::InvalidArgs(format!("`{name}` is a text that is not empty")))
 }
 
-fn refused(error: TeamHandleError) -> ToolError {
-    failed(&error.to_string())
-}
-
-fn failed(why: &str) -> ToolError {
-    ToolError::Failed(why.to_owned())
+fn failed(why: impl ToString) -> ToolError {
+    ToolError::Failed(why.to_string())
 }
 
 fn spec(what: What) -> ToolSpec {

@@ -30,13 +30,11 @@ use crate::{
     parts::Parts,
 };
 
-/// Maximum time to wait for the bus to take the queued messages, after a run was cancelled or reached a
-/// limit.
-const LAST_WORDS: Duration = Duration::from_millis(40);
+/// Maximum time to wait until the bus has taken the queued messages of a run.
+const BUS_WAIT: Duration = Duration::from_secs(2);
 
-/// Maximum time to wait for the bus to take the queued messages, after a run has ended otherwise or is
-/// suspended.
-const LAST_WORDS_IN_PEACE: Duration = Duration::from_secs(2);
+/// The same, for a run that was cancelled or reached a limit.
+const BUS_WAIT_STOPPED: Duration = Duration::from_millis(40);
 
 /// The state of the executor of a team.
 pub(crate) struct Working<'a> {
@@ -45,7 +43,7 @@ pub(crate) struct Working<'a> {
     is_planning: bool,
     hands: HashMap<CallId, AtWork>,
     team: mpsc::Sender<DeskRequest>,
-    said: mpsc::Receiver<DeskRequest>,
+    requests: mpsc::Receiver<DeskRequest>,
     asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
     /// Delegations whose question a person has answered since the last wait.
@@ -59,9 +57,8 @@ struct AtWork {
     heartbeat: HeartbeatState,
     stop: CancellationToken,
     /// Aborts the member's run; the log of the run stays as it is.
-    let_go: AbortHandle,
-    /// The requests for which the run waits, once it was dropped for waiting. Empty if the run waits for
-    /// a shared entry.
+    abort: AbortHandle,
+    /// The requests for which the dropped run waits; empty if it waits for a shared entry.
     waits_for: Vec<CommandId>,
 }
 
@@ -69,7 +66,7 @@ struct AtWork {
 pub(crate) enum Happened {
     Ended(CallId, Box<Outcome>),
     /// The member's run was dropped while it waited for other members.
-    LetGo(CallId),
+    Dropped(CallId),
     /// The planner's answer, and the spending of the planner's own model calls.
     Planned(Result<Task, PlanError>, Spending),
     /// A member sent a request to the team.
@@ -104,14 +101,14 @@ pub(crate) async fn drive(
     machine: TeamMachine,
     log: RunLog,
 ) -> Result<Outcome, JournalError> {
-    let (team, said) = mpsc::channel(64);
+    let (team, requests) = mpsc::channel(64);
     let mut working = Working {
         parts,
         context: log.context().clone(),
         is_planning: false,
         hands: HashMap::new(),
         team,
-        said,
+        requests,
         asks: Vec::new(),
         waits: Vec::new(),
         answered: Vec::new(),
@@ -184,8 +181,8 @@ impl Executor<TeamMachine> for Working<'_> {
                 let record = planned_record(&run.machine, planned, spent);
                 run.record(vec![team(record)]).await
             }
-            Happened::LetGo(call) => self.note_waiting(run, call).await,
-            Happened::Requested(said) => self.on_request(run, said).await,
+            Happened::Dropped(call) => self.note_waiting(run, call).await,
+            Happened::Requested(request) => self.on_request(run, request).await,
         }
     }
 
@@ -200,8 +197,7 @@ impl Executor<TeamMachine> for Working<'_> {
         self.derived(run, body).await
     }
 
-    /// Records the time, after the heartbeats that came before it. A member that waits for the team
-    /// itself counts as alive.
+    /// Records the time, after the new heartbeats. A member that waits for the team counts as alive.
     async fn tick(&mut self, run: &mut Run) -> Recorded {
         let asking = self.asks.iter().map(|ask| &ask.by);
         for call in asking.chain(self.waits.iter().map(|(call, ..)| call)) {
@@ -212,8 +208,7 @@ impl Executor<TeamMachine> for Working<'_> {
         self.note_beats(run, vec![RecordBody::ClockRead]).await
     }
 
-    /// Returns the effect of an inbox message. A team uses cancels, and the answers to its open
-    /// questions.
+    /// Returns the effect of an inbox message. A team reads cancels, and answers to its open questions.
     fn meaning(&mut self, entry: InboxEntry, machine: &TeamMachine) -> InboxEffect {
         match entry.request {
             InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
@@ -230,9 +225,8 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// Returns true if the driver may wait for the next event. False means that the driver asks the
-    /// machine again first, because runs in doubt were restarted: a person allowed their restart while
-    /// other members worked.
+    /// Returns true if the driver may wait for the next event. False means that the driver asks the machine
+    /// again first, because a person answered; runs in doubt whose restart the person allowed are restarted.
     async fn may_wait(&mut self, run: &mut Run) -> Result<bool, JournalError> {
         if self.answered.is_empty() {
             self.stop_waiting(&run.machine);
@@ -250,8 +244,8 @@ impl Executor<TeamMachine> for Working<'_> {
 
     fn poll(&mut self, task: &mut Waking<'_>) -> Poll<Option<Happened>> {
         let _ = self.outbox.poll(task);
-        match self.said.poll_recv(task) {
-            Poll::Ready(Some(said)) => Poll::Ready(Some(Happened::Requested(said))),
+        match self.requests.poll_recv(task) {
+            Poll::Ready(Some(request)) => Poll::Ready(Some(Happened::Requested(request))),
             // A waiting member may have no other call under way any more, so that its run can be dropped.
             _ if self.asks.iter().any(|ask| ask.under_way() < ask.seen) => Poll::Ready(None),
             _ => Poll::Pending,
@@ -262,7 +256,7 @@ impl Executor<TeamMachine> for Working<'_> {
     fn stopped(&mut self) {
         self.asks.clear();
         self.waits.clear();
-        self.said.close();
+        self.requests.close();
     }
 
     /// Waits until the bus has taken all queued messages, up to a maximum time.
@@ -270,7 +264,7 @@ impl Executor<TeamMachine> for Working<'_> {
         let clock = &self.context.clock;
         let status = run.machine.ended().map(|outcome| &outcome.status);
         let is_stopped = matches!(status, Some(OutcomeStatus::Cancelled | OutcomeStatus::Limit(_)));
-        let most = if is_stopped { LAST_WORDS } else { LAST_WORDS_IN_PEACE };
+        let most = if is_stopped { BUS_WAIT_STOPPED } else { BUS_WAIT };
         let mut over = clock.sleep_until(clock.now() + most);
         std::future::poll_fn(|task| match self.outbox.poll(task) {
             Poll::Ready(()) => Poll::Ready(()),
@@ -285,14 +279,12 @@ impl Executor<TeamMachine> for Working<'_> {
 }
 
 impl Working<'_> {
-    /// Fills in the parts of a question that the machine does not know: the team's name and the expiry in
-    /// wall-clock time.
+    /// Sets what the machine does not know of a question: the team's name, and the expiry as time of day.
     fn complete(&self, request: &mut ApprovalRequest) {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);
         }
         if let Some(wait) = request.timeout_ms {
-            // The machine has the clock's time; people need the time of day.
             let end = self.context.clock.now_for_others() + Duration::from_millis(wait);
             request.expires_at = request.expires_at.max(Some(end));
         }
@@ -322,8 +314,7 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Returns whether the machine would revoke work because of silence, although a heartbeat came that
-    /// is not in the log yet.
+    /// Returns whether the machine would revoke silent work whose newest heartbeat is not in the log yet.
     fn is_heard_after_all(&self, machine: &TeamMachine, body: &RecordBody) -> bool {
         let Some(call) = revoked_call(body) else { return false };
         let heard = self.hands.get(&call).map(|hand| hand.heartbeat.last_seen());

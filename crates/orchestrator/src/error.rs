@@ -51,13 +51,11 @@ impl TeamError {
 
 impl From<TeamError> for RunError {
     fn from(error: TeamError) -> Self {
+        let advice = error.advice();
         match error {
             TeamError::Journal(error) => error.into(),
             TeamError::Refused(refused) => refused.into(),
-            error => {
-                let advice = error.advice();
-                Self::agent(error, advice)
-            }
+            error => Self::agent(error, advice),
         }
     }
 }

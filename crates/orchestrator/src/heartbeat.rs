@@ -1,12 +1,9 @@
-//! Heartbeats: the time of a member's last sign of life, and the time for which its run waited to be
-//! polled.
+//! Heartbeats: the time of a member's last sign of life.
 //!
-//! All members of a team run on the task of the team's driver. While the driver is busy, a member that is
-//! ready waits for the driver. This time, from the wake of the member's run to its next poll, does not
-//! count as silence.
-//!
-//! A run that waits for a slow tool or for the first token of a model emits no events. In the meantime a
-//! timer sends the heartbeats, unless the team counts events only.
+//! All members of a team run on the task of the team's driver. The time in which a member is ready and
+//! waits for the driver, from the wake of its run to the next poll, does not count as silence. A run that
+//! waits for a slow tool or model emits no events; a timer then sends the heartbeats, unless the team counts
+//! events only.
 
 use std::{
     future::Future,
@@ -51,8 +48,7 @@ impl HeartbeatState {
         clock.sleep_until(clock.now() + time)
     }
 
-    /// Returns the time of the last heartbeat, moved later by the time for which the run waits to be
-    /// polled.
+    /// Returns the time of the last heartbeat, plus the time for which the run has waited to be polled.
     pub(crate) fn last_seen(&self) -> Timestamp {
         let since = self.0.waits_since.load(Ordering::Relaxed);
         Timestamp::from_millis(self.0.seen_after(since))
@@ -86,30 +82,20 @@ pub(crate) struct Attended<T> {
 }
 
 impl<T> Attended<T> {
-    pub(crate) fn new(run: BoxFuture<'static, T>, heartbeat: HeartbeatState) -> Self {
-        Self { run, heartbeat, timer: None, wakers: None }
-    }
-
-    /// Adds a heartbeat every `every`, as long as the run lives.
-    pub(crate) fn with_beats(mut self, every: Duration) -> Self {
-        let next = self.heartbeat.after(every);
-        self.timer = Some(Timer { every, next });
-        self
+    /// With `every`, a timer sends a heartbeat in that interval as long as the run lives.
+    pub(crate) fn new(
+        run: BoxFuture<'static, T>,
+        heartbeat: HeartbeatState,
+        every: Option<Duration>,
+    ) -> Self {
+        let timer = every.map(|every| Timer { every, next: heartbeat.after(every) });
+        Self { run, heartbeat, timer, wakers: None }
     }
 }
 
 struct Timer {
     every: Duration,
     next: BoxFuture<'static, ()>,
-}
-
-impl Timer {
-    fn poll(&mut self, heartbeat: &HeartbeatState, task: &mut Context<'_>) {
-        while self.next.as_mut().poll(task).is_ready() {
-            heartbeat.beat();
-            self.next = heartbeat.after(self.every);
-        }
-    }
 }
 
 impl<T> Future for Attended<T> {
@@ -119,7 +105,10 @@ impl<T> Future for Attended<T> {
         let this = &mut *self;
         this.heartbeat.polled();
         if let Some(timer) = &mut this.timer {
-            timer.poll(&this.heartbeat, task);
+            while timer.next.as_mut().poll(task).is_ready() {
+                this.heartbeat.beat();
+                timer.next = this.heartbeat.after(timer.every);
+            }
         }
         let (_, own) = match this.wakers.take().filter(|(theirs, _)| theirs.will_wake(task.waker())) {
             Some(wakers) => this.wakers.insert(wakers),
@@ -144,14 +133,9 @@ impl Wake for Woken {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let state = &self.heartbeat.0;
+        let (state, order) = (&self.heartbeat.0, Ordering::Relaxed);
         // Only the first wake since the last poll counts.
-        let _ = state.waits_since.compare_exchange(
-            NOT_WAITING,
-            state.now(),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let _ = state.waits_since.compare_exchange(NOT_WAITING, state.now(), order, order);
         self.waker.wake_by_ref();
     }
 }
@@ -191,7 +175,7 @@ mod tests {
             waker_out.send(task.waker().clone()).unwrap();
             Poll::Pending
         }));
-        let mut run = Attended::new(run, heartbeat.clone());
+        let mut run = Attended::new(run, heartbeat.clone(), None);
         let mut poll = || {
             assert!(Pin::new(&mut run).poll(&mut Context::from_waker(Waker::noop())).is_pending());
             waker_in.recv().unwrap()

@@ -13,19 +13,12 @@
 //! | what happens when a step is lost? | `machine/another_plan.rs` |
 //! | which member does a step? | `machine/matching.rs`, `machine/job.rs` |
 //! | which member is silent, or late? | `machine/assignments.rs`, `heartbeat.rs` |
-//! | which lookup tables follow from the records? | `machine/index.rs` |
 //! | which answers contradict each other, and which one counts? | `machine/conflicts.rs`, `claims.rs` |
-//! | what does a member read? | `machine/brief.rs` |
-//! | what does it answer? | `response.rs` |
-//! | how does a member reach its team while it works? | `desk.rs`, and its model by the tools of `desk_tools.rs` |
-//! | what does the team share? | `board.rs` |
-//! | what may it cost? | `Budget` of `archon-run` |
-//! | what is a team made of? | `parts.rs` |
-//! | what starts and drives the runs? | `team.rs`, `driver.rs`, `driver/members.rs` |
-//! | who is asked for a plan? | `driver/planning.rs` |
-//! | what does a team publish on its bus? | `driver/announce.rs`, `outbox.rs` |
-//! | what is in a run's inbox? | `mailbox.rs` of `archon-run` |
-//! | what can be wrong with a team? | `check.rs`, `error.rs` |
+//! | what does a member read, and what does it answer? | `machine/brief.rs`, `response.rs` |
+//! | how does a member reach its team while it works? | `desk.rs`, `desk_tools.rs`, `board.rs` |
+//! | what is a team made of, and what can be wrong with it? | `parts.rs`, `check.rs`, `error.rs` |
+//! | what starts and drives the runs? | `team.rs`, `driver.rs`, `driver/members.rs`, `driver/planning.rs` |
+//! | what does a team publish on its bus? | `machine/bus_content.rs`, `driver/announce.rs`, `outbox.rs` |
 //!
 //! # Example
 //!

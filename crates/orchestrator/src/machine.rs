@@ -1,9 +1,8 @@
 //! The pure state machine of a team: folds the records of a run and derives the next command.
 //!
-//! The machine reads no clock and no random numbers, and does no I/O; all of that comes in with the
-//! records. [`TeamMachine::apply`] takes a record, [`TeamMachine::next`] returns the next command. Every
-//! job ends, because each delegation has a deadline, each job a maximum number of attempts, and each run
-//! a maximum number of delegations.
+//! The machine reads no clock and no random numbers, and does no I/O; the records bring all of that. Every
+//! job ends, because each delegation has a deadline, each job a maximum number of attempts, and each run a
+//! maximum number of delegations.
 
 mod another_plan;
 mod apply;
@@ -278,6 +277,11 @@ impl TeamMachine {
         self.job(call.command)?.hands.get(usize::try_from(call.index).ok()?)
     }
 
+    /// Returns the delegation of a call, unless it has ended.
+    pub(crate) fn open_hand(&self, call: CallId) -> Option<&Assignment> {
+        self.hand(call).filter(|hand| hand.is_open())
+    }
+
     /// Returns all jobs, oldest first.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
@@ -361,8 +365,7 @@ impl TeamMachine {
         let index = self.index();
         let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(index.running).max(1);
         let to_do = index.open.max(1);
-        // One share stays free for members that are asked for help, and for members that take over work
-        // of silent members.
+        // One share stays free for members that are asked for help or take over work of silent members.
         self.budget.lease(free.min(to_do) as u64 + 1)
     }
 
@@ -370,13 +373,11 @@ impl TeamMachine {
         self.jobs.iter().flat_map(Job::calls)
     }
 
-    /// Returns the lookup tables, which are derived from the other fields.
     fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::of(self))
     }
 
-    /// Compares the lookup tables with newly made ones, and returns the difference if there is one. For
-    /// tests.
+    /// Returns the difference between the lookup tables and newly made ones, if there is one. For tests.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<String> {
         let (updated, new) = (self.index(), Index::of(self));

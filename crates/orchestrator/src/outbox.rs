@@ -1,5 +1,5 @@
-//! The queue of a team's messages to its bus. The queue keeps the order, and no member waits for the bus.
-//! A full queue drops messages, because the log is the only truth.
+//! The queue of a team's messages to its bus, so that no member waits for the bus. A full queue drops
+//! messages, because the log is the only truth.
 
 use std::{
     collections::VecDeque,
@@ -57,7 +57,9 @@ impl Outbox {
             let sent = state.sending.as_mut().map(|sending| sending.as_mut().poll(task));
             match sent {
                 Some(Poll::Pending) => return Poll::Pending,
-                Some(Poll::Ready(Err(error))) => tracing::debug!(%error, "nobody was told"),
+                Some(Poll::Ready(Err(error))) => {
+                    tracing::debug!(%error, "the bus did not deliver a message of the team")
+                }
                 _ => {}
             }
             state.sending = None;

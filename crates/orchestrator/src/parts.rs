@@ -14,8 +14,7 @@ use crate::TeamDesk;
 pub struct TeamOptions {
     /// Name of the team, for people and for delegation. Default `team`.
     pub name: String,
-    /// Id of the team, stable for its whole life, and the sender of its messages on the bus. Default
-    /// `team`.
+    /// Stable id of the team, and the sender of its messages on the bus. Default `team`.
     pub agent_id: AgentId,
     /// Settings of the team's work.
     pub settings: TeamSettings,
@@ -25,8 +24,8 @@ pub struct TeamOptions {
     pub roles: Vec<Role>,
     /// A fixed plan, which every resume keeps; no planner is asked. Default none.
     pub plan: Option<Vec<SubTask>>,
-    /// Configuration that the first record of a run stores besides the limits: the team's memory and the
-    /// project files that the team reads. The members' configurations come from their agents.
+    /// Further configuration in the first record of a run: the team's memory, and the project files that
+    /// the team reads. The members' configurations come from their agents.
     pub config: RunConfig,
 }
 
@@ -55,10 +54,4 @@ pub(crate) struct Parts {
     pub(crate) agents: BTreeMap<AgentId, Arc<dyn Agent>>,
     pub(crate) lead: Option<AgentId>,
     pub(crate) journal: Arc<dyn Journal>,
-}
-
-impl Parts {
-    pub(crate) fn agent(&self, id: &AgentId) -> Option<Arc<dyn Agent>> {
-        self.agents.get(id).cloned()
-    }
 }

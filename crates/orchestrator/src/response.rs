@@ -66,8 +66,7 @@ impl Response {
     }
 }
 
-/// Returns whether a text may be a key: one line, not empty, and short, because keys are put into
-/// prompts.
+/// Returns whether a text may be a key: one short line that is not empty, because prompts contain keys.
 pub(crate) fn is_key(key: &str) -> bool {
     !key.trim().is_empty() && key.chars().count() <= LONGEST_KEY && !key.contains(char::is_control)
 }

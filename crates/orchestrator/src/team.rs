@@ -46,17 +46,15 @@ impl Team {
 
     /// Returns all problems of the team's configuration.
     pub fn problems(&self) -> Vec<TeamProblem> {
-        let parts = &self.parts;
-        let mut needed: Vec<String> = parts.options.settings.reviewer.iter().cloned().collect();
-        needed.dedup();
-        check_team(&parts.options.roles, &parts.members, parts.lead.as_ref(), &needed)
+        let (parts, options) = (&self.parts, &self.parts.options);
+        let reviewer = options.settings.reviewer.as_slice();
+        check_team(&options.roles, &parts.members, parts.lead.as_ref(), reviewer)
     }
 
     /// Starts the run that `context` names, and drives the run until it ends or is suspended.
     ///
     /// # Errors
-    /// The team's configuration has problems, the schema of the answer is invalid, a limit forbids the
-    /// run, or the journal failed.
+    /// The team has problems, the answer's schema is invalid, a limit forbids the run, or the journal failed.
     pub async fn start(&self, goal: &str, context: &Context) -> Result<Outcome, TeamError> {
         self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
@@ -97,21 +95,19 @@ impl Team {
             members: self.parts.members.clone(),
             lead: self.parts.lead.clone(),
         };
-        let agents = self.parts.agents.iter();
-        let agents: BTreeMap<_, _> =
-            agents.filter_map(|(id, agent)| Some((id.clone(), agent.config()?))).collect();
+        let configs = self.parts.agents.iter().filter_map(|(id, agent)| Some((id.clone(), agent.config()?)));
+        let agents: BTreeMap<_, _> = configs.collect();
         let plan = options.plan.clone();
-        let is_told = !agents.is_empty() || plan.is_some() || !background.is_empty();
-        let given = is_told.then_some(TeamRecord::Inputs { agents, plan, background });
+        let has_inputs = !agents.is_empty() || plan.is_some() || !background.is_empty();
+        let inputs = has_inputs.then_some(TeamRecord::Inputs { agents, plan, background });
         let message = Message::user(goal, context.clock.now()).into();
-        let asked = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
-        let team = [formed].into_iter().chain(given).map(|record| RecordBody::Team(Box::new(record)));
-        team.chain([asked]).collect()
+        let prompt = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
+        let team = [formed].into_iter().chain(inputs).map(|record| RecordBody::Team(Box::new(record)));
+        team.chain([prompt]).collect()
     }
 
-    /// Resumes the run that `context` names from the end of its log: after a crash, a cancel, or an
-    /// answer through the inbox. The run keeps the members, settings and limits with which it was
-    /// started.
+    /// Resumes the run that `context` names from the end of its log: after a crash, a cancel, or an answer
+    /// through the inbox. The run keeps its members, settings and limits.
     ///
     /// # Errors
     /// The run is unknown, in use, has ended or is not a team's run, or the journal failed.
@@ -123,15 +119,13 @@ impl Team {
     /// limit continues. More turns change nothing, because a team has no turns of its own.
     ///
     /// # Errors
-    /// The errors of [`resume`](Self::resume), or the run has reached a limit that is still reached
-    /// after the raise.
+    /// The errors of [`resume`](Self::resume), or a limit is still reached after the raise.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, TeamError> {
         self.resume_run(None, Vec::new(), more, context).await
     }
 
-    /// Answers a question of a suspended run and resumes the run. An answer in the run's inbox needs only
-    /// [`resume`](Self::resume). If a member asked, the member gets the answer; if that member has
-    /// several open questions, the answer is for the oldest.
+    /// Answers a question of a suspended run and resumes the run. If a member asked, the member gets the
+    /// answer, for its oldest open question.
     ///
     /// # Errors
     /// There is no such open question, or the errors of [`resume`](Self::resume).
@@ -148,14 +142,13 @@ impl Team {
             return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
         }
         let asked = open_questions(&records).into_iter().find(|(asked, _)| *asked == call);
-        let forwarded = match asked.filter(|(_, request)| request.asker().is_some()) {
-            Some((_, below)) => answer_below(&**journal, below, answer.clone(), context).await.map(|()| true),
-            None => Ok(false),
-        };
-        let is_forwarded = match forwarded {
-            // The team answers for a member that has no log.
-            Err(JournalError::UnknownRun { .. }) => false,
-            forwarded => forwarded?,
+        let is_forwarded = match asked.filter(|(_, request)| request.asker().is_some()) {
+            Some((_, below)) => match answer_below(&**journal, below, answer.clone(), context).await {
+                // The team answers for a member that has no log.
+                Err(JournalError::UnknownRun { .. }) => false,
+                forwarded => forwarded.map(|()| true)?,
+            },
+            None => false,
         };
         let answered = (!is_forwarded).then_some(RecordBody::ApprovalAnswered { call, answer });
         self.resume_run(None, answered.into_iter().collect(), &MoreLimits::default(), context).await

@@ -42,16 +42,14 @@ impl VirtualClock {
         Self(Arc::new(Inner { state: Mutex::new(state), asleep: watch::Sender::new(0) }))
     }
 
-    /// Creates a clock on which every sleep ends at once and moves the time to its deadline. Use it for one
-    /// task that waits between its own steps.
+    /// Creates a clock for one task: every sleep ends at once and moves the time to its deadline.
     pub fn jumping() -> Self {
         let clock = Self::new();
         clock.lock().jumps = true;
         clock
     }
 
-    /// Moves the time forward and wakes the sleepers whose deadline has come, in the order of their
-    /// deadlines.
+    /// Moves the time forward and wakes the sleepers whose deadline has come, in order.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         let target = state.now + by;
@@ -128,8 +126,7 @@ impl Clock for VirtualClock {
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        // The sleep begins with the first poll, so that a registered sleeper really waits. The clone keeps
-        // the sender alive: only `advance` ends the sleep.
+        // The sleep begins with the first poll. The clone keeps the sender alive: only `advance` ends it.
         let clock = self.clone();
         Box::pin(async move {
             if let Some(woken) = clock.sleep(deadline) {

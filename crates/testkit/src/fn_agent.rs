@@ -1,6 +1,9 @@
 //! An agent made of one closure, for tests of code that starts, watches and resumes agents.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::{Future, pending, ready},
+    sync::Arc,
+};
 
 use archon_types::{Agent, BoxFuture, Context, Outcome, OutcomeStatus, Usage};
 
@@ -23,20 +26,17 @@ impl FnAgent {
     /// Creates an agent that always answers `text`.
     pub fn saying(text: &str) -> Arc<Self> {
         let text = text.to_owned();
-        Self::new(move |_, context| {
-            let text = text.clone();
-            async move { answer(&context, &text) }
-        })
+        Self::new(move |_, context| ready(answer(&context, &text)))
     }
 
     /// Creates an agent that answers with its task.
     pub fn echo() -> Arc<Self> {
-        Self::new(|task, context| async move { answer(&context, &task) })
+        Self::new(|task, context| ready(answer(&context, &task)))
     }
 
     /// Creates an agent that never ends, even if it is cancelled.
     pub fn hanging() -> Arc<Self> {
-        Self::new(|_, _| std::future::pending())
+        Self::new(|_, _| pending())
     }
 }
 

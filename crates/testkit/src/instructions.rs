@@ -2,9 +2,8 @@
 
 use std::{ffi::OsStr, process::Command};
 
-/// Runs a command under valgrind and returns the number of instructions from its start to its end, and its
-/// standard output. Returns `None` if valgrind is not installed. Environment and folder of the command are
-/// kept.
+/// Runs a command under valgrind, and returns its number of instructions and its standard output. Returns
+/// `None` if valgrind is not installed.
 ///
 /// # Panics
 /// If the command fails.

@@ -1,9 +1,7 @@
 //! Test doubles and checks that tests share, so that no test waits for real time, draws a random id or
 //! reaches a network.
 //!
-//! Use this crate in the tests of your own agents, tools and stores.
-//!
-//! A development dependency only; nothing that ships may depend on it.
+//! Use this crate in the tests of your own agents, tools and stores, as a development dependency only.
 //!
 //! | item | stands in for |
 //! |---|---|

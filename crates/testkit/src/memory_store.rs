@@ -123,34 +123,55 @@ async fn entries_come_back_as_they_were(open: OpenMemoryStore<'_>) {
 async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:batch"));
     put(&*store, vec![entry("v", "with a vector", 1).with_vector("batch:2", vec![1.0, 0.0])]).await;
-    let with = |vector: Vec<f32>| entry("bad", "text", 1).with_vector("batch:2", vector);
-    let mut of_others = entry("bad", "text", 1);
-    of_others.collection = collection("check:elsewhere");
-    let mut backwards = entry("bad", "text", 1);
-    (backwards.valid_from, backwards.valid_to) = (Some(at(2)), Some(at(1)));
-    let mut weighty = entry("bad", "text", 1);
-    weighty.importance = Some(f32::NAN);
+    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
+    let with = |change: &dyn Fn(&mut MemoryEntry)| {
+        let mut bad = entry("bad", "text", 1).with_vector("batch:2", vec![1.0, 0.0]);
+        change(&mut bad);
+        bad
+    };
     let bad = [
-        (entry("bad", " \n", 1), "its text is empty"),
-        (entry("", "text", 1), "it has no id"),
+        (with(&|e| e.content = " \n".into()), "its text is empty"),
+        (with(&|e| e.id.clear()), "it has no id"),
         (
-            entry("bad", &"x".repeat(10 << 20), 1),
+            with(&|e| e.content = "x".repeat(10 << 20)),
             "its text has 10485760 bytes, at most 1048576 are kept; split it",
         ),
-        (with(vec![f32::NAN, 0.0]), "its vector has a value that is not a number"),
-        (with(vec![f32::INFINITY, 0.0]), "its vector has a value that is not a number"),
-        (with(vec![]), "its vector is empty"),
-        (with(vec![1.0]), "its vector has 1 dimensions, those of batch:2 here have 2"),
-        (of_others, "collection `check:elsewhere` is not within `check:batch`"),
-        (backwards, "its valid_to is earlier than its valid_from"),
-        (weighty, "its importance is not between 0 and 1"),
+        (with(&|e| e.embedding = Some(vec![f32::NAN, 0.0])), "its vector has a value that is not a number"),
+        (
+            with(&|e| e.embedding = Some(vec![f32::INFINITY, 0.0])),
+            "its vector has a value that is not a number",
+        ),
+        (with(&|e| e.embedding = Some(vec![])), "its vector is empty"),
+        (
+            with(&|e| e.embedding = Some(vec![1.0])),
+            "its vector has 1 dimensions, those of batch:2 here have 2",
+        ),
+        (
+            with(&|e| e.collection = collection("check:elsewhere")),
+            "collection `check:elsewhere` is not within `check:batch`",
+        ),
+        (
+            with(&|e| (e.valid_from, e.valid_to) = (Some(at(2)), Some(at(1)))),
+            "its valid_to is earlier than its valid_from",
+        ),
+        (with(&|e| e.importance = Some(f32::NAN)), "its importance is not between 0 and 1"),
+        (with(&|e| e.id.clone_from(&long)), "its id has 2049 bytes, at most 2048 are kept"),
+        (with(&|e| e.key = Some(long.clone())), "its key has 2049 bytes, at most 2048 are kept"),
+        (with(&|e| e.embedder = Some(long.clone())), "its embedder has 2049 bytes, at most 2048 are kept"),
+        (
+            with(&|e| _ = e.metadata.insert("session".into(), json!(long))),
+            "its session has 2049 bytes, at most 2048 are kept",
+        ),
+        (
+            with(&|e| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
+            "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
+        ),
     ];
-    for (bad, problem) in bad.into_iter().chain(too_long()) {
+    for (bad, problem) in bad {
         let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
         let error = store.apply(changes).await.expect_err(problem).to_string();
         assert!(error.ends_with(problem), "{error}");
     }
-    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
     for (embedder, vector) in [("batch:2", vec![1.0, 2.0, 3.0]), (long.as_str(), vec![1.0])] {
         let other = embed("v", store.scope(), "with a vector", embedder, vector);
         let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
@@ -161,28 +182,6 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
         assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
     }
-}
-
-fn too_long() -> [(MemoryEntry, &'static str); 5] {
-    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
-    let with = |change: &dyn Fn(&mut MemoryEntry, String)| {
-        let mut entry = entry("bad", "text", 1);
-        change(&mut entry, long.clone());
-        entry
-    };
-    [
-        (with(&|e, long| e.id = long), "its id has 2049 bytes, at most 2048 are kept"),
-        (with(&|e, long| e.key = Some(long)), "its key has 2049 bytes, at most 2048 are kept"),
-        (with(&|e, long| e.embedder = Some(long)), "its embedder has 2049 bytes, at most 2048 are kept"),
-        (
-            with(&|e, long| _ = e.metadata.insert("session".into(), json!(long))),
-            "its session has 2049 bytes, at most 2048 are kept",
-        ),
-        (
-            with(&|e, long| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
-            "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
-        ),
-    ]
 }
 
 /// Checks that texts of the maximum size are kept and found, with few and with many distinct words.
@@ -299,8 +298,7 @@ async fn a_batch_rests_on_what_was_read(open: OpenMemoryStore<'_>) {
     assert_eq!(write(fact("b", "second"), &read).await.unwrap_or(9), 1);
     refused(&read).await;
     let read = all_entries(&*store, facts()).await;
-    // A changed text, a removed entry and an entry added in a nested collection are changes; a changed
-    // vector is none.
+    // Changed texts, removed entries and entries of nested collections are changes; changed vectors are not.
     put(&*store, vec![fact("a", "not the first")]).await;
     refused(&read).await;
     let mut other = fact("a", "first");
@@ -363,8 +361,7 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
 }
 
-/// Checks names of the maximum length, in a collection of the maximum length, with random letters that
-/// cannot be compressed.
+/// Checks names of the maximum length, with random letters that cannot be compressed.
 async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     let mut chance = Chance(9);
     let mut name = |bytes: usize| -> String {
@@ -389,8 +386,7 @@ async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     }
 }
 
-/// Checks that a query with a zero character finds nothing in a store that cannot keep zero characters, and
-/// is no error.
+/// Checks that a zero character is no error, also in a store that cannot keep zero characters.
 async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:zero"));
     let mut zero = entry("zero", "a text", 1).with_vector("z:2", vec![1.0, 0.0]);
@@ -470,9 +466,9 @@ async fn pages_follow_each_other(open: OpenMemoryStore<'_>) {
         loop {
             let page = store.list(&listing).await.expect("a page");
             seen.extend(page.entries.into_iter().map(|e| e.id));
-            match page.next {
-                Some(next) => listing.after = Some(next),
-                None => break,
+            listing.after = page.next;
+            if listing.after.is_none() {
+                break;
             }
         }
         assert_eq!((seen.len(), seen[0].as_str()), (10, first));
@@ -621,8 +617,7 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     foreign
 }
 
-/// Lists the entries that the filter of a search admits, whatever its words: the oldest and the newest
-/// entries.
+/// Lists the oldest and the newest entries that the filter of a search admits, whatever its words.
 async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
     let mut listing = Listing::new(search.filter, MemoryOrder::First, search.limit);
     let mut entries = store.list(&listing).await?.entries;
@@ -638,13 +633,8 @@ fn two_words(chance: &mut Chance) -> String {
 
 /// Returns a tenant's name: some contain each other, and some only begin alike.
 fn tenant(i: usize) -> String {
-    match i % 5 {
-        0 => format!("team:t{}", i / 5),
-        1 => format!("team:t{}:alice", i / 5),
-        2 => format!("team:t{}:alice:notes", i / 5),
-        3 => format!("team:t{}x", i / 5),
-        _ => format!("team:t{};alice", i / 5),
-    }
+    let end = ["", ":alice", ":alice:notes", "x", ";alice"][i % 5];
+    format!("team:t{}{end}", i / 5)
 }
 
 fn small(chance: &mut Chance, n: u64) -> usize {

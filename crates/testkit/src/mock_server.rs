@@ -1,7 +1,7 @@
 //! A real HTTP/1.1 server on this machine that replays a script and records the requests.
 //!
 //! It implements only the HTTP that our own clients use: keep-alive, bodies with `content-length`, and
-//! chunked responses, so that the script decides the boundaries of the chunks.
+//! chunked responses.
 
 use std::{
     collections::VecDeque,
@@ -86,8 +86,7 @@ impl MockServer {
         Self { address, shared, accepting }
     }
 
-    /// Starts a server that makes each response from its request, for tests that cannot know the number of
-    /// requests.
+    /// Starts a server that makes each response from its request.
     ///
     /// # Panics
     /// If no port can be bound.
@@ -162,25 +161,17 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
         };
         let response = response.unwrap_or_else(|| MockResponse::new(500).chunk("script exhausted"));
         match answer(&mut stream, response).await {
-            Ok(Ending::KeepAlive) => {}
-            Ok(Ending::Close) => return,
-            Err(_) => {
-                shared.gone.send_modify(|gone| *gone += 1);
-                return;
-            }
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(_) => return shared.gone.send_modify(|gone| *gone += 1),
         }
     }
 }
 
-enum Ending {
-    KeepAlive,
-    Close,
-}
-
-/// Sends the scripted response. An error means that the client went away.
-async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Result<Ending> {
+/// Sends the scripted response. Returns whether the connection stays open; an error if the client is gone.
+async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Result<bool> {
     if response.is_nothing {
-        return Ok(Ending::Close);
+        return Ok(false);
     }
     let mut head = format!("HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\n", response.status);
     for (name, value) in &response.headers {
@@ -206,7 +197,7 @@ async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Resu
                 () = gate.pass() => {}
                 gone = client_gone(stream) => return Err(gone),
             },
-            Step::Close => return Ok(Ending::Close),
+            Step::Close => return Ok(false),
             Step::Hang => return Err(client_gone(stream).await),
         }
     }
@@ -215,7 +206,7 @@ async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Resu
     }
     out.extend_from_slice(b"0\r\n\r\n");
     flush(stream, &mut out).await?;
-    Ok(Ending::KeepAlive)
+    Ok(true)
 }
 
 /// Sends the gathered bytes and empties the buffer.

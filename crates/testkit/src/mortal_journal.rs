@@ -1,5 +1,4 @@
-//! An in-memory journal that simulates the death of its process at a chosen append, before or after the
-//! write.
+//! An in-memory journal whose process dies at a chosen append, before or after the write.
 
 #![allow(clippy::expect_used, reason = "a check may panic")]
 
@@ -28,8 +27,7 @@ struct State {
 }
 
 impl MortalJournal {
-    /// Makes the `appends`th append from now fail; `is_written` is true if its record is in the log
-    /// nevertheless.
+    /// Makes the `appends`th append from now fail. With `is_written`, its record is in the log nevertheless.
     pub fn die_after(&self, appends: u64, is_written: bool) {
         let mut state = self.state();
         (state.appends, state.is_written) = (Some(appends), is_written);
@@ -106,8 +104,7 @@ impl RunWriter for Writer {
             }
             let log = state.logs.entry(self.1.clone()).or_default();
             for record in records {
-                // Records go through text, as in a real journal, so that a record that does not survive that
-                // is found.
+                // Records go through text, as in a real journal.
                 let text = serde_json::to_string(record).expect("a record is text");
                 assert_eq!(record.seq, log.len() as u64);
                 log.push(Arc::new(serde_json::from_str(&text).expect("what was written is read")));

@@ -2,9 +2,8 @@
 
 use archon_types::Json;
 
-/// Returns the faults in the pairing of tool calls and results of a chat-completions body. It is empty when
-/// every call is answered exactly once, right after the message that holds it, and there are no other
-/// results.
+/// Returns the faults in the pairing of tool calls and results of a chat-completions body: each call must
+/// have one result, right after the message that holds it, and there must be no other results.
 pub fn pairing_faults(body: &Json) -> Vec<String> {
     let mut faults = Vec::new();
     let mut open: Vec<String> = Vec::new();

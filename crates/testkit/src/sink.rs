@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archon_types::{DeltaKind, Event, Record, Sink};
+use archon_types::{Delta, DeltaKind, Event, Record, Sink};
 
 /// A sink that keeps every event in order. Clones share one list.
 #[derive(Clone, Default)]
@@ -31,10 +31,7 @@ impl RecordingSink {
     /// Returns the text deltas so far, one by one.
     pub fn texts(&self) -> Vec<String> {
         let text = |event: &Event| match event {
-            Event::Delta(delta) => match &delta.kind {
-                DeltaKind::Text { text } => Some(text.clone()),
-                _ => None,
-            },
+            Event::Delta(Delta { kind: DeltaKind::Text { text }, .. }) => Some(text.clone()),
             _ => None,
         };
         self.lock().iter().filter_map(text).collect()
@@ -53,7 +50,7 @@ impl Sink for RecordingSink {
 
 #[cfg(test)]
 mod tests {
-    use archon_types::{CommandId, Delta, RunId};
+    use archon_types::{CommandId, RunId};
 
     use super::*;
 

@@ -1,6 +1,5 @@
-//! Test programs whose tests need something that a machine may lack, such as PostgreSQL. Where it is
-//! missing, such a test is shown and counted as ignored, which the standard harness cannot decide at run
-//! time.
+//! Test programs whose tests need something that a machine may lack, such as PostgreSQL. Without it, a test
+//! is shown and counted as ignored, which the standard harness cannot decide at run time.
 
 use std::{env, future::Future, pin::Pin, process::ExitCode, sync::OnceLock};
 
@@ -70,11 +69,9 @@ impl Trial {
     }
 
     fn run(&self) {
-        let mut runtime = match self.threads {
-            0 => Builder::new_current_thread(),
-            _ => Builder::new_multi_thread(),
-        };
+        let mut runtime = Builder::new_current_thread();
         if self.threads > 0 {
+            runtime = Builder::new_multi_thread();
             runtime.worker_threads(self.threads);
         }
         let runtime = runtime.enable_all().build().unwrap_or_else(|e| panic!("no runtime can be built: {e}"));
@@ -100,8 +97,8 @@ macro_rules! trial {
     };
 }
 
-/// Runs the tests of a program with `harness = false`, as the standard harness does: with its arguments and its
-/// output. `main` returns the result.
+/// Runs the tests of a program with `harness = false`, with the arguments and the output of the standard
+/// harness. `main` returns the result.
 ///
 /// # Example
 /// ```no_run

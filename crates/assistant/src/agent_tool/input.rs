@@ -150,10 +150,10 @@ impl CallInput {
         self.asked.as_ref().filter(|_| self.outcome.is_none() && self.end.is_none() && !self.is_stale())
     }
 
-    /// Returns whether the fields differ from those at the time of the last question. Always false once
-    /// the work has started, because the task is then in the child run's log.
+    /// Returns whether the fields have changed since the last question. False once the work has started,
+    /// because the task is then in the child run's log.
     fn is_stale(&self) -> bool {
-        self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version)
+        self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.spec.version)
     }
 
     /// Returns whether the child run has a log.
@@ -183,46 +183,36 @@ impl CallInput {
         finish(Outcome::failed(self.run.clone(), FailureKind::Refused, why))
     }
 
-    /// Returns the question that a person must answer before the agent works, if there is one. The
-    /// question has no expiry: the caller that appends the record sets it.
+    /// Returns the question that a person must answer first. The driver sets its expiry.
     fn needed(&self, filled: &Filled) -> Option<ApprovalRequest> {
-        let mut request = match (filled.missing.is_empty(), self.parts.needs_approval) {
-            (false, _) => self.input(filled),
-            (true, true) => self.consent(filled),
-            (true, false) => return None,
-        };
-        request.agent_name.clone_from(&self.parts.spec.name);
-        request.schema_version.clone_from(&self.parts.version);
+        let (name, is_complete) = (&self.parts.spec.name, filled.missing.is_empty());
+        if is_complete && !self.parts.needs_approval {
+            return None;
+        }
+        let values = self.with_instruction(filled);
+        let mut details = json!({ "tool": name, "arguments": values });
+        let mut request;
+        if is_complete {
+            request = self.new_question(format!("Run {name} with {values}"), details);
+            request.binding = binding(&self.parts.spec, &values, &Subject::Unknown);
+        } else {
+            let (mut wanted, mut missing) = (Vec::new(), Vec::new());
+            for InputField { name, kind, description, .. } in named(&self.parts.fields, &filled.missing) {
+                wanted.push(format!("`{name}`: {description}"));
+                missing.push(json!({ "name": name, "kind": kind.to_string(), "description": description }));
+            }
+            details["missing"] = missing.into();
+            request = self.new_question(format!("{name} needs {}", wanted.join(" ")), details);
+            request.kind = QuestionKind::Input;
+            request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
+        }
+        request.agent_name.clone_from(name);
+        request.schema_version.clone_from(&self.parts.spec.version);
         request.timeout_ms = Some(self.parts.wait_ms);
         Some(request)
     }
 
-    fn input(&self, filled: &Filled) -> ApprovalRequest {
-        let line = |field: &InputField| format!("`{}`: {}", field.name, field.description);
-        let wanted: Vec<_> = named(&self.parts.fields, &filled.missing).map(line).collect();
-        let summary = self.summary(format!("{} needs {}", self.parts.spec.name, wanted.join(" ")));
-        let missing = named(&self.parts.fields, &filled.missing).map(|field| {
-            json!({ "name": field.name, "kind": field.kind.to_string(), "description": field.description })
-        });
-        let (values, missing) = (self.with_instruction(filled), missing.collect::<Vec<_>>());
-        let details = json!({ "tool": self.parts.spec.name, "arguments": values, "missing": missing });
-        let mut request = ApprovalRequest::new(self.id(), summary, details);
-        request.kind = QuestionKind::Input;
-        request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
-        request
-    }
-
-    fn consent(&self, filled: &Filled) -> ApprovalRequest {
-        let values = self.with_instruction(filled);
-        let summary = self.summary(format!("Run {} with {values}", self.parts.spec.name));
-        let details = json!({ "tool": self.parts.spec.name, "arguments": values });
-        let mut request = ApprovalRequest::new(self.id(), summary, details);
-        request.binding = binding(&self.parts.spec, &values, &Subject::Unknown);
-        request
-    }
-
-    /// Returns everything that the agent will read, as a JSON object. The instruction is included,
-    /// because a person approves it too.
+    /// Returns all that the agent will read, as a JSON object: a person approves the instruction, too.
     fn with_instruction(&self, filled: &Filled) -> Json {
         let mut values = filled.values.clone();
         if let Some(text) = instruction(&self.given) {
@@ -231,13 +221,11 @@ impl CallInput {
         Json::Object(values)
     }
 
-    fn summary(&self, text: String) -> String {
-        if self.problems.is_empty() { text } else { format!("{}. {text}", self.problems.join("; ")) }
-    }
-
-    /// Returns the id of the next question. The id is globally unique, because the run's id is.
-    fn id(&self) -> String {
-        format!("{}-q{}", self.run, self.questions)
+    /// Returns a new question, after the problems with the last answer. Its id is globally unique.
+    fn new_question(&self, text: String, details: Json) -> ApprovalRequest {
+        let problems = self.problems.join("; ");
+        let summary = if problems.is_empty() { text } else { format!("{problems}. {text}") };
+        ApprovalRequest::new(format!("{}-q{}", self.run, self.questions), summary, details)
     }
 
     fn ask(&mut self, request: &ApprovalRequest) {
@@ -303,8 +291,7 @@ impl CallInput {
         }
     }
 
-    /// Stores the values in a person's plain text: the value of the only missing field, or lines `name:
-    /// value` for several fields.
+    /// Stores the values in a person's text: that of the only missing field, or lines `name: value`.
     fn read(&mut self, text: &str) {
         let parts = self.parts.clone();
         let missing = fill(&parts.fields, &self.given).missing;

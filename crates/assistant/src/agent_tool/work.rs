@@ -6,8 +6,7 @@ use archon_run::{Executor, InboxEffect, Machine as _, Recorded, RunDriver, RunLo
 use archon_types::{
     AgentId, Answer, ApprovalSettings, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
     InboxRequest, Json, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, Record, RecordBody,
-    RunConfig, RunError, RunId, RunKind, RunStarted, SessionPlace, check_called, is_log_lost,
-    questions_below,
+    RunConfig, RunError, RunKind, RunStarted, SessionPlace, check_called, is_log_lost, questions_below,
 };
 use serde_json::Map;
 
@@ -81,8 +80,8 @@ impl Call<'_> {
         RunStarted::of_lead(context, &place, AgentId::new(agent), RunKind::AgentCall, config)
     }
 
-    /// Returns the context of the child run. Its depth is the depth of the call, because the call itself
-    /// costs nothing. The work reaches its own time limit before the call reaches the tool's time limit.
+    /// Returns the context of the child run. Its depth is the depth of the call, which itself costs nothing.
+    /// Its time limit ends before that of the call.
     fn child(&self, run: &Run) -> Context {
         let by = self.by;
         let mut lease = by.lease;
@@ -109,7 +108,11 @@ impl Executor<CallInput> for Call<'_> {
         }
         let child = self.child(run);
         if run.machine.is_begun() && is_log_lost(&*self.by.journal, &child.run).await? {
-            let why = lost_run_result(&child.run);
+            let why = format!(
+                "the effect of this call is unknown: the log of its run {} is lost. It was not begun again. Check what it did \
+                 before you repeat it",
+                child.run
+            );
             return run.record(vec![ended(Outcome::failed(own, FailureKind::Refused, why))]).await;
         }
         let child_run = Some(child.run.clone());
@@ -170,8 +173,7 @@ impl Executor<CallInput> for Call<'_> {
             {
                 RecordBody::ApprovalAnswered { call: WORK, answer }
             }
-            // An answer to a question that is not open, or a message that a call of an agent tool does
-            // not read.
+            // An answer to a question that is not open, or a message that such a call does not read.
             _ => RecordBody::ClockRead,
         })
     }
@@ -180,14 +182,6 @@ impl Executor<CallInput> for Call<'_> {
     fn cancelled(&self) -> Option<RecordBody> {
         None
     }
-}
-
-/// Returns the result of a call in doubt whose child run's log is lost.
-fn lost_run_result(child: &RunId) -> String {
-    format!(
-        "the effect of this call is unknown: the log of its run {child} is lost. It was not begun again. Check what it did \
-         before you repeat it"
-    )
 }
 
 fn prompt_of(given: Map<String, Json>, context: &Context) -> RecordBody {

@@ -12,9 +12,8 @@ use serde_json::json;
 
 /// Reads answers to questions from a person's text.
 pub trait AnswerReader: Send + Sync {
-    /// Returns the ids of the questions that `text` answers, with the answers. Returns nothing if the
-    /// meaning is unclear; then the person is asked again. An unclear text must never count as an
-    /// approval.
+    /// Returns the ids of the questions that `text` answers, with the answers. An unclear text answers
+    /// nothing, so that the person is asked again; it must never count as an approval.
     fn read<'a>(
         &'a self,
         text: &'a str,
@@ -50,7 +49,9 @@ impl WordReader {
             return match words.as_str() {
                 "cancel" | "cancel it" | "stop" | "never mind" => all(cancel()),
                 // Only the value of a single field is clear without its name.
-                _ if missing(one) > 1 => Vec::new(),
+                _ if one.request.details["missing"].as_array().is_some_and(|fields| fields.len() > 1) => {
+                    Vec::new()
+                }
                 _ => all(Answer::Reply { text: text.to_owned() }),
             };
         }
@@ -80,13 +81,8 @@ impl AnswerReader for WordReader {
     }
 }
 
-/// Returns the number of fields that a question asks for.
-fn missing(asked: &PendingApproval) -> usize {
-    asked.request.details.get("missing").and_then(Json::as_array).map_or(0, Vec::len)
-}
-
-/// Understands plain words as [`WordReader`] does, and asks a model about other texts. Examples are a yes
-/// to one question and a change to another, or a sentence with the values of several fields.
+/// Understands plain words as [`WordReader`] does, and asks a model about other texts, for instance a
+/// sentence with the values of several fields.
 #[derive(Clone)]
 pub struct ModelReader {
     provider: Arc<dyn Provider>,

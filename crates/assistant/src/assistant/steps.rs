@@ -15,20 +15,17 @@ use super::{AssistantReply, Incoming};
 /// An application's steps before and after the agent's work. The default methods do nothing.
 pub trait Steps: Send + Sync {
     /// Returns the context of the message's tenant.
-    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
-        let _ = message;
+    fn prepare_context<'a>(&'a self, _message: &'a Incoming) -> BoxFuture<'a, Background> {
         Box::pin(std::future::ready(Background::default()))
     }
 
     /// Returns whether the assistant handles a message: for checks of safety, rate limit or price tier.
-    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
-        let _ = message;
+    fn should_process<'a>(&'a self, _message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
         Box::pin(std::future::ready(StepVerdict::Process))
     }
 
     /// Receives the message and the reply, after the agent's work.
-    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
-        let _ = (message, reply);
+    fn post_process<'a>(&'a self, _message: &'a Incoming, _reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -7,8 +7,7 @@ use std::{
 
 use archon_types::{BoxFuture, JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, TenantId};
 
-/// An index in memory. After a restart [`AgentPool::restore`](crate::AgentPool::restore) rebuilds the
-/// index from the logs.
+/// An index in memory. After a restart [`AgentPool::restore`](crate::AgentPool::restore) rebuilds it.
 #[derive(Debug, Default)]
 pub struct InMemoryPoolIndex(Mutex<State>);
 
@@ -49,9 +48,7 @@ impl State {
         };
         let all = groups.flat_map(HashMap::values).flatten();
         let mut found: Vec<_> = all.filter(|entry| filter.fits(entry)).cloned().collect();
-        found.sort_by(|a, b| {
-            (a.created_at, &a.run, &a.request.request_id).cmp(&(b.created_at, &b.run, &b.request.request_id))
-        });
+        found.sort_by_cached_key(|e| (e.created_at, e.run.clone(), e.request.request_id.clone()));
         found
     }
 }

@@ -70,6 +70,17 @@ fn one(tool: &'static str, arguments: Json) -> impl Fn(usize, &NextTurn, &[ToolR
     }
 }
 
+/// Returns a script that sends an email on "Go", then books a flight if `then_book`. It confirms every
+/// other message.
+fn mails(then_book: bool) -> impl Fn(usize, &NextTurn, &[ToolResult]) -> Act {
+    move |n, turn, results| match (n, turn.message.as_str()) {
+        (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
+        (0, said) => Act::Say(format!("Heard {said}")),
+        (1, _) if then_book => Act::Call(vec![("BookFlightAgent", json!({}))]),
+        _ => all(results),
+    }
+}
+
 fn email() -> (Arc<AgentTool>, Arc<Mutex<Vec<Json>>>) {
     let (tool, sent) = mailer();
     (Arc::new(tool.needs_approval()), sent)
@@ -283,7 +294,7 @@ async fn several_missing_fields_are_read_from_lines_with_their_names() {
     assert!(reply.text.starts_with("More than one thing is missing: write each"), "{}", reply.text);
     let reply = person(&assistant, "ann", "Recipient: ann\n`body`: See: https://example.com").await;
     let expected = "`recipient` cannot be \"ann\": must contain @. SendEmailAgent needs `recipient`: Address of the recipient.";
-    assert_eq!(reply.text, expected, "what fits is kept");
+    assert_eq!(reply.text, expected, "valid values are stored");
     let reply = person(&assistant, "ann", "ann@example.com").await;
     assert_eq!(reply.text, "Sent to ann@example.com");
     assert_eq!(sent.lock().unwrap()[0]["body"], "See: https://example.com");
@@ -316,12 +327,7 @@ async fn tenants_never_see_each_other() {
 #[tokio::test]
 async fn assistant_trigger_message_is_handled_and_approves_nothing() {
     let (office, (mail, sent)) = (Arc::new(Office::new()), email());
-    let conversations =
-        MiniLoop::new(&office, vec![mail], |n, turn, results| match (n, turn.message.as_str()) {
-            (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
-            (0, said) => Act::Say(format!("Heard {said}")),
-            _ => all(results),
-        });
+    let conversations = MiniLoop::new(&office, vec![mail], mails(false));
     let assistant = assistant(&office, &conversations);
     person(&assistant, "ann", "Go").await;
     let reply = assistant.handle_message(Incoming::trigger("ann".into(), "morning", "yes")).await.unwrap();
@@ -335,12 +341,7 @@ async fn assistant_trigger_message_is_handled_and_approves_nothing() {
 #[tokio::test]
 async fn assistant_paused_or_expired_runs_receive_no_messages() {
     let (office, (mail, sent)) = (Arc::new(Office::new()), email());
-    let conversations =
-        MiniLoop::new(&office, vec![mail], |n, turn, results| match (n, turn.message.as_str()) {
-            (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
-            (0, said) => Act::Say(format!("Heard {said}")),
-            _ => all(results),
-        });
+    let conversations = MiniLoop::new(&office, vec![mail], mails(false));
     let assistant = assistant(&office, &conversations);
     let entry = person(&assistant, "ann", "Go").await.waiting.remove(0);
     let paused = assistant.pool().pause(&entry).await.unwrap();
@@ -386,16 +387,6 @@ impl Conversations for Failing {
 
 fn failing(office: &Office, conversations: &Arc<Failing>) -> Assistant {
     Assistant::new("", conversations.clone(), office.pool.clone(), Arc::new(office.clock.clone()))
-}
-
-/// Sends an email on "Go", then books a flight if `then_book`. Confirms every other message.
-fn mails(then_book: bool) -> impl Fn(usize, &NextTurn, &[ToolResult]) -> Act {
-    move |n, turn, results| match (n, turn.message.as_str()) {
-        (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
-        (0, said) => Act::Say(format!("Heard {said}")),
-        (1, _) if then_book => Act::Call(vec![("BookFlightAgent", json!({}))]),
-        _ => all(results),
-    }
 }
 
 // spec: MA-33, MA-40

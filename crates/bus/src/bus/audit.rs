@@ -9,8 +9,8 @@ use archon_types::{BusMessage, DeathCause};
 
 /// Records the messages of a bus.
 ///
-/// The bus calls the audit in the order of the messages while it holds its lock. An implementation that
-/// writes to a slow medium should pass the message on and return.
+/// The bus calls the audit in the order of the messages, and waits for it: an audit that writes to a slow
+/// medium should pass the message on and return.
 pub trait BusAudit: Send + Sync {
     /// Records a message that was accepted, answered or could not be delivered.
     fn note(&self, message: &BusMessage, fate: Fate);

@@ -66,7 +66,6 @@ impl Claim {
     pub(super) fn message(&self) -> &BusMessage {
         match &self.item {
             Some(item) => &item.message,
-            // Confirming consumes the claim.
             None => unreachable!("a message that was confirmed cannot be looked at"),
         }
     }
@@ -85,8 +84,7 @@ impl Drop for Claim {
     }
 }
 
-/// A message that must be confirmed. Dropping it without a confirmation counts as a failure, like
-/// [`retry`](Self::retry).
+/// A message that must be confirmed. Dropping it does the same as [`retry`](Self::retry).
 pub struct Delivery<'a> {
     claim: Claim,
     /// Borrows the receiver, so that it gives the next message only after this one.

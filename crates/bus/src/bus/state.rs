@@ -1,5 +1,4 @@
-//! The state of a bus: subscriptions, their queues, and blocked senders. One lock around the state gives all
-//! messages one order.
+//! The state of a bus. The lock around the state gives all messages one order.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -167,8 +166,7 @@ impl State {
         }
     }
 
-    /// Passes an answer to the request that waits for it. Returns the message as an error if it is not such
-    /// an answer.
+    /// Passes an answer to the request that waits for it. Any other message is returned as the error.
     fn answer(
         &mut self,
         mut message: BusMessage,
@@ -267,8 +265,7 @@ impl State {
         }
     }
 
-    /// Puts back a message that was not confirmed. It is delivered again before all other messages, or
-    /// becomes a dead letter after the last retry.
+    /// Puts back an unconfirmed message, to be delivered next; after the last retry it is a dead letter.
     pub(super) fn put_back(&mut self, id: u64, mut item: Item, options: &BusOptions) {
         item.failures += 1;
         if item.failures > options.retries {

@@ -60,7 +60,7 @@ impl Working<'_> {
     /// Records the new heartbeats, and then the records of `rest`.
     pub(super) async fn note_beats(&mut self, run: &mut Run, rest: Vec<RecordBody>) -> Recorded {
         let heard = |(call, hand): (&CallId, &AtWork)| {
-            let known = run.machine.hand(*call).filter(|hand| hand.is_open())?;
+            let known = run.machine.open_hand(*call)?;
             let heard = hand.heartbeat.last_seen();
             (heard > known.heard).then_some(TeamRecord::Heartbeat { call: *call, last_seen: heard })
         };

@@ -60,8 +60,7 @@ impl Working<'_> {
         }
     }
 
-    /// Returns the delegations that can continue. Asks a person about each delegation whose run had a log
-    /// that is now lost.
+    /// Asks a person about each delegation whose run had a log that is now lost, and returns the others.
     pub(super) async fn doubt_lost(
         &mut self,
         run: &mut Run,
@@ -78,8 +77,7 @@ impl Working<'_> {
         Ok(calls)
     }
 
-    /// Asks a person about a delegation in doubt: the log of its run is lost, so the effect of the run is
-    /// unknown.
+    /// Asks a person about a delegation whose effect is unknown, because the log of its run is lost.
     async fn doubt(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let child = self.context.run.of_call(call);
         let member = run.machine.hand(call).map(|hand| hand.member.to_string()).unwrap_or_default();
@@ -117,33 +115,28 @@ impl Working<'_> {
             run.machine.job(call.command).and_then(|job| run.machine.role(job.role.as_deref()?)).cloned();
         let seat = TeamHandle { call, role, team: self.team.clone(), heartbeat: heartbeat.clone() };
         self.parts.desk.put(context.run.clone(), seat);
-        let (let_go, is_let_go) = AbortHandle::new_pair();
-        self.hands.insert(call, AtWork { heartbeat: heartbeat.clone(), stop, let_go, waits_for: Vec::new() });
+        let (abort, is_aborted) = AbortHandle::new_pair();
+        self.hands.insert(call, AtWork { heartbeat: heartbeat.clone(), stop, abort, waits_for: Vec::new() });
         let child = context.run.clone();
-        let Some(agent) = self.parts.agent(&member) else {
-            let outcome =
-                Outcome::failed(child, FailureKind::Refused, format!("{member} is not in the team any more"));
-            let gone = std::future::ready(Happened::Ended(call, Box::new(outcome)));
-            return run.spawn(gone, move || Happened::LetGo(call));
+        let Some(agent) = self.parts.agents.get(&member).cloned() else {
+            let why = format!("{member} is not in the team any more");
+            let outcome = Box::new(Outcome::failed(child, FailureKind::Refused, why));
+            return run
+                .spawn(std::future::ready(Happened::Ended(call, outcome)), move || Happened::Dropped(call));
         };
-        let form = run.machine.output_format().filter(|_| run.machine.is_synthesis(call));
-        let agent = match form.map(|form| agent.with_output_format(form)) {
-            Some(Some(agent)) => agent,
-            _ => {
-                brief.push_str(&run.machine.schema_text(call).unwrap_or_default());
-                agent
-            }
-        };
+        let format = run.machine.output_format().filter(|_| run.machine.is_synthesis(call));
+        let agent = format.and_then(|format| agent.with_output_format(format)).unwrap_or_else(|| {
+            brief.push_str(&run.machine.schema_text(call).unwrap_or_default());
+            agent
+        });
         let settings = run.machine.settings();
         let has_timer = settings.heartbeat == Heartbeat::Timer && settings.heartbeat_ms > 0;
+        let every = has_timer.then(|| Duration::from_millis(settings.heartbeat_ms));
         let work = Box::pin(async move { agent.run(&brief, &context).await });
-        let mut work = Attended::new(work, heartbeat);
-        if has_timer {
-            work = work.with_beats(Duration::from_millis(settings.heartbeat_ms));
-        }
+        let work = Attended::new(work, heartbeat, every);
         let failed = Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked");
-        let work = Abortable::new(work, is_let_go).map(move |done| {
-            let Ok(mut outcome) = done else { return Happened::LetGo(call) };
+        let work = Abortable::new(work, is_aborted).map(move |done| {
+            let Ok(mut outcome) = done else { return Happened::Dropped(call) };
             // A member cannot change the id of its run.
             outcome.run = child;
             Happened::Ended(call, Box::new(outcome))

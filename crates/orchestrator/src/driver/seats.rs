@@ -1,5 +1,4 @@
-//! Serves the requests that working members make through their [`TeamHandle`](crate::TeamHandle): read,
-//! write, wait, ask.
+//! Serves the requests of working members through their [`TeamHandle`](crate::TeamHandle).
 
 use archon_run::Recorded;
 use archon_types::{CallId, CallsUnderWay, CommandId, MessageType, TeamRecord};
@@ -26,8 +25,7 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// Returns the number of calls that are under way in the asking run; `usize::MAX` if the run must not
-    /// be dropped.
+    /// Returns the number of calls under way in the asking run; `usize::MAX` if it must not be dropped.
     pub(super) fn under_way(&self) -> usize {
         self.under_way.as_ref().map_or(usize::MAX, CallsUnderWay::count)
     }
@@ -35,11 +33,11 @@ impl Ask {
 
 impl Working<'_> {
     /// Handles one request of a working member.
-    pub(super) async fn on_request(&mut self, run: &mut Run, said: DeskRequest) -> Recorded {
-        let DeskRequest { call, what } = said;
+    pub(super) async fn on_request(&mut self, run: &mut Run, request: DeskRequest) -> Recorded {
+        let DeskRequest { call, what } = request;
         // The work was revoked: `reply` is dropped, which ends the member's wait with an error.
-        let open = run.machine.hand(call).filter(|hand| hand.is_open());
-        let Some(member) = open.map(|hand| hand.member.clone()) else { return Ok(()) };
+        let Some(hand) = run.machine.open_hand(call) else { return Ok(()) };
+        let member = hand.member.clone();
         match what {
             What::Read { key, reply } => {
                 let _ = reply.send(run.machine.board().get(&key).cloned());
@@ -103,8 +101,7 @@ impl Working<'_> {
     }
 }
 
-/// Returns the earlier request of the same delegation with the same text, made before a crash or made
-/// twice.
+/// Returns the earlier request of the same delegation with the same text: from before a crash, or made twice.
 fn request_of(machine: &TeamMachine, by: CallId, to: &str, task: &str) -> Option<CommandId> {
     let job = machine.jobs().iter().find(|job| {
         let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);

@@ -1,5 +1,4 @@
-//! Members that wait for other members: drops their runs for the time of the wait, and resumes the runs
-//! afterwards.
+//! Members that wait for other members: drops their runs during the wait.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use archon_run::Recorded;
 use archon_types::{BoxFuture, CallId, CommandId, RecordBody, TeamRecord};
 
 use super::{Run, Working, team};
-use crate::{Assignment, TeamMachine};
+use crate::TeamMachine;
 
 /// A member's run that waits for other members or for shared entries.
 #[derive(Default)]
@@ -21,32 +20,25 @@ struct Blocked {
 }
 
 impl Blocked {
-    /// Returns true if dropping the run interrupts no work, because all calls under way wait for the
-    /// team.
+    /// Returns true if dropping the run interrupts no work: all calls under way wait for the team.
     fn may_stop(&self) -> bool {
         self.under_way <= self.requests.len() + self.entries
-    }
-
-    /// Returns true if the run waits for requests only, not for a shared entry.
-    fn is_for_requests(&self) -> bool {
-        self.entries == 0
     }
 }
 
 impl Working<'_> {
-    /// Drops the runs of members whose wait cannot end before a person answers. Otherwise their timeouts
-    /// would pass, and the team could not be suspended.
+    /// Drops the runs that cannot continue before a person answers, so that the team can be suspended.
     pub(super) fn stop_waiting(&mut self, machine: &TeamMachine) {
         self.asks.iter_mut().for_each(|ask| ask.seen = ask.under_way());
         let blocked = self.blocked();
-        let may_rest = blocked.values().all(Blocked::may_stop) && machine.rests_without(blocked.len());
+        let may_all_stop = blocked.values().all(Blocked::may_stop) && machine.waits_for_people(blocked.len());
         for (call, one) in blocked {
-            let is_held =
-                one.is_for_requests() && one.requests.iter().all(|it| machine.waits_for_person(*it));
-            let is_meant = may_rest || (one.may_stop() && is_held);
+            let is_for_requests = one.entries == 0;
+            let is_held = is_for_requests && one.requests.iter().all(|it| machine.waits_for_person(*it));
+            let is_meant = may_all_stop || (one.may_stop() && is_held);
             if let Some(hand) = self.hands.get_mut(&call).filter(|_| is_meant) {
-                hand.let_go.abort();
-                hand.waits_for = if one.is_for_requests() { one.requests } else { Vec::new() };
+                hand.abort.abort();
+                hand.waits_for = if is_for_requests { one.requests } else { Vec::new() };
             }
         }
     }
@@ -70,7 +62,7 @@ impl Working<'_> {
     pub(super) async fn note_waiting(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let requests = self.hands.get(&call).map(|hand| hand.waits_for.clone()).unwrap_or_default();
         self.forget(call);
-        if !run.machine.hand(call).is_some_and(Assignment::is_open) {
+        if run.machine.open_hand(call).is_none() {
             return Ok(());
         }
         let settled = self.settled_so_far(&run.machine, call).await;
@@ -80,14 +72,13 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Returns the record of the spending of a suspended or dropped run. The spending is recorded now,
-    /// because the run may never be resumed.
+    /// Returns the record of the spending of a suspended or dropped run, which may never be resumed.
     pub(super) fn settled_so_far(
         &self,
         machine: &TeamMachine,
         call: CallId,
     ) -> BoxFuture<'static, Option<RecordBody>> {
-        let agent = machine.hand(call).and_then(|hand| self.parts.agent(&hand.member));
+        let agent = machine.hand(call).and_then(|hand| self.parts.agents.get(&hand.member)).cloned();
         let child = self.context.run.of_call(call);
         let journal = self.context.journal(&self.parts.journal).clone();
         Box::pin(async move {

@@ -1,8 +1,7 @@
-//! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's
-//! answer.
+//! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's answer.
 //!
-//! A step is lost if all attempts at it failed. The planner is asked once no other step can continue.
-//! Finished steps stay, and so do all steps that do not depend on a lost one.
+//! A step is lost if all attempts at it failed. The planner is asked once no other step can continue. All
+//! steps stay that neither are lost nor depend on a lost one.
 
 use std::collections::HashSet;
 
@@ -28,8 +27,8 @@ impl TeamMachine {
         self.task.clone().with_subtasks(subtasks)
     }
 
-    /// Returns the changes that lead to the plan `wanted`. The changes may add steps, and replace or
-    /// remove lost steps and steps that depend on them. All other steps stay.
+    /// Returns the changes that lead to the plan `wanted`: new steps, and replaced or removed steps among
+    /// those that are lost or depend on a lost one.
     pub(crate) fn difference(&self, wanted: &Task) -> PlanDiff {
         let within = self.within();
         let mut diff = PlanDiff::default();
@@ -69,8 +68,7 @@ impl TeamMachine {
         self.jobs.iter().any(|job| lost_reason(job).is_some())
     }
 
-    /// Ends a job whose attempts all failed. A step of the plan becomes `Lost` if it may be replanned;
-    /// any other job fails.
+    /// Ends a job whose attempts all failed: as `Lost` if it is a step that may be replanned, else as failed.
     pub(super) fn fail(&mut self, command: CommandId, reason: String) {
         let settings = &self.settings;
         let may_replan = self.fixed.is_none()
@@ -113,9 +111,8 @@ impl TeamMachine {
         self.fail_lost();
     }
 
-    /// Applies that the planner gave no plan. Without a first plan the run fails. If a replan failed for
-    /// a temporary reason, the run fails and a resume asks again; otherwise the lost steps fail, and the
-    /// other steps continue.
+    /// Applies that the planner gave no plan. Without a first plan the run fails, and also if a replan
+    /// failed for a temporary reason: a resume asks again. Otherwise the lost steps fail.
     pub(super) fn not_planned(&mut self, problem: &str, failure: Option<FailureKind>) {
         match (self.loss(), failure.filter(|kind| kind.may_pass())) {
             (None, _) => {

@@ -79,7 +79,7 @@ impl TeamMachine {
 
     /// Releases the lease of a waiting run that will not be resumed.
     fn release_rest(&mut self, call: CallId) {
-        if self.hand(call).is_some_and(Assignment::rests) {
+        if self.hand(call).is_some_and(Assignment::is_suspended) {
             self.on_lease(call, Ledger::release_rest);
         }
     }
@@ -102,7 +102,9 @@ impl TeamMachine {
                 let query = std::mem::take(&mut self.task.original_query);
                 self.task = task.as_ref().clone();
                 self.task.original_query = query;
-                self.adopt();
+                self.phase = Phase::Working;
+                self.places.take();
+                self.task.subtasks.clone().into_iter().for_each(|subtask| self.add_step(subtask));
             }
             TeamRecord::Replanned { diff, spent } if self.has_lost() => {
                 self.budget.ledger.spend(*spent);
@@ -142,15 +144,6 @@ impl TeamMachine {
                 self.answer = Some(answer.clone());
             }
             _ => {}
-        }
-    }
-
-    /// Creates a job for each step of the plan.
-    fn adopt(&mut self) {
-        self.phase = Phase::Working;
-        self.places.take();
-        for subtask in self.task.subtasks.clone() {
-            self.add_step(subtask);
         }
     }
 
@@ -312,8 +305,7 @@ impl TeamMachine {
         (hand.state, hand.since, hand.heard) = (AssignmentState::Running, now, now);
     }
 
-    /// Applies a person's answer about a delegation in doubt. If the person does not allow a restart, no
-    /// other member does the work.
+    /// Applies a person's answer about a delegation in doubt. Without consent nobody does the work again.
     fn answered_doubt(&mut self, call: CallId, answer: &Answer) {
         match answer {
             Answer::Reply { text } => self.finished(call, &ToolResult::success(text.as_str())),
@@ -331,17 +323,14 @@ impl TeamMachine {
     }
 
     fn requested(&mut self, by: CallId, task: &str, to: &str) {
-        let Some(hand) = self.hand(by).filter(|hand| hand.is_open()) else { return };
-        let Some(job) = self.job(by.command) else { return };
+        let Some((hand, job)) = self.open_hand(by).zip(self.job(by.command)) else { return };
         let mut chain = job.chain.clone();
         chain.push(hand.member.clone());
         let member = self.members.keys().find(|id| id.as_str() == to).cloned();
         self.add_job(Purpose::Request { by, task: task.to_owned() }, |job| {
             job.chain = chain;
-            match member {
-                Some(member) => job.to = Some(member),
-                None => job.role = Some(to.to_owned()),
-            }
+            job.role = member.is_none().then(|| to.to_owned());
+            job.to = member;
         });
     }
 
@@ -353,9 +342,7 @@ impl TeamMachine {
     }
 
     fn shared(&mut self, by: CallId, key: &str, value: &Json, expected: Option<u64>, at: Timestamp) {
-        let Some(member) = self.hand(by).filter(|hand| hand.is_open()).map(|hand| hand.member.clone()) else {
-            return;
-        };
+        let Some(member) = self.open_hand(by).map(|hand| hand.member.clone()) else { return };
         if self.board.check(key, expected).is_ok() {
             self.board.write(key, value.clone(), member, at);
         }
@@ -408,18 +395,12 @@ impl TeamMachine {
 
 /// Returns true for a record of a start, a heartbeat or a settled lease, after which no job can move on.
 fn is_mere_beginning(body: &RecordBody) -> bool {
+    use RecordBody::{ChildRunCreated, LeaseGranted, LeaseSettled, ToolCallStarted};
+    use TeamRecord::{Delegated, Heartbeat, MemberWaiting};
     match body {
-        RecordBody::LeaseGranted { .. }
-        | RecordBody::LeaseSettled { .. }
-        | RecordBody::ToolCallStarted { .. }
-        | RecordBody::ChildRunCreated { .. } => true,
+        LeaseGranted { .. } | LeaseSettled { .. } | ToolCallStarted { .. } | ChildRunCreated { .. } => true,
         RecordBody::Team(team) => {
-            matches!(
-                **team,
-                TeamRecord::Delegated { .. }
-                    | TeamRecord::Heartbeat { .. }
-                    | TeamRecord::MemberWaiting { .. }
-            )
+            matches!(**team, Delegated { .. } | Heartbeat { .. } | MemberWaiting { .. })
         }
         _ => false,
     }

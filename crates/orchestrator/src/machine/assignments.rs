@@ -7,8 +7,7 @@ use archon_types::{Answer, ApprovalRequest, CallId, CommandId, Json, RecordBody,
 use super::{Assignment, AssignmentState, Job, Purpose, TeamMachine};
 
 impl TeamMachine {
-    /// Returns the time at which a delegation counts as silent, if its last heartbeat is at `heard`;
-    /// `None` if heartbeats are off.
+    /// Returns the time at which a member with this last heartbeat is silent; `None` if heartbeats are off.
     fn silent_after(&self, heard: Timestamp) -> Option<Timestamp> {
         let missed = u64::from(self.settings.missed_heartbeats.max(1));
         let most = Duration::from_millis(self.settings.heartbeat_ms.saturating_mul(missed));
@@ -39,8 +38,7 @@ impl TeamMachine {
         self.index().looks.first().map(|(at, _)| *at)
     }
 
-    /// Returns the next delegation to revoke: first work that is no longer needed, then silent or late
-    /// work.
+    /// Returns the next delegation to revoke: first work that is not needed, then silent or late work.
     pub(super) fn next_revocation(&self) -> Option<TeamRecord> {
         let index = self.index();
         let due = || index.looks.first().filter(|(at, _)| *at <= self.now).map(|(_, command)| command);
@@ -71,7 +69,7 @@ impl TeamMachine {
     /// Returns true if the delegation that made a request is no longer open.
     pub(super) fn is_orphan(&self, job: &Job) -> bool {
         match job.purpose {
-            Purpose::Request { by, .. } => !self.hand(by).is_some_and(Assignment::is_open),
+            Purpose::Request { by, .. } => self.open_hand(by).is_none(),
             _ => false,
         }
     }
@@ -89,16 +87,14 @@ impl TeamMachine {
         job.under_way() > 0 && job.count(&[AssignmentState::Chosen, AssignmentState::Running]) == 0
     }
 
-    /// Returns true if no work can continue before a person answers, given that `blocked` of the
-    /// delegations at work cannot continue.
-    pub(crate) fn rests_without(&self, blocked: usize) -> bool {
+    /// Returns true if only a person's answer lets work continue, given the number of blocked delegations.
+    pub(crate) fn waits_for_people(&self, blocked: usize) -> bool {
         let index = self.index();
         let plans_anew = self.has_lost() && !self.is_escalated();
         index.asked > 0 && index.running == blocked && !plans_anew
     }
 
-    /// Returns the dropped delegations that can continue, because their requests are done or no question
-    /// to a person is open.
+    /// Returns the dropped delegations whose requests are done; all of them if no question is open.
     pub(crate) fn can_go_on(&self) -> Vec<CallId> {
         let index = self.index();
         let is_over = |command: &CommandId| self.job(*command).is_none_or(Job::is_over);
@@ -118,12 +114,10 @@ impl TeamMachine {
 
     /// Returns the call of an open question of the team itself, by the id of the question.
     pub(crate) fn question_of(&self, request_id: &str) -> Option<CallId> {
-        let asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
-        let doubted = self.hands().filter(|(_, hand)| hand.is_doubted).map(|(call, _)| call);
-        let mut asked = asked.map(|call| (call, self.request_id(call)));
-        let mut doubted = doubted.map(|call| (call, self.doubt_id(call)));
-        let is_meant = |(_, id): &(CallId, String)| id == request_id;
-        asked.find(is_meant).or_else(|| doubted.find(is_meant)).map(|(call, _)| call)
+        let mut asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
+        let mut doubted = self.hands().filter(|(_, hand)| hand.is_doubted).map(|(call, _)| call);
+        let asked = asked.find(|call| self.request_id(*call) == request_id);
+        asked.or_else(|| doubted.find(|call| self.doubt_id(*call) == request_id))
     }
 
     /// Returns the id of the question about a delegation in doubt.

@@ -98,9 +98,8 @@ impl TeamMachine {
 
     fn role_of(&self, job: &Job, brief: &mut Brief) {
         let Some(role) = job.role.as_deref().and_then(|name| self.role(name)) else { return };
-        brief.line(role.prompt.clone());
-        for line in role.hints.iter().chain(&role.instructions) {
-            brief.line(line.clone());
+        for line in [&role.prompt].into_iter().chain(&role.hints).chain(&role.instructions) {
+            brief.line(line);
         }
     }
 
@@ -136,9 +135,8 @@ impl TeamMachine {
     }
 
     fn claims_of(&self, of: u64, brief: &mut Brief) {
-        let Some(conflict) = self.conflict(of) else { return };
         self.subject(of, brief);
-        for claim in &conflict.claims {
+        for claim in self.conflict(of).into_iter().flat_map(|conflict| &conflict.claims) {
             brief.data("claim", claim.by.as_str(), &text_of(&claim.value));
         }
     }
@@ -197,8 +195,7 @@ impl TeamMachine {
             .filter_map(|job| Some((job.subtask()?.id.as_str(), job.response_text())))
     }
 
-    /// Returns the answer so far. If the answer must fit a schema, only its JSON, without the text around
-    /// it.
+    /// Returns the answer so far; only its JSON, if the answer must fit a schema.
     pub(super) fn draft(&self) -> String {
         let is_synthesis = |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. });
         let last = self.jobs.iter().rev().filter(is_synthesis).find_map(|job| job.response.as_ref());
@@ -209,8 +206,7 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the answer of a team without a lead: the result of the only subtask if the answer must fit
-    /// a schema, otherwise all contributions.
+    /// Returns the answer of a team without a lead: all contributions, or the only result for a schema.
     fn results(&self) -> String {
         let mut contributors = self.contributors();
         match (contributors.next(), contributors.next()) {

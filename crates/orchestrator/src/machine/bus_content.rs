@@ -21,8 +21,7 @@ impl TeamMachine {
             "context": self.context_of(subtask),
             "dependencies": subtask.map(SubTask::dependencies).unwrap_or_default(),
             "delegation_chain": chain,
-            // A member waits for a request, so the request has priority and does not count against
-            // `max_concurrent`.
+            // A member waits for a request.
             "priority": if is_request { "high" } else { "normal" },
         });
         if let Some(expected) = subtask.and_then(|subtask| subtask.expected_output.as_ref()) {
@@ -34,8 +33,7 @@ impl TeamMachine {
         content
     }
 
-    /// Returns the goal, the plan's initial context, and the results of the steps on which this one
-    /// depends.
+    /// Returns the goal, the plan's initial context, and the results on which this step depends.
     fn context_of(&self, subtask: Option<&SubTask>) -> Json {
         let results = subtask.map(SubTask::dependencies).unwrap_or_default().iter().filter_map(|id| {
             let response = self.job_of(id)?.response.as_ref()?;

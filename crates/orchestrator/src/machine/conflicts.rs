@@ -14,8 +14,7 @@ use crate::{
 pub(super) struct Conflict {
     pub(super) key: String,
     pub(super) claims: Vec<Claim>,
-    /// The job whose own answers contradict each other. `None` for a contradiction between claims of
-    /// several jobs.
+    /// The job whose own answers contradict each other. `None` if claims of several jobs do.
     about: Option<CommandId>,
     stage: Stage,
     jobs: Vec<CommandId>,
@@ -74,11 +73,10 @@ impl TeamMachine {
         let is_again = |job: &Job| {
             matches!(job.purpose, Purpose::Recompute { job: of, .. } if of == command) && !job.is_over()
         };
-        self.jobs.iter().any(is_again)
-            || self
-                .claims
-                .iter()
-                .any(|(key, claims)| says(claims) && !is_settled(key) && groups(claims, tolerance).len() > 1)
+        let is_open = |(key, claims): (&String, &Vec<Claim>)| {
+            says(claims) && !is_settled(key) && groups(claims, tolerance).len() > 1
+        };
+        self.jobs.iter().any(is_again) || self.claims.iter().any(is_open)
     }
 
     pub(super) fn has_open_conflict(&self) -> bool {
@@ -99,23 +97,20 @@ impl TeamMachine {
 
     /// Returns the next record about a conflict.
     pub(super) fn next_about_conflicts(&self) -> Option<TeamRecord> {
-        (0..).zip(&self.conflicts).find_map(|(conflict, of)| match &of.stage {
-            Stage::Found => Some(TeamRecord::ConflictFound {
-                number: conflict,
-                key: of.key.clone(),
-                claims: of.claims.clone(),
-            }),
-            Stage::Decided { value, how } => Some(TeamRecord::ConflictResolved {
-                number: conflict,
-                value: value.clone(),
-                resolution: how.clone(),
-            }),
+        (0..).zip(&self.conflicts).find_map(|(number, conflict)| match &conflict.stage {
+            Stage::Found => {
+                let (key, claims) = (conflict.key.clone(), conflict.claims.clone());
+                Some(TeamRecord::ConflictFound { number, key, claims })
+            }
+            Stage::Decided { value, how } => {
+                let (value, resolution) = (value.clone(), how.clone());
+                Some(TeamRecord::ConflictResolved { number, value, resolution })
+            }
             _ => None,
         })
     }
 
-    /// Continues a recorded conflict: settles it if the claims decide it, otherwise asks a member or a
-    /// person.
+    /// Continues a recorded conflict: settles it by the claims, or asks a member or a person.
     pub(super) fn open_conflict(&mut self, number: u64) {
         let Some(conflict) = self.conflict(number).filter(|c| c.stage == Stage::Found).cloned() else {
             return;
@@ -146,43 +141,40 @@ impl TeamMachine {
         self.set_stage(number, jobs, stage);
     }
 
-    /// Returns the value that the claims alone decide, and the reason; `None` if the strategy needs a
-    /// member or a person, or the claims are even.
+    /// Returns the value that the claims alone decide, and the reason; `None` if they are even, or if the
+    /// strategy needs a member or a person.
     fn by_claims(&self, conflict: &Conflict, strategy: &ConflictStrategy) -> Option<(Json, String)> {
         let claims = &conflict.claims;
         let groups = groups(claims, self.settings.conflicts.tolerance);
         let names = |group: &[&Claim]| group.iter().map(|c| c.by.as_str()).collect::<Vec<_>>().join(", ");
-        let of_group = |group: &Vec<&Claim>, how: String| (group[0].value.clone(), how);
-        match strategy {
+        let confidence = |claim: &&Claim| claim.confidence.unwrap_or(0.5);
+        let authority =
+            |claim: &&Claim| self.members.get(&claim.by).map_or(0.0, |state| state.member.authority.into());
+        let (group, how) = match strategy {
             ConflictStrategy::Majority => {
                 let most = only_highest(&groups, |group| group.len() as f64)?;
-                Some(of_group(most, format!("{} of {} say so: {}", most.len(), claims.len(), names(most))))
+                (most, format!("{} of {} say so: {}", most.len(), claims.len(), names(most)))
             }
             ConflictStrategy::Confidence => {
-                let sure =
-                    |group: &Vec<&Claim>| group.iter().map(|c| c.confidence.unwrap_or(0.5)).sum::<f64>();
-                let most = only_highest(&groups, sure)?;
-                Some(of_group(most, format!("the most sure are {}", names(most))))
+                let most = only_highest(&groups, |group| group.iter().map(confidence).sum())?;
+                (most, format!("the most sure are {}", names(most)))
             }
             ConflictStrategy::Authority => {
-                let authority =
-                    |claim: &Claim| self.members.get(&claim.by).map_or(0, |state| state.member.authority);
-                let highest = |group: &Vec<&Claim>| {
-                    group.iter().map(|c| f64::from(authority(c))).fold(f64::MIN, f64::max)
-                };
+                let highest = |group: &Vec<_>| group.iter().map(authority).fold(f64::MIN, f64::max);
                 let most = only_highest(&groups, highest)?;
-                Some(of_group(most, format!("the most authority has one of {}", names(most))))
+                (most, format!("the most authority has one of {}", names(most)))
             }
             ConflictStrategy::First => {
                 let first = claims.first()?;
-                Some((first.value.clone(), format!("{} said it first", first.by)))
+                return Some((first.value.clone(), format!("{} said it first", first.by)));
             }
             ConflictStrategy::Simplest => {
                 let simplest = claims.iter().min_by_key(|claim| text_of(&claim.value).len())?;
-                Some((simplest.value.clone(), format!("what {} says is the simplest", simplest.by)))
+                return Some((simplest.value.clone(), format!("what {} says is the simplest", simplest.by)));
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some((group[0].value.clone(), how))
     }
 
     /// Continues the conflicts whose questions are answered.
@@ -239,8 +231,7 @@ impl TeamMachine {
         self.set_stage(number, vec![question], Stage::Human);
     }
 
-    /// Applies a settlement: shares the value. In arbitration, work with another value is then done
-    /// again.
+    /// Applies a settlement: shares the value. In arbitration, work with another value is done again.
     pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
         let Some(conflict) =
             self.conflict(number).filter(|c| matches!(c.stage, Stage::Decided { .. })).cloned()
@@ -319,16 +310,15 @@ impl Conflict {
 
 /// Returns the answers to a job as claims, in the order in which they came.
 fn claims_of(job: &Job) -> Vec<Claim> {
-    let mut hands: Vec<_> =
-        (0..).zip(&job.hands).filter(|(_, hand)| hand.state == AssignmentState::Answered).collect();
-    hands.sort_by_key(|(_, hand)| hand.place);
-    let claim = |(index, hand): (u32, &Assignment)| {
+    let mut answered: Vec<_> =
+        job.calls().filter(|(_, hand)| hand.state == AssignmentState::Answered).collect();
+    answered.sort_by_key(|(_, hand)| hand.place);
+    let claim = |(call, hand): (CallId, &Assignment)| {
         let response = hand.response.as_ref()?;
-        let call = CallId::new(job.command, index);
         let claim = Claim::new(hand.member.clone(), call, response.result.clone());
         Some(claim.with_confidence(response.confidence))
     };
-    hands.into_iter().filter_map(claim).collect()
+    answered.into_iter().filter_map(claim).collect()
 }
 
 /// Returns the item with the highest score; `None` if several items have it.
@@ -338,8 +328,7 @@ fn only_highest<T>(all: &[T], score: impl Fn(&T) -> f64) -> Option<&T> {
     best.next().filter(|_| best.next().is_none())
 }
 
-/// Returns the value of a person's answer and the reason: a value, or the first claim after a yes or
-/// without a decision.
+/// Returns the value of a person's answer and the reason. A yes or no decision means the first claim.
 fn human(conflict: &Conflict, said: &Json) -> (Json, String) {
     let first = conflict.claims.first().map(|claim| claim.value.clone()).unwrap_or_default();
     match said {

@@ -1,7 +1,7 @@
 //! Lookup tables of the machine: jobs that can start, deadlines, idle members.
 //!
-//! The tables are derived from the state and never serialized. Each record updates only the entries that
-//! it changes, so the cost of a delegation hardly grows with the number of members.
+//! The tables follow from the state and are not serialized. A record updates only the entries that it
+//! changes, so the cost of a delegation hardly grows with the number of members.
 
 use std::{
     cmp::Reverse,
@@ -15,8 +15,7 @@ use super::{AssignmentState, Job, MemberState, Purpose, TeamMachine};
 /// Requirements of a job: a role and a tool, each optional.
 pub(super) type Kind = (Option<String>, Option<String>);
 
-/// Sort key of an idle member for a job that any able member may take. The member with the lowest key
-/// gets the job.
+/// Sort key of an idle member for a job that any able member may take; the lowest key gets the job.
 pub(super) type Rank = (Option<usize>, Reverse<u64>, u32, AgentId);
 
 /// The jobs and members that a record changed.
@@ -136,8 +135,7 @@ impl Index {
         trim(self) == trim(other)
     }
 
-    /// Returns the best idle member for these requirements, and whether any able member exists that is
-    /// not silent.
+    /// Returns the best idle member for these requirements, and whether an able member is not silent.
     pub(super) fn best(&self, kind: &Kind) -> (Option<&AgentId>, bool) {
         let pool = self.pools.get(kind);
         let best = pool.and_then(|pool| pool.idle.first()).map(|(.., id)| id);
@@ -206,8 +204,7 @@ fn set<T: Ord>(items: &mut BTreeSet<T>, item: T, is_in: bool) {
 
 impl Entry {
     fn of(machine: &TeamMachine, job: &Job) -> Self {
-        let calls = || (0..job.hands.len()).map(|index| job.call(index)).zip(&job.hands);
-        let in_state = |state| calls().filter(move |(_, hand)| hand.state == state);
+        let in_state = |state| job.calls().filter(move |(_, hand)| hand.state == state);
         let is_extra = matches!(job.purpose, Purpose::Request { .. });
         let is_question = job.is_question() && !job.is_over();
         let is_needed = !job.is_over() && !machine.is_orphan(job);
@@ -278,8 +275,7 @@ impl MemberState {
     /// success rate, lowest load, lowest id.
     pub(super) fn rank(&self, role: Option<&str>) -> Rank {
         let own = role.and_then(|role| self.member.roles.iter().position(|own| own == role));
-        // One success and one failure are added, so that a member without finished work does not have the
-        // best rate.
+        // One success and one failure are added, so that a member without work does not have the best rate.
         let rate = u64::from(self.done + 1) * 1_000_000 / u64::from(self.done + self.failed + 2);
         (own, Reverse(rate), self.load, self.member.id.clone())
     }

@@ -162,8 +162,7 @@ pub struct Assignment {
     pub place: Option<usize>,
     /// Reason why the delegation failed or was revoked.
     pub problem: Option<String>,
-    /// True if the member's run has a log, which a resume needs. A person who allows a restart resets
-    /// this.
+    /// True if the member's run has a log. A person who allows a restart resets this.
     #[serde(default)]
     pub is_begun: bool,
     /// True while a person is asked whether the run, whose log is lost, may start again.
@@ -301,7 +300,7 @@ impl Assignment {
     }
 
     /// Returns true if the member's run has started and waits for a person or for other members.
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn is_suspended(&self) -> bool {
         matches!(self.state, AssignmentState::Asked | AssignmentState::Waiting)
     }
 }

@@ -1,5 +1,4 @@
-//! Matches jobs to members: the able member with the best success rate and the lowest load. The same
-//! state always gives the same match.
+//! Matches jobs to members: the able member with the best success rate and the lowest load.
 
 use std::ops::Bound;
 
@@ -59,14 +58,12 @@ impl TeamMachine {
         None
     }
 
-    /// Returns the next job after `after` that may be delegated, and its requirements if they alone
-    /// decide the match. Of jobs with equal requirements only the first is tried: a member that cannot
-    /// take it cannot take the others.
+    /// Returns the next job after `after` that may be delegated, and its requirements if they alone decide
+    /// the match. Of jobs with equal requirements only the first is tried.
     fn wanting(&self, after: CommandId) -> Option<(&Job, Option<&Kind>)> {
         let index = self.index();
         let behind = (Bound::Excluded(after), Bound::Unbounded);
-        // A request does not wait for `max_concurrent`, because the delegation that waits for its answer
-        // holds a place.
+        // A request does not count against `max_concurrent`: the delegation that waits for its answer does.
         let extra = index.extra.range(behind).next().map(|command| (command, None));
         if index.under_way >= self.settings.max_concurrent.max(1) as usize {
             return self.job(*extra?.0).map(|job| (job, None));
@@ -150,8 +147,7 @@ impl TeamMachine {
         able.map(|state| state.member.id.clone()).collect()
     }
 
-    /// Returns the sort key of a member for a job, lower is better: fewest attempts, then the preferred
-    /// member, then the order for any job.
+    /// Returns the sort key of a member for a job, lower is better: attempts, preference, general rank.
     fn rank(&self, state: &MemberState, job: &Job) -> (usize, bool, Rank) {
         let id = &state.member.id;
         let tried = job.hands.iter().filter(|hand| hand.member == *id).count();
@@ -175,8 +171,7 @@ impl TeamMachine {
             && role_tools.is_none_or(|tools| tools.iter().all(|tool| has(tool)))
     }
 
-    /// Returns the reason why the chain of delegations forbids the next one: a loop, or the maximum
-    /// length. `None` if it is allowed.
+    /// Returns why the chain of delegations forbids the next one, if it does: a loop, or the maximum length.
     fn refused_chain(&self, job: &Job, able: &[&MemberState]) -> Option<String> {
         let through = |last: &AgentId| {
             let names = job.chain.iter().chain(std::iter::once(last)).map(AgentId::as_str);

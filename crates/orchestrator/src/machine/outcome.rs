@@ -16,13 +16,12 @@ impl TeamMachine {
         outcome
     }
 
-    /// Returns the spending of the run. A delegation that never reported its spending counts with its
-    /// whole lease.
+    /// Returns the spending of the run. A delegation without a settlement counts with its whole lease.
     pub(crate) fn charged(&self) -> Spending {
         let mut budget = self.budget.clone();
         for (_, hand) in self.hands() {
             let mut money = hand.money.clone();
-            if hand.rests() {
+            if hand.is_suspended() {
                 budget.ledger.release_rest(&mut money);
             }
             budget.ledger.close(&mut money);

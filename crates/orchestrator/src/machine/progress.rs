@@ -1,5 +1,4 @@
-//! Updates the jobs after each record: opens jobs, evaluates their answers, and concludes when the answer
-//! can be combined.
+//! Updates the jobs after each record: opens jobs, evaluates their answers, combines the team's answer.
 
 use archon_types::{
     AgentId, CommandId, FailureKind, Json, OnFailure, SchemaProblem, SubTask, SubTaskId, TeamPattern,
@@ -209,8 +208,8 @@ impl TeamMachine {
 
     /// Starts to combine the answer when all subtasks have ended and no conflict is open.
     fn conclude(&mut self) {
-        let is_at_rest = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
-        if !is_at_rest || self.answer.is_some() || self.has_open_conflict() {
+        let have_all_ended = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
+        if !have_all_ended || self.answer.is_some() || self.has_open_conflict() {
             return;
         }
         if self.phase == Phase::Working {
@@ -228,8 +227,7 @@ impl TeamMachine {
         if self.output.is_some() && !self.fits {
             return;
         }
-        // Members may have made requests in the meantime. Their jobs come later in the list, and do not
-        // matter here.
+        // Requests of members may come later in the list.
         let is_about_answer =
             |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. } | Purpose::Review { .. });
         match self.jobs.iter().rev().find(is_about_answer).cloned() {

@@ -1,5 +1,4 @@
-//! Structured output of a team: the answer is checked against the schema, and the lead is asked again if
-//! the answer does not fit.
+//! Structured output of a team: if the answer does not fit the schema, the lead is asked again.
 
 use archon_types::{CallId, FailureKind, OutputVerdict, ResponseFormat, SchemaProblem, schema_failure};
 
@@ -11,8 +10,8 @@ impl TeamMachine {
         self.output.as_ref().map(|form| &form.format)
     }
 
-    /// Returns true if a resume may help the failed run: the planner gave no plan or no replan for a
-    /// temporary reason, or the lead gave no answer that fits the schema.
+    /// Returns true if a resume may help the failed run: the planner failed for a temporary reason, or the
+    /// lead gave no answer that fits the schema.
     pub fn may_try_again(&self) -> bool {
         match &self.phase {
             Phase::Broken { kind: FailureKind::StructuredOutput, .. } => {
@@ -23,8 +22,8 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the schema as text for the delegation whose answer must fit it, for an agent that cannot
-    /// ask its model for structured output.
+    /// Returns the schema as text for the delegation whose answer must fit it, if the agent cannot ask its
+    /// model for structured output.
     pub fn schema_text(&self, call: CallId) -> Option<String> {
         let form = self.output_format().filter(|_| self.is_synthesis(call))?;
         Some(format!(
@@ -44,8 +43,8 @@ impl TeamMachine {
         if !is_open || self.phase != Phase::Concluding {
             return None;
         }
-        let is_at_rest = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
-        (is_at_rest && !self.has_open_conflict()).then(|| self.draft())
+        let have_all_ended = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
+        (have_all_ended && !self.has_open_conflict()).then(|| self.draft())
     }
 
     pub(super) fn output_checked(&mut self, problems: &[SchemaProblem]) {
@@ -71,8 +70,7 @@ impl TeamMachine {
         }
     }
 
-    /// Lets a failed run continue on a resume: the planner is asked again, or the lead gets all its
-    /// attempts again.
+    /// Lets a failed run continue on a resume: the planner is asked again, or the lead may try again.
     pub(super) fn try_again(&mut self) {
         if !self.may_try_again() {
             return;

@@ -15,8 +15,7 @@ impl Team {
         })
     }
 
-    /// Sets the lead, which does the work that no member can do, arbitrates conflicts, and combines the
-    /// answers.
+    /// Sets the lead, which does work that no member can do, judges conflicts, and combines the answers.
     pub fn with_lead(self, id: impl Into<AgentId>, agent: Arc<dyn Agent>) -> Self {
         self.with(|parts| {
             let id = id.into();
@@ -44,9 +43,8 @@ impl Team {
     /// answer does not fit, the lead answers again, at most as often as `check` allows; then the run
     /// fails. Without a lead, the result of the only subtask must fit.
     ///
-    /// The schema is in the run's first record, so every resume uses the same schema. Members do not
-    /// see the schema. The reviewer sees only answers that fit, and a final objection is recorded in the
-    /// log only.
+    /// Every resume uses the schema with which the run began. Members do not see the schema. The reviewer
+    /// sees only answers that fit; a final objection of the reviewer is recorded in the log only.
     pub fn with_output_schema(self, form: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;

@@ -130,11 +130,11 @@ fn team_names_given_by_members_are_quoted_as_data() {
         })
         .collect();
     assert_eq!(conflicts, [TRICK], "a key is one line, and not a long one");
-    let told = seen.lock().unwrap();
-    let (before, rest) = told.split_once("<subject of=\"conflict\">\n").unwrap();
+    let brief = seen.lock().unwrap();
+    let (before, rest) = brief.split_once("<subject of=\"conflict\">\n").unwrap();
     let (inside, after) = rest.split_once("\n</subject>").unwrap();
-    assert!(inside.contains("Ignore the above"), "{told}");
-    assert!(!before.contains("Ignore") && !after.contains("Ignore"), "{told}");
+    assert!(inside.contains("Ignore the above"), "{brief}");
+    assert!(!before.contains("Ignore") && !after.contains("Ignore"), "{brief}");
 }
 
 // spec: MA-13, MA-22

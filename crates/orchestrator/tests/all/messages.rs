@@ -251,9 +251,9 @@ fn team_delegation_states_are_in_the_log() {
         ]
     );
     let machine = world.check_log();
-    let told = |job: &Job| {
+    let shown = |job: &Job| {
         let id = world.context.run.of_call(job.call(0));
-        assert!(desk.seat(&id).is_none(), "nothing is left of {id} at the desk");
+        assert!(desk.seat(&id).is_none(), "the desk has no handle of {id}");
         let result = job.response.as_ref().map(|response| response.text());
         (id.to_string(), machine.title(job), job.hands[0].member.to_string(), job.chain.clone(), result)
     };
@@ -265,7 +265,7 @@ fn team_delegation_states_are_in_the_log() {
     let expected = expected.map(|(id, title, member, chain, result)| {
         (id.to_owned(), title.to_owned(), member.to_owned(), chain, result.map(str::to_owned))
     });
-    assert_eq!(machine.jobs().iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(machine.jobs().iter().map(shown).collect::<Vec<_>>(), expected);
     let after: Vec<_> =
         machine.jobs().iter().filter_map(|job| job.subtask()).map(|s| s.dependencies()).collect();
     assert_eq!(after, [vec![], vec!["find".into()]]);

@@ -234,8 +234,8 @@ fn team_members_questions_surface_and_answers_reach_the_member() {
     let said = |text: &str| Answer::Edit { arguments: json!({ "value": text }) };
     journal.post("run_1.1-0", "in-1", answers(&asked[1].request, said("blue")));
     assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
-    let left: Vec<_> = open(&world).into_iter().map(|one| one.request.request_id).collect();
-    assert_eq!(left, [asked[0].request.request_id.clone()], "what is answered is not open");
+    let open_now: Vec<_> = open(&world).into_iter().map(|one| one.request.request_id).collect();
+    assert_eq!(open_now, [asked[0].request.request_id.clone()], "what is answered is not open");
     // And the other through the team: the member hears it.
     let outcome = drive(&world.clock, team.answer(asked[0].call, said("violet"), &world.context)).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);

@@ -41,17 +41,17 @@ impl Scripted {
 
 impl Planner for Scripted {
     async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        let left = context.budget.map(|left| left.tokens);
+        let tokens = context.budget.map(|lease| lease.tokens);
         context.expenses.add(Spending::new(5, 0));
-        Ok(Task::new("task_1", goal).with_subtasks(self.answer(format!("{goal}, {left:?} left"))?))
+        Ok(Task::new("task_1", goal).with_subtasks(self.answer(format!("{goal}, {tokens:?} left"))?))
     }
 
     async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
-        let told = |s: &SubTask| {
+        let shown = |s: &SubTask| {
             let result = s.result().map(|result| format!("={}", result.text())).unwrap_or_default();
             format!("{} {}{result}", s.id, s.status())
         };
-        let steps: Vec<String> = task.subtasks.iter().map(told).collect();
+        let steps: Vec<String> = task.subtasks.iter().map(shown).collect();
         let targets: Vec<&str> = context.targets.iter().map(|id| id.as_str()).collect();
         context.expenses.add(Spending::new(5, 0));
         let heard = format!("[{}] {}: {reason}", steps.join(", "), targets.join(" "));

@@ -74,7 +74,7 @@ fn team_valid_structured_output_is_the_answer_for_any_field_names() {
     let asked = asked.lock().unwrap();
     assert!(
         asked[0].contains(r#""required":["result"]"#),
-        "a lead that knows no forms is told: {}",
+        "a lead without structured output reads the schema: {}",
         asked[0]
     );
 }
@@ -120,11 +120,11 @@ fn team_invalid_structured_output_is_retried_with_the_problems() {
     assert!(checks[0].starts_with("it is not JSON: "), "{checks:?}");
     assert_eq!(checks[1..], [PROBLEM, ""]);
     let asked = asked.lock().unwrap();
-    let told = format!(
+    let problems = format!(
         "Your last answer does not match the JSON schema that it must have:\n<misfit of=\"form\">\n- {PROBLEM}\n</misfit>\nAnswer \
          again: the whole JSON, and nothing else.\n<answer of=\"draft\">\n{BAD}\n</answer>\n"
     );
-    assert!(asked[2].contains(&told), "{}", asked[2]);
+    assert!(asked[2].contains(&problems), "{}", asked[2]);
 }
 
 // spec: R-17

@@ -83,12 +83,12 @@ impl World {
     pub(crate) fn check_log(&self) -> TeamMachine {
         let log = self.journal.log("run_1");
         let machine = fold(&self.context.run, &log).unwrap();
-        // What is looked up is kept right from record to record.
-        let mut kept = fold(&self.context.run, &log[..1]).unwrap();
+        // The lookup tables stay right from record to record.
+        let mut machine_so_far = fold(&self.context.run, &log[..1]).unwrap();
         for record in &log[1..] {
-            kept.apply(record);
-            kept.next();
-            assert_eq!(kept.index_problem(), None, "after {record:?}");
+            machine_so_far.apply(record);
+            machine_so_far.next();
+            assert_eq!(machine_so_far.index_problem(), None, "after {record:?}");
         }
         let json = serde_json::to_string(&machine).unwrap();
         let again: TeamMachine = serde_json::from_str(&json).unwrap();
@@ -107,11 +107,11 @@ impl World {
 
     /// Returns the delegations as `member: task`.
     pub(crate) fn delegations(&self) -> Vec<String> {
-        let given = |record| match record {
+        let shown = |record| match record {
             TeamRecord::Delegated { member, task, .. } => Some(format!("{member}: {task}")),
             _ => None,
         };
-        self.team_records().into_iter().filter_map(given).collect()
+        self.team_records().into_iter().filter_map(shown).collect()
     }
 }
 

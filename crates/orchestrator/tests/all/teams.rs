@@ -673,7 +673,10 @@ fn a_team_is_an_agent_and_a_member_may_be_a_team() {
         (OutcomeStatus::Finished, "[a] [x] from below")
     );
     assert_eq!(outcome.child_spending.tokens, 10);
-    assert!(!world.journal.log("run_1.1-0").is_empty(), "the inner run is kept beside the outer one");
+    assert!(
+        !world.journal.log("run_1.1-0").is_empty(),
+        "the inner run has a log beside that of the outer one"
+    );
     let settings = TeamSettings::default();
     assert_eq!(
         (settings.heartbeat_ms, settings.missed_heartbeats, settings.max_delegation_depth),

@@ -24,7 +24,7 @@ struct Seen {
     /// The runs that ended, as the journals of real members would record them.
     ended: Arc<Mutex<BTreeSet<RunId>>>,
     /// The answers to the members that asked.
-    told: Arc<Mutex<Vec<Result<String, TeamHandleError>>>>,
+    answers: Arc<Mutex<Vec<Result<String, TeamHandleError>>>>,
 }
 
 impl Seen {
@@ -48,17 +48,17 @@ impl Seen {
         FnAgent::new(move |_, context| {
             let (desk, seen) = (desk.clone(), seen.clone());
             async move {
-                let told = desk.seat(&context.run).unwrap().ask(to, "Which colour?").await;
-                seen.told.lock().unwrap().push(told.clone());
+                let asked = desk.seat(&context.run).unwrap().ask(to, "Which colour?").await;
+                seen.answers.lock().unwrap().push(asked.clone());
                 seen.ended.lock().unwrap().insert(context.run.clone());
-                answer(&context, &told.unwrap_or_else(|error| error.to_string()))
+                answer(&context, &asked.unwrap_or_else(|error| error.to_string()))
             }
         })
     }
 
     fn results(&self) -> Vec<String> {
-        let told = self.told.lock().unwrap();
-        told.iter().map(|told| told.clone().unwrap_or_else(|error| format!("error: {error}"))).collect()
+        let answers = self.answers.lock().unwrap();
+        answers.iter().map(|one| one.clone().unwrap_or_else(|error| format!("error: {error}"))).collect()
     }
 }
 
@@ -130,8 +130,8 @@ fn team_helpers_question_surfaces_and_is_answered_in_another_process() {
     post(&journal, &asked[0], "in-1", "violet");
     let outcome = resume(&world, &team(&world, &journal, &seen, one_step(), 0));
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
-    let told = seen.results();
-    assert!(told.len() == 1 && told[0].starts_with("[a] violet"), "{told:?}");
+    let results = seen.results();
+    assert!(results.len() == 1 && results[0].starts_with("[a] violet"), "{results:?}");
     assert!(outcome.last_text().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
     assert_eq!(world.delegations(), ["ann: w: 1", "office: Which colour?"]);
 }
@@ -150,10 +150,11 @@ fn questions_of_several_helpers_are_listed_together_and_each_has_its_own_answer(
     post(&journal, &asked[1], "in-1", "blue");
     assert_eq!(resume(&world, &team()).status, OutcomeStatus::Suspended);
     assert_eq!(seen.results().len(), 1, "the one goes on, the other waits: {:?}", seen.results());
-    let left = open(&world);
-    assert_eq!((left.len(), left[0].asker().as_str()), (1, "run_1.3-0"));
+    let open_now = open(&world);
+    assert_eq!((open_now.len(), open_now[0].asker().as_str()), (1, "run_1.3-0"));
     // The other through the team itself.
-    let done = drive(&world.clock, team().answer(left[0].call, colour("violet"), &world.context)).unwrap();
+    let done =
+        drive(&world.clock, team().answer(open_now[0].call, colour("violet"), &world.context)).unwrap();
     world.check_log();
     assert_eq!(done.status, OutcomeStatus::Finished, "{done:?}");
     let said = done.last_text().unwrap_or_default();
@@ -231,10 +232,10 @@ fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
         let requested = |record: &&TeamRecord| matches!(record, TeamRecord::DelegationRequested { .. });
         assert_eq!(world.team_records().iter().filter(requested).count(), 1, "{die:?}");
         assert_eq!(seen.ended.lock().unwrap().len(), 3, "{die:?}: {:?}", seen.ended);
-        let told = seen.results();
+        let results = seen.results();
         assert!(
-            !told.is_empty() && told.iter().all(|told| told.starts_with("[a] violet")),
-            "{die:?}: {told:?}"
+            !results.is_empty() && results.iter().all(|one| one.starts_with("[a] violet")),
+            "{die:?}: {results:?}"
         );
         (outcome, deaths)
     };
@@ -326,8 +327,8 @@ fn asks_and_works(desk: &TeamDesk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
                 *done.lock().unwrap() += 1;
                 under_way.set(1);
             };
-            let (told, ()) = futures_util::future::join(asked, work).await;
-            answer(&context, &told.unwrap().text())
+            let (result, ()) = futures_util::future::join(asked, work).await;
+            answer(&context, &result.unwrap().text())
         }
     })
 }
