@@ -11,25 +11,23 @@ use archon::{
 };
 
 use crate::{
+    cassette::Cassette,
     config::{Config, Sources},
-    credentials::{self, Kept},
+    credentials::{self, StoredKeys},
     failure::Failure,
-    output::Output,
+    output::{Look, Output},
+    own_file,
     servers::Connected,
-    tape::Tape,
 };
 
 /// The context of a command.
 #[derive(Clone)]
 pub(crate) struct App {
-    /// The output to the terminal.
     pub(crate) output: Arc<Output>,
-    /// All settings.
     pub(crate) config: Config,
-    /// The sources of the settings.
     pub(crate) sources: Sources,
     /// The stored keys, which are used for services without a key in the environment.
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) stored_keys: Arc<StoredKeys>,
     /// The folder for runs and models, which may not exist yet.
     pub(crate) data_dir: PathBuf,
     /// True if the output is JSON for a program.
@@ -45,26 +43,33 @@ pub(crate) struct App {
     /// The MCP servers, once they were started.
     pub(crate) mcp: Arc<Connected>,
     /// The cassette that model calls are recorded to, or replayed from.
-    pub(crate) tape: Tape,
+    pub(crate) cassette: Cassette,
 }
 
 impl App {
     /// Creates a context for tests, with these settings as flags and without a terminal.
     #[cfg(test)]
     pub(crate) fn of(settings: crate::config::Settings) -> Self {
+        let output = Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()));
+        let config = Config::of(settings, &crate::config::Origin::Flag(String::new()));
+        Self::new(Arc::new(output), config, Sources::default(), PathBuf::from("/nowhere/archon"))
+    }
+
+    /// Creates a context without stored keys, for a person.
+    pub(crate) fn new(output: Arc<Output>, config: Config, sources: Sources, data_dir: PathBuf) -> Self {
         Self {
-            output: Arc::new(Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()))),
-            config: Config::of(settings, &crate::config::Origin::Flag(String::new())),
-            sources: Sources::default(),
-            kept: Arc::default(),
-            data_dir: PathBuf::from("/nowhere/archon"),
+            output,
+            config,
+            sources,
+            stored_keys: Arc::default(),
+            data_dir,
             json: false,
             ask_later: false,
             http: HttpOptions::default(),
             opened: Arc::default(),
             catalogue: Arc::default(),
             mcp: Arc::default(),
-            tape: Tape::default(),
+            cassette: Cassette::default(),
         }
     }
 
@@ -95,9 +100,9 @@ impl App {
             return Ok(catalogue.clone());
         }
         let file = self.catalogue_file();
-        let mut catalogue = match std::fs::read_to_string(&file) {
-            Ok(text) => Catalogue::default().with_file(&text).map_err(|e| e.to_string()),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Catalogue::default()),
+        let mut catalogue = match own_file::read(&file) {
+            Ok(Some(text)) => Catalogue::default().with_file(&text).map_err(|e| e.to_string()),
+            Ok(None) => Ok(Catalogue::default()),
             Err(e) => Err(e.to_string()),
         };
         if let (Ok(known), Some(models)) = (&catalogue, &self.config.settings.models) {
@@ -112,7 +117,6 @@ impl App {
         Ok(self.catalogue.get_or_init(|| Arc::new(catalogue)).clone())
     }
 
-    /// The path of the imported catalogue.
     pub(crate) fn catalogue_file(&self) -> PathBuf {
         self.data_dir.join("models.jsonl")
     }
@@ -124,7 +128,7 @@ impl App {
 
     /// Returns an environment variable that is not empty, or the stored key for it.
     pub(crate) fn env(&self, name: &str) -> Option<&str> {
-        self.set(name).or_else(|| self.kept.get(name))
+        self.set(name).or_else(|| self.stored_keys.get(name))
     }
 
     fn set(&self, name: &str) -> Option<&str> {
@@ -145,5 +149,38 @@ impl App {
             Ok(line) if self.json => self.output.json(&line),
             _ => self.output.line(text()),
         }
+    }
+
+    /// Prints a list of items, or for people the hint `none` if there are no items.
+    pub(crate) fn list<T: serde::Serialize>(&self, items: &[T], none: &str, row: impl Fn(&T) -> String) {
+        self.hint_if(items.is_empty(), none);
+        items.iter().for_each(|item| self.item(item, || row(item)));
+    }
+
+    /// Reports a change: as a line of JSON for programs, or as a note for people.
+    pub(crate) fn report(&self, item: &impl serde::Serialize, text: impl AsRef<str>) {
+        match self.json {
+            true => self.item(item, String::new),
+            false => self.output.note(Look::Plain, text),
+        }
+    }
+
+    /// Writes a note for people if the condition holds.
+    pub(crate) fn note_if(&self, condition: bool, text: impl AsRef<str>) {
+        if condition && !self.json {
+            self.output.note(Look::Plain, text);
+        }
+    }
+
+    /// Does the same as [`note_if`](Self::note_if), for less important text.
+    pub(crate) fn hint_if(&self, condition: bool, text: impl AsRef<str>) {
+        if condition && !self.json {
+            self.output.note(Look::Dim, text);
+        }
+    }
+
+    /// Returns true if a person can be asked on the terminal.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.output.asks && !self.json
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct GlobalArgs {
 
 const AFTER_HELP: &str = "\
 Keys: from the variable of the service, as OPENAI_API_KEY; more of them as OPENAI_API_KEY_2, _3 and so on,
-tried in this order. Where none is set: the keys that `archon credentials add SERVICE` has kept, sealed.
+tried in this order. Where none is set: the keys that `archon credentials add SERVICE` has stored, encrypted.
 Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 5 a call was not
 allowed and nobody could be asked (see --allow), 130 interrupted.
 Settings: flags, then ARCHON_* variables, then ./archon.toml, then the user's archon.toml.";

@@ -10,13 +10,37 @@ use archon::{
 use crate::{
     app::App,
     output::{Look, Output},
-    permissions::{self, Kept},
+    permissions::{self, StoredRules},
     question::{self, changes},
     text::visible,
 };
 
+/// Who answers the questions of this command's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// The person at the terminal.
+    Here,
+    /// A person, later: runs are suspended.
+    Later,
+    /// No person: the answer is no.
+    Nobody,
+}
+
+impl Asking {
+    /// Returns the answerer for this command: without a terminal it is [`Nobody`](Self::Nobody), unless runs
+    /// shall be suspended.
+    pub(crate) fn of(app: &App) -> Self {
+        let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
+        match (app.ask_later, terminal && !app.json) {
+            (true, _) => Self::Later,
+            (false, true) => Self::Here,
+            (false, false) => Self::Nobody,
+        }
+    }
+}
+
 /// A callback that returns the next line that a person types; `None` at the end of the input.
-pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// An approver that asks on the terminal.
 #[derive(Clone)]
@@ -24,11 +48,11 @@ pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
     /// The store of rules that a person wants to keep.
-    rules: Option<Kept>,
+    rules: Option<StoredRules>,
     asker: Asker,
 }
 
-/// The work that asks a prompt's questions.
+/// For whom a prompt asks its questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     /// A run, which has a session and can wait.
@@ -41,7 +65,7 @@ enum Asker {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Prompt {
-    pub(crate) fn new(output: Arc<Output>, lines: Lines, rules: Option<Kept>) -> Self {
+    fn new(output: Arc<Output>, lines: Lines, rules: Option<StoredRules>) -> Self {
         Self { output, lines, rules, asker: Asker::Run }
     }
 
@@ -56,8 +80,7 @@ impl Prompt {
         Self { asker: Asker::Call, ..self }
     }
 
-    /// Returns a callback that reads the keyboard.
-    pub(crate) fn keyboard() -> Lines {
+    fn keyboard() -> Lines {
         Arc::new(|| {
             let mut line = String::new();
             match std::io::stdin().read_line(&mut line) {
@@ -76,11 +99,18 @@ impl Prompt {
         }
     }
 
-    /// Asks a question in one line and returns the typed line.
-    pub(crate) fn line(&self, question: &str) -> Option<String> {
-        self.forget_typed();
-        self.output.note_piece(Look::Plain, question);
-        (self.lines)()
+    /// Asks a question in one line on this program's terminal, and returns the typed line.
+    pub(crate) fn line_of(app: &App, question: &str) -> Option<String> {
+        let prompt = Self::new(app.output.clone(), Self::keyboard(), None);
+        prompt.forget_typed();
+        prompt.output.note_piece(Look::Plain, question);
+        (prompt.lines)()
+    }
+
+    /// Asks a question in one line; true if the answer is yes.
+    pub(crate) fn asks_yes(app: &App, question: &str) -> bool {
+        let line = Self::line_of(app, question).unwrap_or_default();
+        matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
     fn ask_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
@@ -201,24 +231,22 @@ impl Prompt {
         }
     }
 
-    fn trusted(&self, rule: String, keep: Option<&Kept>) -> Option<Answer> {
+    fn trusted(&self, rule: String, store: Option<&StoredRules>) -> Option<Answer> {
         if let Err(e) = rule.parse::<Rule>() {
             self.output.note(Look::Warning, format!("  {e}"));
             return None;
         }
-        if let Some(keep) = keep {
-            let (shown, workspace) = (visible(&rule), visible(&keep.workspace));
-            let file = keep.file.display();
-            match keep.remember(&rule) {
-                Ok(()) => {
-                    self.output.note(Look::Dim, format!("  {shown} is stored for {workspace} in {file}"))
-                }
-                Err(e) => {
-                    let text =
-                        format!("  the rule holds for this session only: {file} cannot be written: {e}");
-                    self.output.note(Look::Warning, text);
-                }
-            }
+        if let Some(store) = store {
+            let (shown, workspace) = (visible(&rule), visible(&store.workspace));
+            let file = store.file.display();
+            let (look, text) = match store.remember(&rule) {
+                Ok(()) => (Look::Dim, format!("  {shown} is stored for {workspace} in {file}")),
+                Err(e) => (
+                    Look::Warning,
+                    format!("  the rule holds for this session only: {file} cannot be written: {e}"),
+                ),
+            };
+            self.output.note(look, text);
         }
         Some(Answer::Trust { rules: vec![rule] })
     }
@@ -228,17 +256,13 @@ impl Prompt {
         self.output.note(Look::Plain, format!("  the arguments are {}", visible(&arguments.to_string())));
         self.output.note_piece(Look::Plain, "  the new ones, as JSON on one line\n> ");
         let line = (self.lines)()?;
-        match serde_json::from_str::<Json>(line.trim()) {
-            Ok(arguments) if arguments.is_object() => Some(Answer::Edit { arguments }),
-            Ok(_) => {
-                self.output.note(Look::Warning, "  that is not a JSON object");
-                None
-            }
-            Err(e) => {
-                self.output.note(Look::Warning, format!("  that is not JSON: {e}"));
-                None
-            }
-        }
+        let problem = match serde_json::from_str::<Json>(line.trim()) {
+            Ok(arguments) if arguments.is_object() => return Some(Answer::Edit { arguments }),
+            Ok(_) => "  that is not a JSON object".to_owned(),
+            Err(e) => format!("  that is not JSON: {e}"),
+        };
+        self.output.note(Look::Warning, problem);
+        None
     }
 
     /// Shows the effect and the changes of a call. Returns true if everything was shown.
@@ -257,7 +281,6 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
     request.options.iter().any(|other| other == option)
 }
 
-/// A possible answer to a question.
 struct Way {
     /// The text in the line of all answers.
     key: String,
@@ -266,7 +289,6 @@ struct Way {
     meaning: String,
 }
 
-/// Returns the possible answers.
 fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec<Way> {
     let is_run = asker == Asker::Run;
     let way =
@@ -346,7 +368,7 @@ mod tests {
         request
     }
 
-    fn prompt(typed: &[&str], rules: Option<Kept>) -> Prompt {
+    fn prompt(typed: &[&str], rules: Option<StoredRules>) -> Prompt {
         let typed: Mutex<Vec<String>> =
             Mutex::new(typed.iter().rev().map(|line| format!("{line}\n")).collect());
         let output = Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()));
@@ -495,13 +517,13 @@ mod tests {
     fn prompt_always_stores_a_rule_for_the_workspace() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("archon").join("permissions.toml");
-        let kept = |workspace: &str| Kept { file: file.clone(), workspace: workspace.to_owned() };
-        prompt(&["a"], Some(kept("/one"))).ask_all(&[request("a")]);
-        prompt(&["a read_file"], Some(kept("/one"))).ask_all(&[request("a")]);
-        prompt(&["a"], Some(kept("/one"))).ask_all(&[request("a")]);
-        prompt(&["a bash(make:*)"], Some(kept("/two"))).ask_all(&[request("a")]);
-        assert_eq!(kept("/one").rules().unwrap(), ["bash(git status -s)", "read_file"]);
-        assert_eq!(kept("/two").rules().unwrap(), ["bash(make:*)"]);
-        assert_eq!(kept("/three").rules().unwrap(), Vec::<String>::new());
+        let stored = |workspace: &str| StoredRules { file: file.clone(), workspace: workspace.to_owned() };
+        prompt(&["a"], Some(stored("/one"))).ask_all(&[request("a")]);
+        prompt(&["a read_file"], Some(stored("/one"))).ask_all(&[request("a")]);
+        prompt(&["a"], Some(stored("/one"))).ask_all(&[request("a")]);
+        prompt(&["a bash(make:*)"], Some(stored("/two"))).ask_all(&[request("a")]);
+        assert_eq!(stored("/one").rules().unwrap(), ["bash(git status -s)", "read_file"]);
+        assert_eq!(stored("/two").rules().unwrap(), ["bash(make:*)"]);
+        assert_eq!(stored("/three").rules().unwrap(), Vec::<String>::new());
     }
 }

@@ -13,8 +13,7 @@ use archon::{
 
 use crate::{
     app::App,
-    ask::Prompt,
-    asking::Asking,
+    ask::{Asking, Prompt},
     choose,
     chosen::Chosen,
     config::{AgentSettings, EmbedderChoice, Settings},
@@ -22,7 +21,7 @@ use crate::{
     failure::Failure,
     memory, permissions,
     servers::Tools,
-    text::visible,
+    text::visible_path,
     toolset::{self, Picked},
 };
 
@@ -32,11 +31,11 @@ pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, 
     let chosen = choose::model(app, None).await?;
     let tools = with_agents(app, picked, &chosen).await?;
     let builder = by_settings(app, chosen, tools).await?;
-    Ok(remembering(builder, memory).build()?)
+    Ok(with_memory(builder, memory).build()?)
 }
 
 /// Adds a memory with a rule-based extractor, which costs no model call.
-pub(crate) fn remembering(builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
+pub(crate) fn with_memory(builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
     match memory {
         Some(memory) => builder.memory(AgentMemory::from(memory).with_extractor(Arc::new(RuleExtractor))),
         None => builder,
@@ -109,11 +108,10 @@ async fn builder(
     described: &AgentSettings,
     caller: Option<&Chosen>,
 ) -> Result<ArchonBuilder, Failure> {
-    let at =
-        |e: Failure| Failure::new(e.exit(), format!("[agents.{name}]: {}", e.what()), e.advice().join(" "));
-    let tools = toolset::of_agent(described.tools.as_ref(), app).await.map_err(at)?;
+    let place = format!("[agents.{name}]");
+    let tools = toolset::of_agent(described.tools.as_ref(), app).await.map_err(|e| e.at(&place))?;
     let chosen = match (&described.model, caller) {
-        (Some(model), _) => choose::of_member(app, model, &format!("[agents.{name}]")).await?,
+        (Some(model), _) => choose::of_member(app, model, &place).await?,
         (None, Some(caller)) => caller.clone(),
         (None, None) => choose::model(app, None).await?,
     };
@@ -181,7 +179,7 @@ pub(crate) async fn with_surroundings(
         Some(memory) => Some(recorded_memory(app, memory).await?),
         None => None,
     };
-    Ok(remembering(builder, memory))
+    Ok(with_memory(builder, memory))
 }
 
 /// Opens the memory that a log names, with the embedder that made its vectors.
@@ -198,8 +196,8 @@ async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Fai
 /// Sets the workspace to the folder in which the run was begun, wherever it is resumed.
 fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
     let mut app = app.clone();
-    let is_said = app.config.is_flag("workspace");
-    let Some(folder) = config.workspace.as_ref().filter(|_| !is_said) else { return Ok(app) };
+    let is_flag = app.config.is_flag("workspace");
+    let Some(folder) = config.workspace.as_ref().filter(|_| !is_flag) else { return Ok(app) };
     let folder = PathBuf::from(folder);
     if !folder.is_dir() {
         return Err(Failure::usage(
@@ -208,7 +206,7 @@ fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
         ));
     }
     if toolset::folder(&app).as_ref() != Some(&folder) {
-        let folder = visible(&folder.display().to_string());
+        let folder = visible_path(&folder);
         app.output.note_once(format!("its tools work in {folder}, where it was begun"));
     }
     app.config.settings.workspace = Some(folder);
@@ -260,7 +258,6 @@ pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, 
 /// The id of the agent of loops and plans.
 pub(crate) const AGENT: &str = "archon";
 
-/// Applies the limits of the settings.
 pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
     limits.max_turns = settings.max_turns.unwrap_or(limits.max_turns);
     limits.max_total_tokens = settings.max_tokens.unwrap_or(limits.max_total_tokens);
@@ -286,18 +283,12 @@ fn check_prices<'a>(
 fn no_price(app: &App, provider: &str, model: &str) -> Failure {
     let file = app.sources.user.as_deref().map_or("archon.toml".into(), |file| file.to_string_lossy());
     let name = toml::Value::String(format!("{provider}:{model}"));
-    Failure::choices(
-        Exit::Usage,
-        format!("the price of {model} from {provider} is not known, so --max-cost cannot be enforced"),
-        &[
-            &format!(
-                "use --max-tokens, or set the prices in {file}, in US dollars per million tokens, by three lines:"
-            ),
-            &format!("[models.{name}]"),
-            "input = DOLLARS",
-            "output = DOLLARS",
-        ],
-    )
+    let what = format!("the price of {model} from {provider} is not known, so --max-cost cannot be enforced");
+    let how = format!(
+        "use --max-tokens, or set the prices in {file}, in US dollars per million tokens, by three lines:"
+    );
+    let table = format!("[models.{name}]");
+    Failure::choices(Exit::Usage, what, &[how.as_str(), &table, "input = DOLLARS", "output = DOLLARS"])
 }
 
 #[cfg(test)]

@@ -4,12 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// One line of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// The key of the line; a line with the same key keeps its position and its time.
     pub(crate) key: String,
-    /// The text of the line.
     pub(crate) text: String,
     /// True if the line shows a spinner and the elapsed time.
     pub(crate) moves: bool,
@@ -23,7 +21,6 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Creates a board without lines.
     pub(crate) fn new(target: ProgressDrawTarget) -> Self {
         Self { screen: MultiProgress::with_draw_target(target), bars: HashMap::new() }
     }
@@ -45,11 +42,11 @@ impl Board {
         }
         for (place, row) in rows.into_iter().enumerate() {
             let (bar, moves) = self.bars.entry(row.key).or_insert_with(|| {
-                (self.screen.insert(place, ProgressBar::new_spinner().with_style(style(false))), false)
+                (self.screen.insert(place, ProgressBar::new_spinner().with_style(row_style(false))), false)
             });
             if *moves != row.moves {
                 *moves = row.moves;
-                bar.set_style(style(row.moves));
+                bar.set_style(row_style(row.moves));
                 bar.reset_elapsed();
                 match row.moves {
                     true => bar.enable_steady_tick(Duration::from_millis(100)),
@@ -69,8 +66,11 @@ impl Drop for Board {
     }
 }
 
-fn style(moves: bool) -> ProgressStyle {
-    let template = if moves { "{spinner} {msg} {elapsed}" } else { "  {msg}" };
+fn row_style(moves: bool) -> ProgressStyle {
+    style(if moves { "{spinner} {msg} {elapsed}" } else { "  {msg}" })
+}
+
+pub(crate) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 

@@ -22,7 +22,13 @@ use archon::{
 };
 
 use crate::{
-    app::App, chosen::Chosen, config::Origin, exit::Exit, failure::Failure, local, tape::refuse_taped,
+    app::App,
+    cassette::refuse_replayed,
+    chosen::{Chosen, Connected},
+    config::Origin,
+    exit::Exit,
+    failure::Failure,
+    local,
     text::visible,
 };
 
@@ -30,12 +36,12 @@ pub(crate) use keys::key_variables;
 use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 
 /// The maximum time for a local server to list its models: enough for an idle server, and too short for
-/// people to notice. A busy server gets [more time](LATE_PATIENCE) later.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
+/// people to notice. A busy server gets [more time](LATE_TIMEOUT) later.
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
 /// The maximum time for a server that was late, if no other server has a fitting model.
-pub(crate) const LATE_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum time for a service in the settings to list its models, since the service may be far away.
-const FAR_PATIENCE: Duration = Duration::from_secs(10);
+const FAR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Services that can be used without a model name, each with its default model.
 const DEFAULT_MODELS: &[(&str, &str)] = &[
@@ -53,7 +59,6 @@ const DEFAULT_MODELS: &[(&str, &str)] = &[
     ("zai", "glm-4.6"),
 ];
 
-/// Returns the default model of a service.
 #[cfg(feature = "setup")]
 pub(crate) fn default_model(service: &str) -> Option<&'static str> {
     DEFAULT_MODELS.iter().find(|(name, _)| *name == service).map(|(_, model)| *model)
@@ -71,23 +76,23 @@ const NOT_ONLY_FOR_MODELS: &[&str] = &["AWS_ACCESS_KEY_ID", "HF_TOKEN"];
 /// Chooses the model. `recorded` is the model in the log of a run that is resumed; only flags override it.
 pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, Failure> {
     let settings = &app.config.settings;
-    let flag = |key| matches!(app.config.origin(key), Some(Origin::Flag(_)));
-    let url = settings.base_url.as_deref().filter(|_| recorded.is_none() || flag("base_url"));
-    let said = settings.model.as_deref().filter(|_| recorded.is_none() || flag("model"));
-    if let Some(replayed) = app.tape.instead(said.or(recorded)) {
+    let holds = |key| recorded.is_none() || app.config.is_flag(key);
+    let url = settings.base_url.as_deref().filter(|_| holds("base_url"));
+    let set = settings.model.as_deref().filter(|_| holds("model"));
+    if let Some(replayed) = app.cassette.instead(set.or(recorded)) {
         return replayed;
     }
     let origin = |key| app.config.origin(key);
-    let chosen = match (url, said, recorded) {
+    let chosen = match (url, set, recorded) {
         (Some(url), model, _) => at_address(app, url, model.or(recorded), origin("base_url")).await,
         (None, Some(model), _) => named(app, model, origin("model")).await,
         (None, None, Some(model)) => {
-            refuse_taped(model)?;
+            refuse_replayed(model)?;
             named(app, model, None).await
         }
         (None, None, None) => found(app).await,
     };
-    app.tape.around(chosen?)
+    app.cassette.around(chosen?)
 }
 
 /// Returns the error for a model whose provider is not in this build. It does not check if the model exists.
@@ -102,14 +107,13 @@ pub(crate) fn not_built(model: &str) -> Option<Failure> {
 
 /// Chooses the model that a team file sets for a member.
 pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Chosen, Failure> {
-    if let Some(replayed) = app.tape.instead(Some(model)) {
+    if let Some(replayed) = app.cassette.instead(Some(model)) {
         return replayed;
     }
-    let chosen = named(app, model, None).await.and_then(|chosen| app.tape.around(chosen));
-    chosen.map_err(|e| Failure::new(e.exit(), format!("{member}: {}", e.what()), e.advice().join(" ")))
+    let chosen = named(app, model, None).await.and_then(|chosen| app.cassette.around(chosen));
+    chosen.map_err(|e| e.at(member))
 }
 
-/// Returns the local servers to search.
 pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
     app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)
 }
@@ -118,9 +122,9 @@ pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
 /// servers that were late again, with more time.
 async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Option<(LocalServer, String)> {
     let mut asked = local_servers(app);
-    for patience in [PATIENCE, LATE_PATIENCE] {
+    for timeout in [TIMEOUT, LATE_TIMEOUT] {
         let mut late = Vec::new();
-        for (server, answer) in ask_local_servers(asked, patience).await {
+        for (server, answer) in ask_local_servers(asked, timeout).await {
             match answer {
                 ServerAnswer::Models(models) => {
                     if let Some(model) = pick(models) {
@@ -138,17 +142,17 @@ async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Opt
 
 /// Returns the fallback models: those of the settings, or those in the log of a run that is resumed.
 pub(crate) async fn fallbacks(app: &App, recorded: Option<&[FallbackModel]>) -> Result<Vec<Chosen>, Failure> {
-    let said = app.config.settings.fallback.as_deref().unwrap_or_default();
+    let set = app.config.settings.fallback.as_deref().unwrap_or_default();
     let names = match recorded {
         Some(models) => models.iter().map(|m| format!("{}:{}", m.provider, m.model)).collect(),
-        None => said.to_vec(),
+        None => set.to_vec(),
     };
     let mut chosen = Vec::new();
     for name in &names {
-        let origin = app.config.origin("fallback").filter(|_| said.contains(name));
-        chosen.push(match app.tape.instead(Some(name)) {
+        let origin = app.config.origin("fallback").filter(|_| set.contains(name));
+        chosen.push(match app.cassette.instead(Some(name)) {
             Some(replayed) => replayed?,
-            None => app.tape.around(fallback(app, name, origin).await?)?,
+            None => app.cassette.around(fallback(app, name, origin).await?)?,
         });
     }
     Ok(chosen)
@@ -163,14 +167,13 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
         Failure::usage(format!("fallback {name:?}: {e}"), "name the provider: --fallback PROVIDER:MODEL")
     })?;
     if !is_openai_compatible(&parts) {
-        let (provider, keys) = other(app, &parts, None, origin)?;
-        return Ok(Chosen { provider, keys, model: parts.model, why });
+        return Ok(Chosen::new(other(app, &parts, None, origin)?, parts.model, why));
     }
     let ModelRef { profile, base_url, model, .. } = parts;
     let url = elsewhere(profile, base_url.as_deref());
     // The key that the settings name is for the chosen model only.
-    let (provider, keys) = connect(app, profile, url, own_keys(app, profile, url, origin)?)?;
-    Ok(Chosen { provider, keys, model, why })
+    let connected = connect(app, profile, url, own_keys(app, profile, url, origin)?)?;
+    Ok(Chosen::new(connected, model, why))
 }
 
 /// Returns the services with a key in the environment or stored.
@@ -185,7 +188,6 @@ pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static s
     of_profiles.chain(of_protocols).filter(|(_, variable)| app.env(variable).is_some())
 }
 
-/// Returns the profiles with a key.
 fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
     keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
 }
@@ -228,30 +230,26 @@ fn other(
 }
 
 fn cannot_connect(e: SetupError) -> Failure {
-    match &e {
-        SetupError::MissingKey { variable, .. } => Failure::usage(e.to_string(), how_to_give(variable)),
-        SetupError::MissingVariable { variable, .. } => {
-            Failure::usage(e.to_string(), format!("set it: export {variable}=…"))
+    let advice = match &e {
+        SetupError::MissingKey { variable, .. } => how_to_give(variable),
+        SetupError::MissingVariable { variable, .. } => format!("set it: export {variable}=…"),
+        SetupError::MissingFeature { feature, .. } => {
+            format!("build this program with the cargo feature `{feature}` of archon")
         }
-        SetupError::MissingFeature { feature, .. } => Failure::usage(
-            e.to_string(),
-            format!("build this program with the cargo feature `{feature}` of archon"),
-        ),
         SetupError::BaseUrl { url, reason } => {
             let (reason, more) = reason.split_once("; ").unwrap_or((reason, ""));
             let like = "the address looks like http://127.0.0.1:8080/v1";
             let advice = if more.is_empty() { like.to_owned() } else { format!("{more}; {like}") };
-            Failure::usage(format!("base URL {url:?}: {reason}"), advice)
+            return Failure::usage(format!("base URL {url:?}: {reason}"), advice);
         }
         SetupError::Setting { what, reason } if what.to_lowercase().ends_with("proxy") => {
             let reason = reason.split("; ").next().unwrap_or_default();
-            Failure::usage(
-                format!("{what}: {reason}"),
-                format!("set it: export {what}=http://HOST:PORT, or unset it"),
-            )
+            let advice = format!("set it: export {what}=http://HOST:PORT, or unset it");
+            return Failure::usage(format!("{what}: {reason}"), advice);
         }
-        _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
-    }
+        _ => "`archon doctor` shows what can be used".to_owned(),
+    };
+    Failure::usage(e.to_string(), advice)
 }
 
 /// Returns the origin of a setting, for people; without an origin it is the log of the run that is resumed.
@@ -265,20 +263,18 @@ async fn at_address(
     model: Option<&str>,
     origin: Option<&Origin>,
 ) -> Result<Chosen, Failure> {
+    let why = format!("{} says {url}", who(origin));
     let (profile, model) = match model.map(|m| (m, m.parse::<ModelRef>())) {
         Some((_, Ok(mut parts))) if parts.base_url.is_none() && !is_openai_compatible(&parts) => {
             parts.base_url = Some(url.to_owned());
             let named = named_keys(app, Some(url), origin)?;
-            let (provider, keys) = other(app, &parts, named, origin)?;
-            let why = format!("{} says {url}", who(origin));
-            return Ok(Chosen { provider, keys, model: parts.model, why });
+            return Ok(Chosen::new(other(app, &parts, named, origin)?, parts.model, why));
         }
         Some((_, Ok(ModelRef { profile, base_url: None, model, .. }))) => (profile, model),
         Some((name, _)) => (known_address(url), name.to_owned()),
         None => (known_address(url), first_model(url).await?),
     };
-    let (provider, keys) = service(app, profile, Some(url), origin)?;
-    Ok(Chosen { provider, keys, model, why: format!("{} says {url}", who(origin)) })
+    Ok(Chosen::new(service(app, profile, Some(url), origin)?, model, why))
 }
 
 async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen, Failure> {
@@ -289,12 +285,10 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
     let wrong = match name.parse::<ModelRef>() {
         Ok(parts) if !is_openai_compatible(&parts) => {
             let named = named_keys(app, parts.base_url.as_deref(), origin)?;
-            let (provider, keys) = other(app, &parts, named, origin)?;
-            return Ok(Chosen { provider, keys, model: parts.model, why });
+            return Ok(Chosen::new(other(app, &parts, named, origin)?, parts.model, why));
         }
         Ok(ModelRef { profile, base_url, model, .. }) => {
-            let (provider, keys) = service(app, profile, base_url.as_deref(), origin)?;
-            return Ok(Chosen { provider, keys, model, why });
+            return Ok(Chosen::new(service(app, profile, base_url.as_deref(), origin)?, model, why));
         }
         // The name has a provider, but is not complete.
         Err(SetupError::Model { reason, .. }) if name.contains([':', '@']) => {
@@ -303,20 +297,14 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         Err(wrong) => wrong,
     };
     if let Some((server, _)) = running(app, |models| models.into_iter().find(|m| m == name)).await {
-        let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{why}, and {} has it", server.profile);
-        return Ok(Chosen { provider, keys, model: name.to_owned(), why });
+        return Ok(Chosen::new(local_service(app, &server)?, name, why));
     }
     // A name with a colon means a service; if no service has that name, it is an error.
     match keyed_profiles(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
         Some((profile, variable)) => {
-            let (provider, keys) = service(app, Some(profile), None, None)?;
-            Ok(Chosen {
-                provider,
-                keys,
-                model: name.to_owned(),
-                why: format!("{why}, and {}", app.key_source(variable)),
-            })
+            let why = format!("{why}, and {}", app.key_source(variable));
+            Ok(Chosen::new(service(app, Some(profile), None, None)?, name, why))
         }
         None => {
             let (what, meant) = match wrong {
@@ -342,9 +330,8 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
     // Embedding models are skipped, since they cannot answer.
     let answers = |models: Vec<String>| models.into_iter().find(|m| !m.to_lowercase().contains("embed"));
     if let Some((server, model)) = running(app, answers).await {
-        let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{} runs on this machine, and no model was named", server.profile);
-        return Ok(Chosen { provider, keys, model, why });
+        return Ok(Chosen::new(local_service(app, &server)?, model, why));
     }
     // A person with a key did not mean a small local model.
     if let Some((service, variable)) = keyed(app).find(|(_, set)| !NOT_ONLY_FOR_MODELS.contains(set)) {
@@ -364,11 +351,11 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 }
 
 fn nothing_found() -> Failure {
-    let keep = if cfg!(feature = "setup") { "archon init" } else { "archon credentials add SERVICE" };
+    let store = if cfg!(feature = "setup") { "archon init" } else { "archon credentials add SERVICE" };
     Failure::choices(
         Exit::Usage,
         format!(
-            "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, store it with `{keep}`, or use --model PROVIDER:MODEL"
+            "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, store it with `{store}`, or use --model PROVIDER:MODEL"
         ),
         &[
             "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
@@ -386,8 +373,9 @@ fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Prov
     })
 }
 
-/// A provider, and the same provider with each further key.
-type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
+fn local_service(app: &App, server: &LocalServer) -> Result<Connected, Failure> {
+    service(app, Profile::named(server.profile), Some(&server.base_url), None)
+}
 
 /// Connects to a service of a profile, at its own address or at `url` from `origin`.
 fn service(
@@ -461,7 +449,7 @@ fn same_address(a: &str, b: &str) -> bool {
 
 async fn first_model(url: &str) -> Result<String, Failure> {
     let servers = vec![LocalServer::new("openai-compatible", url)];
-    let (what, advice) = match ask_local_servers(servers, FAR_PATIENCE).await.pop() {
+    let (what, advice) = match ask_local_servers(servers, FAR_TIMEOUT).await.pop() {
         Some((_, ServerAnswer::Models(models))) => match models.into_iter().next() {
             Some(model) => return Ok(model),
             None => ("has no models", "load one there, or name it: --model M"),

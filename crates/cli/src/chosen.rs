@@ -7,6 +7,9 @@ use archon::types::Provider;
 /// The prefix of the name of a model that runs in this process.
 pub(crate) const PREFIX: &str = "local:";
 
+/// A provider, and the same provider with each further key.
+pub(crate) type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
+
 /// A model that is ready for calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
@@ -14,8 +17,13 @@ pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn Provider>,
     /// The same provider with further keys, in the order in which to try them.
     pub(crate) keys: Vec<Arc<dyn Provider>>,
-    /// The model's name at the provider.
     pub(crate) model: String,
     /// The reason for the choice, for people.
     pub(crate) why: String,
+}
+
+impl Chosen {
+    pub(crate) fn new((provider, keys): Connected, model: impl Into<String>, why: String) -> Self {
+        Self { provider, keys, model: model.into(), why }
+    }
 }

@@ -17,7 +17,6 @@ pub(crate) fn in_data_dir(app: &App, command: &str) -> String {
     }
 }
 
-/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=,".contains(c);
     match word.chars().all(plain) {

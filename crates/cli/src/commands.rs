@@ -1,22 +1,25 @@
 //! The commands: one file for each, and one line for each in the list below.
 
+#[cfg(not(all(unix, feature = "mcp", feature = "mcp-serve", feature = "setup")))]
+#[macro_use]
+mod absent;
 mod approvals;
 mod completions;
 mod config;
 mod credentials;
 mod doctor;
-mod flags;
 #[cfg(feature = "setup")]
 mod init;
 #[cfg(not(feature = "setup"))]
-#[path = "commands/init_absent.rs"]
-mod init;
+absent! {
+    mod init: InitArgs, "archon init",
+    "set the variable of the service and `model` in archon.toml, or build with `--features setup`"
+}
 mod man;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
 #[cfg(not(all(unix, feature = "mcp")))]
-#[path = "commands/mcp_absent.rs"]
-mod mcp;
+absent! { mod mcp: McpArgs, "archon mcp", "build with `--features mcp`" }
 mod memory;
 mod model;
 mod models;
@@ -38,22 +41,23 @@ mod which;
 use std::path::PathBuf;
 
 use archon::{
-    Runs,
+    Archon, Runs,
     memory::Memory,
     tools::Rule,
-    types::{Collection, RunFilter, RunStatus, SessionId, StartRun, StartRuns},
+    types::{Collection, RunFilter, RunId, RunStatus, SessionId, StartRun, StartRuns},
 };
 use clap::Subcommand;
 
 use crate::{
     app::App,
+    assemble,
+    cassette::Cassette,
     config::{Detail, EmbedderChoice, Mode, Money, PermissionRules, Settings, Span, Thinking, ToolSelection},
     exit::Exit,
     failure::Failure,
-    tape::Tape,
 };
+use structured_output::OutputFlags;
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Choose a provider, keep its key, and set the default model
@@ -74,7 +78,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
     /// Check that a run's log follows from its inputs
-    Replay(replay::ReplayArgs),
+    Replay(which::WhichRun),
     /// Show conversations, or export one
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
@@ -119,7 +123,7 @@ impl Command {
         Some(match self {
             Self::Run(args) => args.settings(),
             Self::Plan(args) => args.settings(),
-            Self::Resume(args) => args.settings(),
+            Self::Resume(args) => args.flags.settings(),
             Self::Team(command) => command.settings(),
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
@@ -152,21 +156,21 @@ impl Command {
     }
 
     /// Returns the recording or the replay of model calls that the flags set.
-    fn tape(&self) -> Result<Tape, Failure> {
+    fn cassette(&self) -> Result<Cassette, Failure> {
         match self {
-            Self::Run(args) => args.agent.tape(),
-            Self::Plan(args) => args.agent.tape(),
-            Self::Team(team::TeamCommand::Run { flags, .. }) => flags.agent.tape(),
-            _ => Ok(Tape::None),
+            Self::Run(args) => args.work.agent.cassette(),
+            Self::Plan(args) => args.work.agent.cassette(),
+            Self::Team(team::TeamCommand::Run { flags, .. }) => flags.work.agent.cassette(),
+            _ => Ok(Cassette::None),
         }
     }
 
     /// Runs the command. `whole` describes the whole command line, for its manual and its completions.
     pub(crate) async fn run(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {
-        let app = &App { tape: self.tape()?, ..app.clone() };
+        let app = &App { cassette: self.cassette()?, ..app.clone() };
         let result = self.run_with(app, whole).await;
         crate::mcp::close(app).await;
-        app.tape.warn_of_left(&app.output);
+        app.cassette.warn_of_unused_calls(&app.output);
         result
     }
 
@@ -178,7 +182,7 @@ impl Command {
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
             Self::Approvals(command) => command.run(app).await,
-            Self::Replay(args) => args.run(app).await,
+            Self::Replay(which) => replay::run(app, &which).await,
             Self::Sessions(command) => command.run(app).await,
             Self::Memory(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
@@ -198,7 +202,6 @@ impl Command {
     }
 }
 
-/// Flags that choose a model.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ModelFlags {
     /// The model: a name, PROVIDER:NAME, or the path of a GGUF file
@@ -249,7 +252,58 @@ pub(crate) struct AgentFlags {
     pub(crate) replay: Option<PathBuf>,
 }
 
-/// Flags for the limits of a run.
+/// Flags of the commands that work on a task.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct WorkFlags {
+    #[command(flatten)]
+    agent: AgentFlags,
+    #[command(flatten)]
+    allow: AllowFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    session: SessionFlags,
+    #[command(flatten)]
+    memory: MemoryFlags,
+}
+
+impl WorkFlags {
+    fn apply(&self, settings: &mut Settings) {
+        self.agent.apply(settings);
+        self.allow.apply(settings);
+        self.memory.vectors.apply(settings);
+    }
+
+    /// Builds the agent of the settings, with the memory and the structured output of the flags.
+    async fn archon(&self, app: &App) -> Result<Archon, Failure> {
+        self.output.apply(assemble::chosen(app, self.memory.open(app).await?).await?)
+    }
+
+    /// Starts a run in the session of the flags.
+    async fn start(&self, runs: &Runs, request: StartRun) -> Result<RunId, Failure> {
+        Ok(runs.start(self.session.of(runs, request).await?).await?.run)
+    }
+}
+
+/// Flags for an existing run; all other settings come from its log.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RecordedFlags {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    tools: ToolFlags,
+    #[command(flatten)]
+    allow: AllowFlags,
+}
+
+impl RecordedFlags {
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = settings(&self.model, &self.tools);
+        self.allow.apply(&mut settings);
+        settings
+    }
+}
+
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct LimitFlags {
     /// The maximum number of model calls of the run; in a plan, of each subtask
@@ -273,7 +327,6 @@ impl LimitFlags {
     }
 }
 
-/// The flag that allows calls of tools.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AllowFlags {
     /// Allow calls that match this rule without a question, as in write_file(src/**); may be given again
@@ -349,7 +402,6 @@ async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
     Err(archon::RunError::NothingToContinue.into())
 }
 
-/// Flags for an agent's memory.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MemoryFlags {
     /// Store memories in this collection, as in user:anna, and recall them from it
@@ -360,25 +412,19 @@ pub(crate) struct MemoryFlags {
 }
 
 impl MemoryFlags {
-    fn apply(&self, settings: &mut Settings) {
-        self.vectors.apply(settings);
-    }
-
     /// Opens the memory of the flags; `None` if the flags set no collection.
     async fn open(&self, app: &App) -> Result<Option<Memory>, Failure> {
-        match &self.memory {
-            Some(of) => Ok(Some(crate::memory::open(app, of).await?)),
-            None => Ok(None),
-        }
+        let Some(collection) = &self.memory else { return Ok(None) };
+        crate::memory::open(app, collection).await.map(Some)
     }
 }
 
 impl AgentFlags {
-    fn tape(&self) -> Result<Tape, Failure> {
+    fn cassette(&self) -> Result<Cassette, Failure> {
         match (&self.record, &self.replay) {
-            (Some(path), _) => Tape::recording(path),
-            (_, Some(path)) => Tape::replaying(path),
-            (None, None) => Ok(Tape::None),
+            (Some(path), _) => Cassette::recording(path),
+            (_, Some(path)) => Cassette::replaying(path),
+            (None, None) => Ok(Cassette::None),
         }
     }
 
@@ -391,7 +437,6 @@ impl AgentFlags {
     }
 }
 
-/// Returns the settings of model and tool flags.
 fn settings(model: &ModelFlags, tools: &ToolFlags) -> Settings {
     let mut settings = Settings::default();
     model.apply(&mut settings);

@@ -10,7 +10,6 @@ mod edit;
 mod file;
 mod models;
 mod name;
-mod problem;
 mod rules;
 mod servers;
 mod source;
@@ -37,10 +36,9 @@ pub(crate) use agreed::sha256;
 pub(crate) use edit::Edit;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
-pub(crate) use file::{line_at, resolve_paths};
+pub(crate) use file::{Problem, line_at, resolve_paths};
 pub(crate) use models::Models;
 pub(crate) use name::{Name, Names};
-pub(crate) use problem::Problem;
 pub(crate) use rules::PermissionRules;
 pub(crate) use servers::Servers;
 #[cfg(all(unix, feature = "mcp"))]
@@ -243,9 +241,7 @@ impl Sources {
             env,
         }
     }
-}
 
-impl Sources {
     /// Returns the path of this owner's file.
     pub(crate) fn file(&self, owner: Owner) -> Option<&PathBuf> {
         match owner {
@@ -310,14 +306,11 @@ impl Config {
     }
 
     fn add(&mut self, mut layer: Settings, origin: &Origin) {
-        let own = self.settings.permissions.clone();
-        layer.permissions = layer.permissions.map(|more| own.unwrap_or_default().and(more));
-        let own = self.settings.models.clone();
-        layer.models = layer.models.map(|more| own.unwrap_or_default().and(more));
-        let own = self.settings.mcp.clone();
-        layer.mcp = layer.mcp.map(|more| own.unwrap_or_default().and(more));
-        let agents = self.settings.agents.clone();
-        layer.agents = layer.agents.map(|more| agents.into_iter().flatten().chain(more).collect());
+        let own = self.settings.clone();
+        layer.permissions = layer.permissions.map(|more| own.permissions.unwrap_or_default().and(more));
+        layer.models = layer.models.map(|more| own.models.unwrap_or_default().and(more));
+        layer.mcp = layer.mcp.map(|more| own.mcp.unwrap_or_default().and(more));
+        layer.agents = layer.agents.map(|more| own.agents.into_iter().flatten().chain(more).collect());
         self.settings.overlay(layer, origin, &mut self.origins);
     }
 }

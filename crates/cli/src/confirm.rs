@@ -54,7 +54,7 @@ pub(crate) async fn ask(
         }
     }
     let task = proposal.map_or_else(|| machine.task(), |(_, task)| task);
-    if app.json || !app.output.asks {
+    if !app.can_ask() {
         return Ok(None);
     }
     loop {
@@ -127,10 +127,10 @@ fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
         |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"), "set another EDITOR");
     let place = app.data_dir.join(format!("plan-{}.json", std::process::id()));
     std::fs::write(&place, text_of(task)).map_err(|e| failed("write the plan for the editor", e))?;
-    let told = edit(editor, &place);
+    let succeeded = edit(editor, &place);
     let text = std::fs::read_to_string(&place);
     let _ = std::fs::remove_file(&place);
-    match told.map_err(|e| failed("start the editor", e))? {
+    match succeeded.map_err(|e| failed("start the editor", e))? {
         true => edited(task, &text.map_err(|e| failed("read the edited plan", e))?),
         false => Err(Failure::failed("the editor failed", "the plan is unchanged")),
     }

@@ -8,13 +8,11 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 use archon::{
     providers::{PROFILES, PROTOCOLS},
-    types::{
-        CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId, nearest,
-    },
+    types::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId},
 };
 use serde_json::json;
 
-use crate::{config::Sources, failure::Failure};
+use crate::{config::Sources, failure::Failure, misspelt::known_names};
 
 /// The variable with the encryption key of the stored keys: 64 hexadecimal digits.
 #[cfg(feature = "credentials")]
@@ -60,8 +58,7 @@ impl Service {
             return Err(Failure::usage(format!("{name} needs no key"), "use it: --model PROVIDER:MODEL"));
         }
         let names: Vec<_> = services().map(|service| service.name).collect();
-        let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
-        let advice = format!("{}the services are: {}", meant.unwrap_or_default(), names.join(", "));
+        let advice = known_names(name, "services", names.into_iter());
         Err(Failure::usage(format!("there is no service {name:?}"), advice))
     }
 }
@@ -159,14 +156,14 @@ const FIELD: &str = "api_key";
 
 /// The stored keys, by the variables that they replace.
 #[derive(Clone, Default)]
-pub(crate) struct Kept(BTreeMap<String, Secret>);
+pub(crate) struct StoredKeys(BTreeMap<String, Secret>);
 
-impl Kept {
+impl StoredKeys {
     /// Loads the stored keys of services without a key in the environment. The `primary` key takes
     /// precedence.
     pub(crate) async fn load(data_dir: &Path, sources: &Sources) -> Result<Self, Failure> {
-        let mut kept = Self::default();
-        let Some(store) = open_store(data_dir, sources)? else { return Ok(kept) };
+        let mut keys = Self::default();
+        let Some(store) = open_store(data_dir, sources)? else { return Ok(keys) };
         let is_set = |name: &str| sources.env.get(name).is_some_and(|value| !value.trim().is_empty());
         for service in services().filter(|service| !service.variables.iter().any(|name| is_set(name))) {
             let mut entries = store.list(&owner(), Some(service.name)).await?;
@@ -176,17 +173,16 @@ impl Kept {
                     0 => service.variable().to_owned(),
                     at => format!("{}_{}", service.variable(), at + 1),
                 };
-                kept.0.insert(variable, key_of(&*store, entry).await?);
+                keys.0.insert(variable, key_of(&*store, entry).await?);
             }
         }
         let others = store.list(&owner(), None).await?.into_iter();
         for entry in others.filter(|entry| is_variable(&entry.key.service) && !is_set(&entry.key.service)) {
-            kept.0.insert(entry.key.service.clone(), key_of(&*store, &entry).await?);
+            keys.0.insert(entry.key.service.clone(), key_of(&*store, &entry).await?);
         }
-        Ok(kept)
+        Ok(keys)
     }
 
-    /// Returns the stored key for this variable.
     pub(crate) fn get(&self, variable: &str) -> Option<&str> {
         self.0.get(variable).map(|key| key.expose().as_str())
     }
@@ -210,7 +206,7 @@ async fn key_of(store: &dyn CredentialStore, entry: &CredentialEntry) -> Result<
     })
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
@@ -260,7 +256,7 @@ mod tests {
     // spec: CR-05
     #[test]
     fn stored_keys_are_listed_without_their_value() {
-        let kept = Kept::of("OPENAI_API_KEY", "sk-canary");
-        assert_eq!(format!("{kept:?}"), r#"{"OPENAI_API_KEY"}"#);
+        let keys = StoredKeys::of("OPENAI_API_KEY", "sk-canary");
+        assert_eq!(format!("{keys:?}"), r#"{"OPENAI_API_KEY"}"#);
     }
 }

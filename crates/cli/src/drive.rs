@@ -15,8 +15,7 @@ use futures_util::StreamExt;
 
 use crate::{
     app::App,
-    ask::Prompt,
-    asking::Asking,
+    ask::{Asking, Prompt},
     command_line::{quoted, resume_line},
     confirm::print_how_to_answer,
     exit::Exit,
@@ -65,11 +64,10 @@ pub(crate) async fn follow(
     }
 }
 
-/// The result of asking a question.
 enum Asked {
     /// The id of the question, and the answer.
     Answered(String, Answer),
-    /// The question waits; the person was told the ways to answer it.
+    /// The question waits, and the ways to answer it were printed.
     Later,
     /// No person can be asked here, or loops have asked already.
     Nothing,
@@ -199,10 +197,8 @@ pub(crate) fn find_missing_rule(result: &ToolResult) -> Option<String> {
     result.metadata.get(metadata::NOBODY_ASKED)?.as_str().map(str::to_owned)
 }
 
-/// The end of a run.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// The last failure of a model call.
     pub(crate) failure: Option<ModelFailure>,
     /// For each call that was rejected because no person could be asked, the rule that would allow it.
     pub(crate) refused: Vec<String>,
@@ -256,7 +252,7 @@ fn report_outcome(
             app.output.note(Look::Plain, format!("resume with: {resume}"));
         }
         OutcomeStatus::Limit(limit) => {
-            app.output.note(Look::Plain, way_on(&limit, resume));
+            app.output.note(Look::Plain, advice_at_limit(&limit, resume));
         }
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
@@ -271,7 +267,7 @@ fn report_outcome(
 }
 
 /// Returns the advice for a run that ended at a limit.
-fn way_on(limit: &LimitReached, resume: &str) -> String {
+fn advice_at_limit(limit: &LimitReached, resume: &str) -> String {
     const CONTINUE: &str = "`archon run --continue TASK`";
     match more_of(limit) {
         Some(flag) => format!("continue it with `{resume} {flag}`, or start the next one with {CONTINUE}"),

@@ -24,7 +24,6 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Returns the code for an outcome of a run.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome.status {
             OutcomeStatus::Finished => Self::Finished,

@@ -1,5 +1,7 @@
 //! The error of a command, for people: a line with the problem, and advice.
 
+use std::{io, path::Path};
+
 use archon::{
     BuildError, RunError,
     orchestrator::TeamError,
@@ -31,7 +33,6 @@ impl Failure {
         Self::new(Exit::Usage, what, advice)
     }
 
-    /// Creates an error for a command that failed.
     pub(crate) fn failed(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::new(Exit::Failed, what, advice)
     }
@@ -43,9 +44,9 @@ impl Failure {
     }
 
     /// Does the same as [`new`](Self::new), with several lines of advice.
-    pub(crate) fn choices(exit: Exit, what: impl AsRef<str>, choices: &[&str]) -> Self {
+    pub(crate) fn choices(exit: Exit, what: impl AsRef<str>, choices: &[impl AsRef<str>]) -> Self {
         let line = |text: &str| Some(one_line(text, SHOWN)).filter(|line| !line.is_empty());
-        let mut advice: Vec<_> = choices.iter().filter_map(|choice| line(choice)).collect();
+        let mut advice: Vec<_> = choices.iter().filter_map(|choice| line(choice.as_ref())).collect();
         if advice.is_empty() {
             advice.push(ANYTHING.to_owned());
         }
@@ -53,8 +54,23 @@ impl Failure {
         Self { exit, what, advice, damaged: None, unknown: None }
     }
 
+    /// Creates the error for a file of the user that cannot be read.
+    pub(crate) fn unreadable(path: &Path, e: &io::Error, advice: &str) -> Self {
+        Self::usage(format!("cannot read {}: {e}", path.display()), advice)
+    }
+
+    /// Creates the error for a file that cannot be written.
+    pub(crate) fn unwritable(path: &Path, e: &io::Error, advice: &str) -> Self {
+        Self::failed(format!("cannot write {}: {e}", path.display()), advice)
+    }
+
+    /// Puts the place of the error before its message.
+    pub(crate) fn at(self, place: &str) -> Self {
+        Self::new(self.exit, format!("{place}: {}", self.what), self.advice.join(" "))
+    }
+
     /// Adds the advice for a damaged or empty log, if the error is about one.
-    pub(crate) async fn with_way_on(mut self, journal: &JsonlJournal) -> Self {
+    pub(crate) async fn with_repair_advice(mut self, journal: &JsonlJournal) -> Self {
         if let Some(run) = &self.unknown
             && journal.path(run).is_ok_and(|log| log.exists())
         {
@@ -91,11 +107,9 @@ impl Failure {
     /// Returns the error of a plan with problems: a line for each problem, with its remedy.
     pub(crate) fn of_problems(problems: &[PlanProblem]) -> Self {
         let lines: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        Self::choices(Exit::Failed, "the plan cannot be followed", &lines)
+        Self::choices(Exit::Failed, CANNOT_BE_FOLLOWED, &lines)
     }
 
-    /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
@@ -105,11 +119,20 @@ impl Failure {
         &self.what
     }
 
-    /// Returns the lines of advice.
     pub(crate) fn advice(&self) -> &[String] {
         &self.advice
     }
+
+    pub(crate) fn remedy(&self) -> String {
+        self.advice.join("; ")
+    }
+
+    pub(crate) fn line(&self) -> String {
+        format!("{}; {}", self.what, self.remedy())
+    }
 }
+
+const CANNOT_BE_FOLLOWED: &str = "the plan cannot be followed";
 
 /// The advice if there is no more specific advice.
 const ANYTHING: &str = "`archon doctor` shows what can be used";
@@ -146,54 +169,56 @@ impl From<archon::views::SessionError> for Failure {
 impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         match e {
-            RunError::Journal(e) => e.into(),
+            RunError::Journal(e) => return e.into(),
             RunError::Stopped { ref error, .. } if matches!(**error, RunError::Agent { .. }) => {
-                of_agent(error)
+                return of_agent(error);
             }
+            RunError::Agent { .. } => return of_agent(&e),
             RunError::EmptyPrompt => {
-                Self::usage("the task is empty", "describe the task: archon run \"What is 15% of 200?\"")
+                let advice = "describe the task: archon run \"What is 15% of 200?\"";
+                return Self::usage("the task is empty", advice);
             }
-            RunError::Refused(RunRefused::Ended { ref run }) => Self::usage(
-                e.to_string(),
-                format!("`archon runs show {run}` shows the run; continue with `archon run --continue TASK`"),
-            ),
-            RunError::Refused(RunRefused::AtLimit { ref run, ref limit }) => {
-                Self::usage(e.to_string(), at_limit(run, limit))
-            }
-            RunError::UnknownRun { ref run, .. } => {
-                Self { unknown: Some(run.clone()), ..Self::usage(e.to_string(), e.advice()) }
-            }
-            RunError::SessionBusy { ref run, status } => Self::usage(
-                e.to_string(),
-                match status {
-                    RunStatus::Suspended => format!(
-                        "answer its question (`archon approvals list`), and the run continues, or leave it with `archon runs fork {run}`"
-                    ),
-                    RunStatus::Interrupted => format!(
-                        "resume it first: `archon resume {run}`; or leave it with `archon runs fork {run}`"
-                    ),
-                    _ => format!(
-                        "wait until it has ended, send the text to the run (`archon runs steer {run} TEXT`), or stop it with `archon runs cancel {run}`"
-                    ),
-                },
-            ),
-            RunError::WentOn { ref run, .. } => Self::usage(
-                e.to_string(),
-                format!(
-                    "continue with `archon run --continue TASK`, or leave the run with `archon runs fork {run}`"
-                ),
-            ),
-            RunError::NothingToContinue => {
-                Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
-            }
-            RunError::Agent { .. } => of_agent(&e),
+            _ => {}
+        }
+        let exit = match e {
             RunError::Failed { .. }
             | RunError::NotFinished { .. }
             | RunError::NotTyped { .. }
             | RunError::Stopped { .. }
-            | RunError::Lost { .. } => Self::failed(e.to_string(), e.advice()),
-            e => Self::usage(e.to_string(), e.advice()),
+            | RunError::Lost { .. } => Exit::Failed,
+            _ => Exit::Usage,
+        };
+        let unknown = match &e {
+            RunError::UnknownRun { run, .. } => Some(run.clone()),
+            _ => None,
+        };
+        Self { unknown, ..Self::new(exit, e.to_string(), advice(&e)) }
+    }
+}
+
+/// Returns the advice for an error of a run, with the commands of this program.
+fn advice(e: &RunError) -> String {
+    match e {
+        RunError::Refused(RunRefused::Ended { run }) => {
+            format!("`archon runs show {run}` shows the run; continue with `archon run --continue TASK`")
         }
+        RunError::Refused(RunRefused::AtLimit { run, limit }) => at_limit(run, limit),
+        RunError::SessionBusy { run, status: RunStatus::Suspended } => format!(
+            "answer its question (`archon approvals list`), and the run continues, or leave it with `archon runs fork {run}`"
+        ),
+        RunError::SessionBusy { run, status: RunStatus::Interrupted } => {
+            format!("resume it first: `archon resume {run}`; or leave it with `archon runs fork {run}`")
+        }
+        RunError::SessionBusy { run, .. } => format!(
+            "wait until it has ended, send the text to the run (`archon runs steer {run} TEXT`), or stop it with `archon runs cancel {run}`"
+        ),
+        RunError::WentOn { run, .. } => {
+            format!(
+                "continue with `archon run --continue TASK`, or leave the run with `archon runs fork {run}`"
+            )
+        }
+        RunError::NothingToContinue => "`archon runs list --json` shows runs and their sessions".to_owned(),
+        e => e.advice().into(),
     }
 }
 
@@ -226,7 +251,7 @@ fn of_agent(e: &RunError) -> Failure {
 /// Returns the error for an agent that could not be built from a run's log.
 impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
-        let advice = failure.advice.join("; ");
+        let advice = failure.remedy();
         Self::agent(failure, advice)
     }
 }
@@ -239,23 +264,18 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl From<BuildError> for Failure {
-    fn from(e: BuildError) -> Self {
-        RunError::from(e).into()
-    }
+/// Implements the conversion of errors of agents.
+macro_rules! from_agent_errors {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Failure {
+            fn from(e: $error) -> Self {
+                RunError::from(e).into()
+            }
+        }
+    )+};
 }
 
-impl From<LoopError> for Failure {
-    fn from(e: LoopError) -> Self {
-        RunError::from(e).into()
-    }
-}
-
-impl From<PlanRunError> for Failure {
-    fn from(e: PlanRunError) -> Self {
-        RunError::from(e).into()
-    }
-}
+from_agent_errors!(BuildError, LoopError, PlanRunError);
 
 /// Returns the error of a team: a line for each problem, with its remedy.
 fn of_team(e: &TeamError) -> Failure {
@@ -263,7 +283,6 @@ fn of_team(e: &TeamError) -> Failure {
         TeamError::Problems { problems } => {
             let lines: Vec<String> =
                 problems.iter().map(|problem| format!("{problem} ({})", problem.advice())).collect();
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             Failure::choices(Exit::Usage, "the team cannot work", &lines)
         }
         e => Failure::failed(e.to_string(), e.advice()),
@@ -272,17 +291,13 @@ fn of_team(e: &TeamError) -> Failure {
 
 /// Returns the error of a plan run: a line for each problem, with its remedy.
 fn of_plan(e: &PlanRunError) -> Failure {
-    let all = |problems: &[String]| {
-        let lines: Vec<&str> = problems.iter().map(String::as_str).collect();
-        Failure::choices(Exit::Failed, "the plan cannot be followed", &lines)
-    };
     match e {
         PlanRunError::Problems { problems } => Failure::of_problems(problems),
         PlanRunError::Plan(PlanError::Unreadable { problem })
         | PlanRunError::NoDraft { error: PlanError::Unreadable { problem }, .. } => {
-            let mut lines: Vec<String> = problem.split("; ").map(str::to_owned).collect();
-            lines.push("a larger model makes better plans: --model PROVIDER:MODEL".to_owned());
-            all(&lines)
+            let larger = "a larger model makes better plans: --model PROVIDER:MODEL";
+            let lines: Vec<&str> = problem.split("; ").chain([larger]).collect();
+            Failure::choices(Exit::Failed, CANNOT_BE_FOLLOWED, &lines)
         }
         e => Failure::failed(e.to_string(), e.advice()),
     }
@@ -302,11 +317,9 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
 /// Returns the advice for a run that has reached a limit.
 fn at_limit(run: &RunId, limit: &LimitReached) -> String {
     match more_of(limit) {
-        Some(flag) => {
-            format!(
-                "continue it with `archon resume {run} {flag}`: the value is for the whole run, and must be higher than before"
-            )
-        }
+        Some(flag) => format!(
+            "continue it with `archon resume {run} {flag}`: the value is for the whole run, and must be higher than before"
+        ),
         None => "continue with `archon run --continue TASK`".to_owned(),
     }
 }

@@ -14,7 +14,6 @@ use crate::{
 
 /// The maximum time between quick presses.
 const QUICK: Duration = Duration::from_millis(500);
-/// The number of quick presses that end the program at once.
 const FORCE: u32 = 3;
 
 /// Cancels the run on Ctrl-C, on a request to terminate, and when the terminal closes, until the task is
@@ -92,7 +91,6 @@ fn is_hang_up_ignored() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
 }
 
-/// Counts quick presses of Ctrl-C.
 #[derive(Debug, Default)]
 struct Presses {
     last: Option<Instant>,

@@ -38,25 +38,18 @@ pub(crate) fn files(app: &App) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Returns the folder of downloaded models.
 pub(crate) fn directory(app: &App) -> PathBuf {
     app.data_dir.join("models")
 }
 
-/// Returns the folder of downloaded engines.
 #[cfg(feature = "local")]
 fn engines(app: &App) -> PathBuf {
     app.data_dir.join("engines")
 }
 
-/// Creates a directory that only its owner can read, like everything in the data folder.
 #[cfg(feature = "local")]
 fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|e| {
+    crate::own_file::create_folder(path).map_err(|e| {
         Failure::failed(
             format!("cannot create {}: {e}", path.display()),
             "set another folder with --data-dir DIR",
@@ -73,7 +66,6 @@ pub(crate) struct Known {
     pub(crate) about: &'static str,
     /// The licence, one line.
     pub(crate) licence: &'static str,
-    /// The size of the model's file.
     pub(crate) bytes: u64,
 }
 

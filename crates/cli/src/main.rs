@@ -3,9 +3,9 @@
 mod app;
 mod args;
 mod ask;
-mod asking;
 mod assemble;
 mod board;
+mod cassette;
 mod choose;
 mod chosen;
 mod command_line;
@@ -14,7 +14,6 @@ mod config;
 mod confirm;
 mod credentials;
 mod drive;
-mod embedder;
 mod exit;
 mod failure;
 mod interrupt;
@@ -33,7 +32,6 @@ mod render;
 mod secret_input;
 mod servers;
 mod start;
-mod tape;
 mod text;
 mod toolset;
 #[cfg(feature = "setup")]

@@ -28,6 +28,17 @@ pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     }
 }
 
+/// Returns the advice for an unknown name: the nearest of the known names, and all of them.
+pub(crate) fn known_names<'a>(
+    name: &str,
+    kind: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let meant = nearest(name, known.clone()).map(|meant| format!("did you mean {meant}? "));
+    let known = known.collect::<Vec<_>>().join(", ");
+    format!("{}the {kind} are: {known}", meant.unwrap_or_default())
+}
+
 /// Returns the error for `chat`, a command that does not exist yet.
 pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
     let is_chat = e.kind() == ErrorKind::InvalidSubcommand

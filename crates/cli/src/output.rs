@@ -10,22 +10,19 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::{
-    board::{Board, Row},
+    board::{Board, Row, style},
     failure::Failure,
     text::{escaped, printable},
 };
 
-/// The output streams and their abilities.
 pub(crate) struct Output {
     streams: Mutex<Streams>,
-    /// The warnings that were printed before.
-    said: Mutex<BTreeSet<String>>,
-    /// True if stdout is a terminal.
+    /// The warnings and notes that are printed only once, and were printed before.
+    noted: Mutex<BTreeSet<String>>,
     pub(crate) live: bool,
-    /// True if stderr is a terminal.
     pub(crate) spins: bool,
     /// True if a person can be asked: stdin and stderr are terminals.
     pub(crate) asks: bool,
@@ -60,33 +57,23 @@ impl Output {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         Self {
-            streams: Mutex::new(Streams {
-                out: Box::new(io::stdout()),
-                err: Box::new(io::stderr()),
-                spinner: None,
-                board: None,
-                target: ProgressDrawTarget::stderr,
-            }),
-            said: Mutex::default(),
             asks: spins && io::stdin().is_terminal(),
             live: io::stdout().is_terminal(),
             spins: spins && !dumb,
             colour: spins && !dumb && !no_color,
+            ..Self::new(Box::new(io::stdout()), Box::new(io::stderr()), ProgressDrawTarget::stderr)
         }
     }
 
-    /// Creates an output to the streams of a test.
-    #[cfg(test)]
-    pub(crate) fn to(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
+    /// Creates an output to streams that are no terminals.
+    fn new(
+        out: Box<dyn Write + Send>,
+        err: Box<dyn Write + Send>,
+        target: fn() -> ProgressDrawTarget,
+    ) -> Self {
         Self {
-            streams: Mutex::new(Streams {
-                out,
-                err,
-                spinner: None,
-                board: None,
-                target: ProgressDrawTarget::hidden,
-            }),
-            said: Mutex::default(),
+            streams: Mutex::new(Streams { out, err, spinner: None, board: None, target }),
+            noted: Mutex::default(),
             asks: false,
             live: false,
             spins: false,
@@ -94,12 +81,16 @@ impl Output {
         }
     }
 
-    /// Writes JSON to stdout.
+    /// Creates an output to the streams of a test.
+    #[cfg(test)]
+    pub(crate) fn to(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
+        Self::new(out, err, ProgressDrawTarget::hidden)
+    }
+
     pub(crate) fn json(&self, json: &str) {
         self.line(escaped(json));
     }
 
-    /// Writes a line to stdout.
     pub(crate) fn line(&self, text: impl AsRef<str>) {
         self.piece(&format!("{}\n", text.as_ref()));
     }
@@ -134,10 +125,9 @@ impl Output {
     }
 
     fn is_new(&self, text: &str) -> bool {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
     }
 
-    /// Writes a part of a line to stderr.
     pub(crate) fn note_piece(&self, look: Look, text: &str) {
         let text = self.styled(look, &printable(text));
         self.with(|s| {
@@ -145,7 +135,6 @@ impl Output {
         });
     }
 
-    /// Prints the error of a command.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.note(Look::Warning, format!("error: {}", failure.what()));
         for line in failure.advice() {
@@ -163,11 +152,8 @@ impl Output {
             if s.board.is_some() {
                 return;
             }
-            let bar = ProgressBar::new_spinner().with_message(printable(doing).into_owned());
-            let bar = match ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            };
+            let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg} {elapsed}"));
+            bar.set_message(printable(doing).into_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
             s.spinner = Some(bar);
         });
@@ -182,7 +168,6 @@ impl Output {
         self.locked(|s| s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows));
     }
 
-    /// Removes the lines of the board.
     pub(crate) fn close_board(&self) {
         self.locked(|s| s.board = None);
     }
@@ -195,11 +180,8 @@ impl Output {
         }
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let bar = streams.spinner.get_or_insert_with(|| {
-            let bar = ProgressBar::new(of);
-            match ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}") {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            }
+            let template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            ProgressBar::new(of).with_style(style(template))
         });
         bar.set_position(bytes);
     }

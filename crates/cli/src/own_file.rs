@@ -7,6 +7,30 @@ use std::{
     path::Path,
 };
 
+use crate::failure::Failure;
+
+/// Reads a file; `None` if it does not exist.
+pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
+/// Reads a settings file; `None` if it does not exist.
+pub(crate) fn read_settings(path: &Path) -> Result<Option<String>, Failure> {
+    read(path).map_err(|e| Failure::unreadable(path, &e, "make the file readable, or move it away"))
+}
+
+/// Creates a folder that only its owner can read, like everything in the data folder.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 /// Writes a file that only its owner can read, and creates its folder. An existing file is replaced
 /// atomically.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
@@ -35,11 +59,7 @@ fn permissions(path: &Path) -> Option<Permissions> {
 
 /// Writes a new file beside the old one, and renames it to the old name.
 fn write_temporary(path: &Path, text: &str, mode: u32, permissions: Option<Permissions>) -> io::Result<()> {
-    let mut folder = DirBuilder::new();
-    folder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-    folder.create(path.parent().unwrap_or(Path::new(".")))?;
+    create_folder(path.parent().unwrap_or(Path::new(".")))?;
     let mut new = OsString::from(path);
     new.push(".new");
     let mut options = OpenOptions::new();

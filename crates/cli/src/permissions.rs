@@ -8,17 +8,14 @@ use archon::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{app::App, failure::Failure, servers::Tools, toolset};
+use crate::{app::App, failure::Failure, own_file, servers::Tools, toolset};
 
 /// Returns all rules.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     let mut rules = app.config.settings.permissions.clone().unwrap_or_default();
-    if let Some(kept) = stored_rules(app) {
-        let remembered = kept.rules().map_err(|e| {
-            let file = kept.file.display();
-            Failure::usage(format!("cannot read {file}: {e}"), "correct the file, or move it away")
-        })?;
-        rules.allow.extend(remembered);
+    if let Some(stored) = stored_rules(app) {
+        let unreadable = |e| Failure::unreadable(&stored.file, &e, "correct the file, or move it away");
+        rules.allow.extend(stored.rules().map_err(unreadable)?);
     }
     // Agents are allowed, since each asks for its own calls; clearing results is allowed, since it changes
     // only what the model reads.
@@ -45,15 +42,15 @@ pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
 
 /// Returns the store of the rules from answers with `always`: a file in the folder of the user's settings,
 /// with a list for each workspace.
-pub(crate) fn stored_rules(app: &App) -> Option<Kept> {
+pub(crate) fn stored_rules(app: &App) -> Option<StoredRules> {
     let file = app.sources.user.as_ref()?.parent()?.join("permissions.toml");
     let workspace = toolset::folder(app)?.display().to_string();
-    Some(Kept { file, workspace })
+    Some(StoredRules { file, workspace })
 }
 
 /// The file with the rules, and the workspace.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredRules {
     pub(crate) file: PathBuf,
     pub(crate) workspace: String,
 }
@@ -71,7 +68,7 @@ struct Rules {
     allow: Vec<String>,
 }
 
-impl Kept {
+impl StoredRules {
     /// Returns the stored rules of this workspace.
     pub(crate) fn rules(&self) -> io::Result<Vec<String>> {
         Ok(self.read()?.workspaces.remove(&self.workspace).unwrap_or_default().allow)
@@ -96,10 +93,7 @@ impl Kept {
     }
 
     fn read(&self) -> io::Result<Document> {
-        let text = match fs::read_to_string(&self.file) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
-            text => text?,
-        };
+        let text = own_file::read(&self.file)?.unwrap_or_default();
         toml::from_str(&text).map_err(|e| io::Error::other(e.message().to_owned()))
     }
 }

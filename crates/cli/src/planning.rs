@@ -9,7 +9,13 @@ use archon::{
 };
 use serde_json::Map;
 
-use crate::{app::App, ask::Prompt, asking::Asking, confirm, failure::Failure, toolset};
+use crate::{
+    app::App,
+    ask::{Asking, Prompt},
+    confirm,
+    failure::Failure,
+    toolset,
+};
 
 /// Builds the agent that follows the plans of its own model; the model also writes the answer.
 pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {

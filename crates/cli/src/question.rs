@@ -79,26 +79,26 @@ impl std::fmt::Display for Missing {
 
 /// Returns the beginning of a text, and the size of the rest.
 pub(crate) fn cut(lines: Vec<String>) -> (Vec<String>, Option<Missing>) {
-    let (mut kept, mut room) = (Vec::new(), CHARACTERS);
+    let (mut shown, mut room) = (Vec::new(), CHARACTERS);
     let mut missing = Missing { lines: 0, characters: 0 };
     for line in lines {
         let characters = line.chars().count();
-        if missing.characters == 0 && kept.len() < LINES && characters <= room {
+        if missing.characters == 0 && shown.len() < LINES && characters <= room {
             room -= characters;
-            kept.push(line);
+            shown.push(line);
             continue;
         }
-        let shown = if missing.characters == 0 && kept.len() < LINES { room } else { 0 };
-        if shown > 0 {
-            kept.push(line.chars().take(shown).collect());
+        let part = if missing.characters == 0 && shown.len() < LINES { room } else { 0 };
+        if part > 0 {
+            shown.push(line.chars().take(part).collect());
         } else {
             missing.lines += 1;
         }
         room = 0;
         // An empty line counts as one character, so that it is not missing silently.
-        missing.characters += (characters - shown).max(1);
+        missing.characters += (characters - part).max(1);
     }
-    (kept, (missing.characters > 0).then_some(missing))
+    (shown, (missing.characters > 0).then_some(missing))
 }
 
 /// Puts a bar before each line of a tool's text, so that no line looks like a line of this program.
@@ -287,16 +287,16 @@ mod tests {
                 })
                 .collect();
             let count = |lines: &[String]| lines.iter().map(|line| line.chars().count()).sum::<usize>();
-            let (kept, missing) = cut(lines.clone());
+            let (shown, missing) = cut(lines.clone());
             let said = missing.map_or((0, 0), |missing| (missing.characters, missing.lines));
             assert_eq!(
-                (count(&kept) + said.0, kept.len() + said.1),
+                (count(&shown) + said.0, shown.len() + said.1),
                 (count(&lines), lines.len()),
                 "seed {seed}"
             );
-            assert!(kept.len() <= LINES && count(&kept) <= CHARACTERS, "seed {seed}");
+            assert!(shown.len() <= LINES && count(&shown) <= CHARACTERS, "seed {seed}");
             assert!(
-                kept.iter().zip(&lines).all(|(kept, line)| line.starts_with(kept.as_str())),
+                shown.iter().zip(&lines).all(|(shown, line)| line.starts_with(shown.as_str())),
                 "seed {seed}"
             );
         }

@@ -1,18 +1,20 @@
 //! Shows a run while it works, or its log afterwards, for people or for programs.
 
 mod human;
-mod json;
 mod line;
 mod plan;
 mod stream;
 mod team;
 mod tree;
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
-use archon::types::{Event, Record, RunId};
+use archon::types::{Event, Record, RunId, ToolResult, ToolResultStatus};
 
-use crate::output::Output;
+use crate::{
+    board::Row,
+    output::{Look, Output},
+};
 
 pub(crate) use line::{body_line, record_line};
 
@@ -25,9 +27,75 @@ pub(crate) trait Render: Send {
     fn remember(&mut self, _record: &Record) {}
 }
 
+/// The state of a plan or a team, which is shown while its run works.
+trait View: std::fmt::Debug + Send {
+    /// Takes the state from a record of the run.
+    fn learn(&mut self, record: &Record);
+
+    /// Takes the state from the run of a subtask or a member, or from its child run.
+    fn apply(&mut self, run: &RunId, record: &Record, output: &Output);
+
+    /// Shows a record; returns true if the record was one of the plan's or the team's own.
+    fn show(&self, record: &Record, output: &Output) -> bool;
+
+    /// Returns the number of finished subtasks, if the log is one of a plan or a team.
+    fn work(&self) -> Option<String>;
+
+    /// Returns the lines at the bottom of a terminal: all, or those of work under way if there are too many.
+    fn rows(&self, all: bool) -> Vec<Row>;
+
+    fn is_under_way(&self) -> bool;
+
+    /// True if the live lines were replaced by fixed ones, and no line has changed since.
+    fn is_still(&self) -> &Cell<bool>;
+
+    /// Shows the live lines.
+    fn draw(&self, output: &Output) {
+        if output.spins && self.is_under_way() {
+            self.is_still().set(false);
+            output.board(self.rows(false));
+        }
+    }
+
+    /// Replaces the live lines by fixed ones.
+    fn leave(&self, output: &Output) {
+        if output.spins && !self.is_still().replace(true) {
+            output.close_board();
+            self.rows(true).into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
+        }
+    }
+}
+
+/// Returns true if a run is `of` or one of its child runs.
+fn is_run_of(run: &RunId, of: &RunId) -> bool {
+    let rest = run.as_str().strip_prefix(of.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Shows the end of a subtask or a delegation as a line, unless the live lines show it.
+fn show_end(name: &str, result: &ToolResult, used: &str, (done, all): (usize, usize), output: &Output) {
+    if !output.spins {
+        let look = if result.status == ToolResultStatus::Success { Look::Plain } else { Look::Warning };
+        let text = line::result_line(result);
+        output.note(look, format!("<- {name}: {text} ({used}; {done} of {all} done)"));
+    }
+}
+
+/// Shows a run to programs: each record and delta as a line of JSON, by the schema of `archon schema events`.
+struct JsonLines;
+
+impl Render for JsonLines {
+    fn event(&mut self, event: &Event, output: &Output) {
+        // Events are maps with text keys, so they always serialize.
+        if let Ok(line) = serde_json::to_string(event) {
+            output.json(&line);
+        }
+    }
+}
+
 /// Creates the renderer for people or for programs.
 pub(crate) fn renderer(json: bool) -> Box<dyn Render> {
-    if json { Box::new(json::JsonLines) } else { Box::new(human::Human::default()) }
+    if json { Box::new(JsonLines) } else { Box::new(human::Human::default()) }
 }
 
 /// Shows a log from its beginning.

@@ -22,12 +22,12 @@ pub(crate) async fn read(app: &App, question: &str, pipe: &str) -> Result<Secret
 
 fn line(text: &str, pipe: &str) -> Result<Secret, Failure> {
     let text = text.trim();
-    match () {
-        () if text.is_empty() => Err(Failure::usage("there is no key on standard input", pipe)),
-        () if text.chars().any(char::is_control) => {
-            Err(Failure::usage("the key is not one line without control characters", pipe))
-        }
-        () => Ok(Secret::from(text.to_owned())),
+    if text.is_empty() {
+        return Err(Failure::usage("there is no key on standard input", pipe));
+    }
+    match text.chars().any(char::is_control) {
+        true => Err(Failure::usage("the key is not one line without control characters", pipe)),
+        false => Ok(Secret::from(text.to_owned())),
     }
 }
 
@@ -53,8 +53,7 @@ async fn typed(app: &App, question: &str, pipe: &str) -> Result<io::Result<Strin
     let read = tokio::select! {
         read = line => read.unwrap_or_else(|e| Err(io::Error::other(e))),
         () = cancel.cancelled() => {
-            let nothing = "no key was stored";
-            return Err(Failure::new(Exit::Interrupted, "interrupted", nothing));
+            return Err(Failure::new(Exit::Interrupted, "interrupted", "no key was stored"));
         }
     };
     listener.abort();

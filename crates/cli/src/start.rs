@@ -15,11 +15,10 @@ use crate::{
     args::{Args, GlobalArgs},
     commands,
     config::{Config, Origin, Sources},
-    credentials::Kept,
+    credentials::StoredKeys,
     exit::Exit,
     failure::Failure,
     output::Output,
-    tape::Tape,
     text::printable,
 };
 
@@ -52,33 +51,20 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     };
     let mut http = HttpOptions::default();
     http.allow_plain_http = config.settings.allow_plain_http == Some(true);
-    let mut app = App {
-        output,
-        config,
-        sources,
-        kept: Arc::default(),
-        data_dir,
-        json: args.global.json,
-        ask_later: args.global.ask_later,
-        http,
-        opened: Arc::default(),
-        catalogue: Arc::default(),
-        mcp: Arc::default(),
-        tape: Tape::default(),
-    };
+    let (json, ask_later) = (args.global.json, args.global.ask_later);
+    let mut app = App { json, ask_later, http, ..App::new(output, config, sources, data_dir) };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
         app.output.warn(warning);
     }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().map_err(
-            |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),
-        )?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = runtime
+        .map_err(|e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"))?;
     let result = runtime.block_on(async {
         if is_by_settings {
-            keep_keys(&mut app).await;
+            load_keys(&mut app).await;
         }
         match args.command.run(&app, Args::command).await {
-            Err(failure) => Err(failure.with_way_on(&app.journal()).await),
+            Err(failure) => Err(failure.with_repair_advice(&app.journal()).await),
             result => result,
         }
     });
@@ -88,12 +74,10 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
 }
 
 /// Loads the stored keys. If that fails, the command continues without them.
-async fn keep_keys(app: &mut App) {
-    match Kept::load(&app.data_dir, &app.sources).await {
-        Ok(kept) => app.kept = Arc::new(kept),
-        Err(e) => {
-            app.output.warn(format!("{}: the stored keys are not used; {}", e.what(), e.advice().join("; ")))
-        }
+async fn load_keys(app: &mut App) {
+    match StoredKeys::load(&app.data_dir, &app.sources).await {
+        Ok(keys) => app.stored_keys = Arc::new(keys),
+        Err(e) => app.output.warn(format!("{}: the stored keys are not used; {}", e.what(), e.remedy())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Makes text from outside harmless for terminals. All output of the program to a terminal or a pipe goes
 //! through here, by [`Output`](crate::output::Output).
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, fmt::Write as _, path::Path};
 
 use archon::{
     SystemClock,
@@ -28,6 +28,11 @@ pub(crate) fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Returns a path that a person may approve; see [`visible`].
+pub(crate) fn visible_path(path: &Path) -> String {
+    visible(&path.display().to_string())
 }
 
 /// Escapes in JSON the characters that [`visible`] shows by number: a terminal shows the escapes, and a

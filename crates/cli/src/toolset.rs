@@ -8,11 +8,12 @@ use std::{
 
 use archon::{
     tools::{Workspace, builtin},
-    types::{Tool, nearest},
+    types::Tool,
 };
 
 use crate::{
-    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, mcp, servers::Tools,
+    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, mcp, misspelt::known_names,
+    servers::Tools,
 };
 
 /// The chosen tools, and the chosen agents of the settings, which are not built yet.
@@ -189,7 +190,7 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let wrong = match () {
             () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
-            () if BROUGHT.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
+            () if OF_FEATURES.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
             () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
                 "models call agents by letters, digits, _ and -, at most 64"
             }
@@ -201,7 +202,7 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
 }
 
 /// The tools that need a feature of this program: name, feature, and true if the tool is in this build.
-const BROUGHT: &[(&str, &str, bool)] = &[
+const OF_FEATURES: &[(&str, &str, bool)] = &[
     ("code_executor", "python", cfg!(any(feature = "python", feature = "javascript"))),
     ("git_diff", "git", cfg!(all(unix, feature = "git"))),
     ("git_log", "git", cfg!(all(unix, feature = "git"))),
@@ -212,7 +213,7 @@ const BROUGHT: &[(&str, &str, bool)] = &[
 
 /// Returns the tools that this build does not have, each with the remedy.
 pub(crate) fn missing() -> BTreeMap<String, String> {
-    let missing = BROUGHT.iter().filter(|(.., is_built)| !is_built);
+    let missing = OF_FEATURES.iter().filter(|(.., is_built)| !is_built);
     missing
         .map(|(name, feature, _)| ((*name).to_owned(), format!("build with `--features {feature}`")))
         .collect()
@@ -236,10 +237,7 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
         );
         return Failure::usage("web_search needs a key", advice);
     }
-    let meant = nearest(name, known.clone()).map(|n| format!("did you mean {n}? "));
-    let known = known.collect::<Vec<_>>().join(", ");
-    let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
-    Failure::usage(format!("there is no tool {name:?}"), advice)
+    Failure::usage(format!("there is no tool {name:?}"), known_names(name, "tools", known))
 }
 
 /// Returns the workspace as a path without symbolic links.
@@ -249,12 +247,8 @@ pub(crate) fn folder(app: &App) -> Option<PathBuf> {
 
 fn workspace(app: &App) -> Result<Workspace, Failure> {
     let path = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
-    let workspace = Workspace::new(path).map_err(|e| {
-        Failure::usage(
-            e.to_string(),
-            "choose a folder that you may read: --workspace DIR, or use --tools none",
-        )
-    })?;
+    let advice = "choose a folder that you may read: --workspace DIR, or use --tools none";
+    let workspace = Workspace::new(path).map_err(|e| Failure::usage(e.to_string(), advice))?;
     // Excludes permission rules, agreements and the signing key: a tool that writes there could decide which
     // calls need an approval.
     let workspace = workspace.without(&app.data_dir, "Archon's data");

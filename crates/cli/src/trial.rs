@@ -15,12 +15,12 @@ use crate::{
     app::App,
     choose,
     config::{Config, Settings, Sources},
-    credentials::{Kept, Service},
+    credentials::{Service, StoredKeys},
     failure::Failure,
 };
 
 /// The maximum time for the answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of tokens of the answer: few, and enough for every service.
 const TOKENS: u32 = 32;
 
@@ -49,8 +49,8 @@ pub(crate) async fn ask(app: &App, key: Option<(Service, &Secret)>, model: &str)
             }
         }
     };
-    let late = || ProviderError::Timeout(format!("no answer in {} s", PATIENCE.as_secs()).into());
-    let answered = tokio::time::timeout(PATIENCE, end).await.unwrap_or_else(|_| Err(late()));
+    let late = || ProviderError::Timeout(format!("no answer in {} s", TIMEOUT.as_secs()).into());
+    let answered = tokio::time::timeout(TIMEOUT, end).await.unwrap_or_else(|_| Err(late()));
     app.output.stop_waiting();
     answered.map_err(|e| failure(&e, key, model))
 }
@@ -65,7 +65,7 @@ fn with(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<App, 
     if let Some((service, key)) = key {
         // The typed key is tested, even if the environment has another key.
         service.variables.iter().for_each(|name| drop(sources.env.remove(*name)));
-        app.kept = Arc::new(Kept::of(service.variable(), key.expose()));
+        app.stored_keys = Arc::new(StoredKeys::of(service.variable(), key.expose()));
     }
     let settings = Settings { model: Some(model.to_owned()), ..Settings::default() };
     app.config = Config::load(&sources, settings)?;
@@ -80,24 +80,18 @@ fn failure(e: &ProviderError, key: Option<(Service, &Secret)>, model: &str) -> F
     if let Some((_, key)) = key {
         what = what.replace(key.expose().as_str(), "****");
     }
-    let nothing = "nothing was stored";
-    let unchecked = "or store it without this test: --no-check";
-    match e {
-        ProviderError::Auth(_) => Failure::failed(
-            format!("{model} rejected the key: {what}"),
-            format!("{nothing}: copy the key again, whole and from an account that may use the model"),
+    let (problem, advice) = match e {
+        ProviderError::Auth(_) => {
+            ("rejected the key", "copy the key again, whole and from an account that may use the model")
+        }
+        ProviderError::Api { kind: ApiErrorKind::NotFound, .. } => {
+            ("cannot be used", "choose another model with --model M; `archon models list` shows some")
+        }
+        ProviderError::Api { kind: ApiErrorKind::Quota, .. } => (
+            "cannot be used",
+            "raise the limit of the key's account, or store it without this test: --no-check",
         ),
-        ProviderError::Api { kind: ApiErrorKind::NotFound, .. } => Failure::failed(
-            format!("{model} cannot be used: {what}"),
-            format!("{nothing}: choose another model with --model M; `archon models list` shows some"),
-        ),
-        ProviderError::Api { kind: ApiErrorKind::Quota, .. } => Failure::failed(
-            format!("{model} cannot be used: {what}"),
-            format!("{nothing}: raise the limit of the key's account, {unchecked}"),
-        ),
-        _ => Failure::failed(
-            format!("{model} gave no answer: {what}"),
-            format!("{nothing}: try again, {unchecked}"),
-        ),
-    }
+        _ => ("gave no answer", "try again, or store it without this test: --no-check"),
+    };
+    Failure::failed(format!("{model} {problem}: {what}"), format!("nothing was stored: {advice}"))
 }

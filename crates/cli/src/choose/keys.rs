@@ -81,7 +81,6 @@ pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     })
 }
 
-/// Returns the advice for a missing key.
 pub(super) fn how_to_give(variable: &str) -> String {
     let set = format!("set it: export {variable}=…");
     match credentials::service_of(variable) {

@@ -3,13 +3,12 @@
 use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
 
-use super::{flags::RecordedFlags, resume::print_result};
+use super::{RecordedFlags, resume::print_result};
 use crate::{
     app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, question,
     text::visible,
 };
 
-/// Arguments of `archon approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
     /// List the questions of runs that wait
@@ -71,17 +70,13 @@ impl ApprovalsCommand {
         match self {
             Self::List => {
                 let open = app.runs()?.questions(None).await?;
-                for pending in &open {
-                    app.item(pending, || line(pending));
-                }
-                if !open.is_empty() && !app.json {
-                    app.output.note(Look::Dim, "the whole question: archon approvals show QUESTION");
-                }
+                open.iter().for_each(|pending| app.item(pending, || line(pending)));
+                app.hint_if(!open.is_empty(), "the whole question: archon approvals show QUESTION");
                 Ok(Exit::Finished)
             }
             Self::Show { question } => {
                 let open = app.runs()?.questions(None).await?;
-                let pending = meant(&open, &question)?;
+                let pending = find_question(&open, &question)?;
                 app.item(pending, || whole(pending));
                 Ok(Exit::Finished)
             }
@@ -103,7 +98,7 @@ impl ApprovalsCommand {
 async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let open = runs.questions(None).await?;
-    let pending = meant(&open, question)?;
+    let pending = find_question(&open, question)?;
     if matches!(answer, Answer::Edit { .. }) && !pending.request.allow_modification {
         return Err(Failure::usage("this call must not be changed", "approve or deny it"));
     }
@@ -127,20 +122,17 @@ async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Fai
     follow(app, &runs, &pending.run, before).await
 }
 
-/// Resumes the runs whose questions have expired, and waits for each of them.
 async fn sweep(app: &App) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let swept = runs.sweep().await?;
-    if swept.is_empty() && !app.json {
-        app.output.note(Look::Dim, "no question has expired");
-    }
+    app.hint_if(swept.is_empty(), "no question has expired");
     print_result(app, &runs, swept, RunStatus::Suspended).await
 }
 
 /// Returns the question with this id or beginning of an id, if exactly one question has it.
-fn meant<'o>(open: &'o [PendingApproval], question: &str) -> Result<&'o PendingApproval, Failure> {
-    let mut meant = open.iter().filter(|pending| pending.request.request_id.starts_with(question));
-    match (meant.next(), meant.next()) {
+fn find_question<'o>(open: &'o [PendingApproval], question: &str) -> Result<&'o PendingApproval, Failure> {
+    let mut found = open.iter().filter(|pending| pending.request.request_id.starts_with(question));
+    match (found.next(), found.next()) {
         (Some(pending), None) => Ok(pending),
         _ => {
             let what = format!("{question:?} is not the id of exactly one open question");

@@ -2,7 +2,6 @@
 
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Arguments of `archon completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell

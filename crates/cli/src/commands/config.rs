@@ -14,11 +14,11 @@ use crate::{
     failure::Failure,
     mcp,
     output::Look,
-    text::visible,
+    own_file,
+    text::{visible, visible_path},
 };
 use problems::problems;
 
-/// Arguments of `archon config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// The settings files in the order of reading: a later file takes precedence
@@ -61,7 +61,6 @@ impl ConfigCommand {
     }
 }
 
-/// The settings files with their owners, in the order of reading.
 fn files(app: &App) -> impl Iterator<Item = (Owner, &PathBuf)> {
     [Owner::User, Owner::Project].into_iter().filter_map(|owner| Some((owner, app.sources.file(owner)?)))
 }
@@ -72,7 +71,7 @@ fn path(app: &App) -> Exit {
         let whose = if owner == Owner::User { "yours" } else { "the project's" };
         let item = json!({"file": path.display().to_string(), "whose": whose, "exists": exists});
         let mark = if exists { "" } else { ", missing" };
-        app.item(&item, || format!("{}  ({whose}{mark})", visible(&path.display().to_string())));
+        app.item(&item, || format!("{}  ({whose}{mark})", visible_path(path)));
     }
     Exit::Finished
 }
@@ -115,11 +114,9 @@ fn set(app: &App, name: &str, value: &str, owner: Owner) -> Result<Exit, Failure
     let mut edit = Edit::of(path, owner)?;
     let value = edit.set(&name, value)?;
     edit.write()?;
-    let file = visible(&path.display().to_string());
-    match app.json {
-        true => app.item(&json!({"name": name.to_string(), "value": value, "file": file}), String::new),
-        false => app.output.note(Look::Plain, format!("{file}: {name} = {value}")),
-    }
+    let file = visible_path(path);
+    let item = json!({"name": name.to_string(), "value": value, "file": file});
+    app.report(&item, format!("{file}: {name} = {value}"));
     warn_if_without_effect(app, &name, path);
     Ok(Exit::Finished)
 }
@@ -159,13 +156,7 @@ fn check(app: &App) -> Result<Exit, Failure> {
     let checks = files(app).map(|(owner, path)| (path.clone(), Some(owner)));
     let (mut count, mut read) = (0, 0);
     for (path, owner) in checks.chain(servers.map(|path| (path, None))) {
-        let text = match std::fs::read_to_string(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            text => text.map_err(|e| {
-                let what = format!("cannot read {}: {e}", path.display());
-                Failure::usage(what, "make the file readable, or move it away")
-            })?,
-        };
+        let Some(text) = own_file::read_settings(&path)? else { continue };
         read += 1;
         let found = match owner {
             Some(owner) => problems(&path, &text, owner),
@@ -174,11 +165,9 @@ fn check(app: &App) -> Result<Exit, Failure> {
         count += found.len();
         found.iter().for_each(|problem| show(app, &path, problem));
     }
-    if !app.json {
-        let files = if read == 1 { "1 file".to_owned() } else { format!("{read} files") };
-        let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-        app.output.note(Look::Plain, format!("{files} read, {problems}"));
-    }
+    let files = if read == 1 { "1 file".to_owned() } else { format!("{read} files") };
+    let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
+    app.note_if(true, format!("{files} read, {problems}"));
     Ok(if count == 0 { Exit::Finished } else { Exit::Failed })
 }
 

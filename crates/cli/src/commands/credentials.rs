@@ -13,7 +13,6 @@ use crate::{
     text::format_time,
 };
 
-/// Arguments of `archon credentials`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialsCommand {
     /// Store a key: it is typed without being shown, or read from standard input
@@ -68,22 +67,15 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
         ));
     }
     if account.is_empty() || account.chars().any(char::is_control) {
-        return Err(Failure::usage(
-            "the name of the key is empty or has control characters",
-            "give another name: --account NAME",
-        ));
+        let what = "the name of the key is empty or has control characters";
+        return Err(Failure::usage(what, "give another name: --account NAME"));
     }
     let key = secret_input::read(app, &format!("key of {}: ", service.name), PIPE).await?;
     let store = credentials::open(&app.data_dir, &app.sources)?;
     let replaced = store.put(&credentials::place(service, account), Some(credentials::sealed(&key))).await?;
     let item = json!({"service": service.name, "account": account, "replaced": replaced});
-    match app.json {
-        true => app.item(&item, String::new),
-        false => {
-            let done = if replaced { "replaced" } else { "stored" };
-            app.output.note(Look::Plain, format!("the key of {} ({account}) is {done}", service.name));
-        }
-    }
+    let done = if replaced { "replaced" } else { "stored" };
+    app.report(&item, format!("the key of {} ({account}) is {done}", service.name));
     if let Some(set) = service.variables.iter().find(|variable| app.sources.env.contains_key(**variable)) {
         app.output.note(Look::Plain, format!("{set} is set, and is used instead"));
     }
@@ -95,9 +87,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
         Some(store) => store.list(&credentials::owner(), None).await?,
         None => Vec::new(),
     };
-    if entries.is_empty() && !app.json {
-        app.output.note(Look::Plain, "no keys are stored; store one: archon credentials add SERVICE");
-    }
+    app.note_if(entries.is_empty(), "no keys are stored; store one: archon credentials add SERVICE");
     for entry in entries {
         let key = &entry.key;
         let item = json!({

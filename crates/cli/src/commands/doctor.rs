@@ -38,12 +38,19 @@ pub(crate) struct DoctorArgs {
 /// The result of a check.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// The name of the check.
     check: &'static str,
     /// True if the checked thing can be used.
     ok: bool,
     /// The description of the result, or the remedy.
     found: String,
+}
+
+impl Finding {
+    /// Creates a finding: what was found, or the error with its remedy.
+    fn of(check: &'static str, result: Result<String, Failure>) -> Self {
+        let ok = result.is_ok();
+        Self { check, ok, found: result.unwrap_or_else(|e| e.line()) }
+    }
 }
 
 impl DoctorArgs {
@@ -60,65 +67,49 @@ impl DoctorArgs {
             });
         };
         settings(app).into_iter().for_each(show);
-        // First, so that the rest shows the mended state.
-        let is_mended = self.repairs(app, show).await;
+        // First, so that the rest shows the repaired state.
+        let is_repaired = self.repairs(app, show).await;
         show(data_directory(app).await);
         servers(app).await.into_iter().for_each(show);
         show(keys(app));
-        show(engine(app));
+        // Opens the engine for local models, since only that shows if the engine can be used.
+        show(Finding::of("engine", local::engine(app)));
         show(models(app));
         for (ok, found) in mcp::findings(app).await {
             show(Finding { check: "mcp", ok, found });
         }
-        show(tools(app).await);
+        show(Finding::of("tools", toolset::chosen(app).await.map(|picked| picked.names().join(", "))));
         show(sandbox());
         app.output.wait("choosing a model");
         let chosen = choose::model(app, None).await;
         app.output.stop_waiting();
         let exit = match chosen.as_ref().map_or_else(|failure| failure.exit(), |_| Exit::Finished) {
-            Exit::Finished if !is_mended => Exit::Failed,
+            Exit::Finished if !is_repaired => Exit::Failed,
             exit => exit,
         };
-        show(match chosen {
-            Ok(c) => Finding {
-                check: "model",
-                ok: true,
-                found: format!("{} from {}: {}", c.model, c.provider.id(), c.why),
-            },
-            Err(e) => Finding {
-                check: "model",
-                ok: false,
-                found: format!("{}; {}", e.what(), e.advice().join("; ")),
-            },
-        });
+        let about = chosen.map(|c| format!("{} from {}: {}", c.model, c.provider.id(), c.why));
+        show(Finding::of("model", about));
         Ok(exit)
     }
 
     /// Shows the problems that can be repaired, or repairs them. Returns false if a repair failed.
     async fn repairs(&self, app: &App, show: impl Fn(Finding)) -> bool {
-        let mut is_mended = true;
+        let mut is_repaired = true;
         for repair in repair::find(app).await {
             let problem = repair.problem();
             let (ok, found) = match self.fix {
                 false => (false, format!("{problem}; `archon doctor --fix` repairs it")),
-                true => match repair.mend(app).await {
+                true => match repair.apply(app).await {
                     Ok(done) => (true, format!("{problem}: {done}")),
                     Err(e) => {
-                        is_mended = false;
-                        (
-                            false,
-                            format!(
-                                "{problem}, and could not be repaired: {}; {}",
-                                e.what(),
-                                e.advice().join("; ")
-                            ),
-                        )
+                        is_repaired = false;
+                        (false, format!("{problem}, and could not be repaired: {}", e.line()))
                     }
                 },
             };
             show(Finding { check: "fix", ok, found });
         }
-        is_mended
+        is_repaired
     }
 }
 
@@ -134,25 +125,23 @@ fn settings(app: &App) -> Vec<Finding> {
 async fn data_directory(app: &App) -> Finding {
     let dir = app.data_dir.display();
     // Lists the runs, since the question is whether their files can be read.
-    match app.journal().list(&RunFilter::all()).await {
-        Ok(heads) => Finding { check: "data", ok: true, found: format!("{dir}, {} runs", heads.len()) },
-        Err(e) => Finding { check: "data", ok: false, found: format!("{e}; {}", e.advice()) },
-    }
+    let heads = app.journal().list(&RunFilter::all()).await;
+    Finding::of("data", heads.map(|heads| format!("{dir}, {} runs", heads.len())).map_err(Failure::from))
 }
 
 async fn servers(app: &App) -> Vec<Finding> {
-    let answers = ask_local_servers(choose::local_servers(app), choose::PATIENCE).await.into_iter();
+    let answers = ask_local_servers(choose::local_servers(app), choose::TIMEOUT).await.into_iter();
     let finding = |(server, answer): (LocalServer, ServerAnswer)| {
         let at = format!("{} at {}", server.profile, server.base_url);
         let (ok, found) = match answer {
             ServerAnswer::Models(models) => (true, format!("{at} has: {}", models.join(", "))),
-            ServerAnswer::Late => (
-                false,
-                format!(
-                    "{at} did not list its models within {} ms; a run that needs it waits longer",
-                    choose::PATIENCE.as_millis()
-                ),
-            ),
+            ServerAnswer::Late => {
+                let ms = choose::TIMEOUT.as_millis();
+                (
+                    false,
+                    format!("{at} did not list its models within {ms} ms; a run that needs it waits longer"),
+                )
+            }
             _ => (false, format!("no server answers as {at}")),
         };
         Finding { check: "server", ok, found }
@@ -170,22 +159,11 @@ fn keys(app: &App) -> Finding {
         .flat_map(|(_, variable)| choose::key_variables(app, variable))
         .map(shown)
         .collect();
-    let found = if set.is_empty() {
-        "no service's key is in the environment or stored".to_owned()
-    } else {
-        set.join(", ")
+    let found = match set.is_empty() {
+        true => "no service's key is in the environment or stored".to_owned(),
+        false => set.join(", "),
     };
     Finding { check: "keys", ok: !set.is_empty(), found }
-}
-
-/// Opens the engine for local models, since only that shows if the engine can be used.
-fn engine(app: &App) -> Finding {
-    match local::engine(app) {
-        Ok(found) => Finding { check: "engine", ok: true, found },
-        Err(e) => {
-            Finding { check: "engine", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }
-        }
-    }
 }
 
 fn models(app: &App) -> Finding {
@@ -200,21 +178,10 @@ fn models(app: &App) -> Finding {
 
 /// Shows if the sandbox works on this machine, and what a sandboxed command can still do.
 fn sandbox() -> Finding {
-    let found = match (missing(), not_held()) {
-        (Some(missing), _) => {
-            return Finding { check: "sandbox", ok: false, found: format!("{missing}; bash is refused") };
-        }
-        (None, Some(open)) => format!("commands are sandboxed, but {open}"),
-        (None, None) => "commands are sandboxed".to_owned(),
+    let (ok, found) = match (missing(), not_held()) {
+        (Some(missing), _) => (false, format!("{missing}; bash is refused")),
+        (None, Some(open)) => (true, format!("commands are sandboxed, but {open}")),
+        (None, None) => (true, "commands are sandboxed".to_owned()),
     };
-    Finding { check: "sandbox", ok: true, found }
-}
-
-async fn tools(app: &App) -> Finding {
-    match toolset::chosen(app).await {
-        Ok(picked) => Finding { check: "tools", ok: true, found: picked.names().join(", ") },
-        Err(e) => {
-            Finding { check: "tools", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }
-        }
-    }
+    Finding { check: "sandbox", ok, found }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use archon::{
     providers::{LocalServer, ModelRef, PROFILES, PROTOCOLS, Profile, ServerAnswer, ask_local_servers},
-    types::{Secret, nearest},
+    types::Secret,
 };
 use serde_json::json;
 
@@ -21,13 +21,13 @@ use crate::{
     exit::Exit,
     failure::Failure,
     local,
+    misspelt::known_names,
     output::Look,
     secret_input,
-    text::visible,
+    text::{visible, visible_path},
     trial,
 };
 
-/// Arguments of `archon init`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     /// The provider, with its name before a model: openai, anthropic, ollama, …
@@ -72,27 +72,24 @@ impl InitArgs {
         if !self.no_check {
             trial::ask(app, choice.service.zip(key.as_ref()), &model).await?;
         }
-        let kept = match choice.service.zip(key.as_ref()) {
-            Some((service, key)) => Some(keep(app, service, key, &edit).await?),
-            None => {
-                edit.write()?;
-                None
-            }
+        let replaced = match choice.service.zip(key.as_ref()) {
+            Some((service, key)) => Some(store(app, service, key, &edit).await?),
+            None => edit.write().map(|()| None)?,
         };
-        self.report(app, choice, &model, kept, settings);
+        self.report(app, choice, &model, replaced, settings);
         Ok(Exit::Finished)
     }
 
-    fn report(&self, app: &App, choice: Choice, model: &str, kept: Option<bool>, settings: PathBuf) {
-        let file = visible(&settings.display().to_string());
+    fn report(&self, app: &App, choice: Choice, model: &str, replaced: Option<bool>, settings: PathBuf) {
+        let file = visible_path(&settings);
         if app.json {
-            let key = kept.map(|replaced| if replaced { "replaced" } else { "kept" });
+            let key = replaced.map(|replaced| if replaced { "replaced" } else { "kept" });
             let item = json!({
                 "provider": choice.name, "model": model, "key": key, "checked": !self.no_check, "file": file,
             });
             return app.item(&item, String::new);
         }
-        if let Some(replaced) = kept {
+        if let Some(replaced) = replaced {
             let done = if replaced { "replaced" } else { "stored" };
             app.output.note(Look::Plain, format!("the key of {} ({ACCOUNT}) is {done}", choice.name));
         }
@@ -107,7 +104,7 @@ impl InitArgs {
         let of_model = || of_model()?.split([':', '@']).next();
         match self.provider.as_deref().or_else(of_model) {
             Some(name) => Choice::named(name),
-            None if app.output.asks && !app.json => Choice::chosen_on_terminal(app),
+            None if app.can_ask() => Choice::chosen_on_terminal(app),
             None => Err(Failure::usage(
                 "there is no terminal on which to ask for the provider",
                 format!("name it: archon init --provider NAME; the providers are: {}", names().join(", ")),
@@ -123,10 +120,9 @@ impl InitArgs {
         };
         let of_shell = || {
             let question = format!("model of {}: ", choice.name);
-            let line = Prompt::new(app.output.clone(), Prompt::keyboard(), None).line(&question);
-            line.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+            Prompt::line_of(app, &question).map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
         };
-        let given = given.or_else(|| (app.output.asks && !app.json).then(of_shell).flatten());
+        let given = given.or_else(|| app.can_ask().then(of_shell).flatten());
         let model = given.ok_or_else(|| {
             let name = choice.name;
             Failure::usage(
@@ -177,7 +173,7 @@ impl InitArgs {
 }
 
 /// Stores the key and writes the settings, or does neither. Returns true if a key was replaced.
-async fn keep(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<bool, Failure> {
+async fn store(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<bool, Failure> {
     let store = credentials::open(&app.data_dir, &app.sources)?;
     let place = credentials::place(service, ACCOUNT);
     let before = store.get(&place).await?;
@@ -191,14 +187,11 @@ async fn keep(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<
 }
 
 impl Choice {
-    /// Returns the provider with this name.
     fn named(name: &str) -> Result<Self, Failure> {
         if let Some(choice) = choices().into_iter().find(|choice| choice.name == name) {
             return Ok(choice);
         }
-        let names = names();
-        let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
-        let advice = format!("{}the providers are: {}", meant.unwrap_or_default(), names.join(", "));
+        let advice = known_names(name, "providers", names().into_iter());
         Err(Failure::usage(format!("no provider is called {name:?}"), advice))
     }
 
@@ -210,16 +203,15 @@ impl Choice {
             let about = choose::default_model(choice.name).unwrap_or(key);
             app.output.note(Look::Plain, format!("{:>4}  {:<18} {about}", number + 1, choice.name));
         }
-        let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), None);
         loop {
-            let Some(line) = prompt.line("provider (its number or name): ") else {
+            let Some(line) = Prompt::line_of(app, "provider (its number or name): ") else {
                 return Err(Failure::usage("no provider was chosen", "name it: archon init --provider NAME"));
             };
             let typed = line.trim();
             let numbered = typed.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
             match numbered.copied().map_or_else(|| Self::named(typed), Ok) {
                 Ok(choice) => return Ok(choice),
-                Err(e) => app.output.note(Look::Warning, format!("{}; {}", e.what(), e.advice().join("; "))),
+                Err(e) => app.output.note(Look::Warning, e.line()),
             }
         }
     }
@@ -242,7 +234,7 @@ async fn first_of_server(app: &App, profile: &'static Profile) -> Result<String,
     let known = choose::local_servers(app).into_iter().find(|server| server.profile == profile.name);
     let server = known.unwrap_or_else(|| LocalServer::new(profile.name, profile.base_url));
     let url = server.base_url.clone();
-    let models = match ask_local_servers(vec![server], choose::LATE_PATIENCE).await.pop() {
+    let models = match ask_local_servers(vec![server], choose::LATE_TIMEOUT).await.pop() {
         Some((_, ServerAnswer::Models(models))) => models,
         _ => Vec::new(),
     };

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Arguments of `archon man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
     /// Write a page for each command into this folder, as in ~/.local/share/man/man1 [default: print the
@@ -24,7 +23,7 @@ impl ManArgs {
             app.output.piece(&String::from_utf8_lossy(&page));
             return Ok(Exit::Finished);
         };
-        let shown = crate::text::visible(&folder.display().to_string());
+        let shown = crate::text::visible_path(&folder);
         std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(command, &folder)).map_err(
             |e| {
                 Failure::failed(

@@ -6,21 +6,18 @@ mod look;
 #[cfg(feature = "mcp-serve")]
 mod serve;
 #[cfg(not(feature = "mcp-serve"))]
-#[path = "mcp/serve_absent.rs"]
-mod serve;
+absent! { mod serve: ServeArgs, "archon mcp serve", "build with `--features mcp-serve`" }
 
 use clap::Subcommand;
 
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Arguments of `archon mcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     command: McpCommand,
 }
 
-/// The commands for servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// Write a server into your settings, as in `archon mcp add files -- npx -y some-server notes`

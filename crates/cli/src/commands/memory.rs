@@ -10,9 +10,9 @@ use std::{
 
 use archon::{
     SystemClock,
-    memory::Embedded,
+    memory::{Embedded, Memory},
     types::{
-        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder,
+        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage,
         MemoryQuery, Trust,
     },
 };
@@ -31,7 +31,6 @@ use crate::{
     text::{escaped, format_time, one_line, visible},
 };
 
-/// Arguments of `archon memory`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Store a text as a memory
@@ -218,12 +217,8 @@ async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Ex
     let mut query = MemoryQuery::new(question);
     query.limit = limit;
     let found = open(app, &of.collection).await?.long_term().query(&query).await?;
-    if found.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("no memory in {} fits the question", of.collection));
-    }
-    for hit in &found {
-        app.item(hit, || format!("{:.2}  {}", hit.score, row(&hit.entry)));
-    }
+    let none = format!("no memory in {} fits the question", of.collection);
+    app.list(&found, &none, |hit| format!("{:.2}  {}", hit.score, row(&hit.entry)));
     Ok(Exit::Finished)
 }
 
@@ -240,17 +235,12 @@ fn not_forgotten() -> MemoryFilter {
 
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
-    let page = memory.store().list(&Listing::new(not_forgotten(), MemoryOrder::Latest, limit)).await?;
+    let mut page = memory.store().list(&Listing::new(not_forgotten(), MemoryOrder::Latest, limit)).await?;
     for damaged in &page.damaged {
         app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
     }
-    if page.entries.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("no memories in {}", of.collection));
-    }
-    for mut entry in page.entries {
-        entry.embedding = None;
-        app.item(&entry, || row(&entry));
-    }
+    page.entries.iter_mut().for_each(|entry| entry.embedding = None);
+    app.list(&page.entries, &format!("no memories in {}", of.collection), row);
     Ok(Exit::Finished)
 }
 
@@ -265,21 +255,34 @@ async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
+/// Reads all entries that a filter selects, page by page, oldest first.
+async fn for_each_page(
+    memory: &Memory,
+    filter: MemoryFilter,
+    mut each: impl FnMut(MemoryPage),
+) -> Result<(), Failure> {
+    let mut listing = Listing::new(filter, MemoryOrder::First, 1_000);
+    loop {
+        let mut page = memory.store().list(&listing).await?;
+        listing.after = page.next.take();
+        each(page);
+        if listing.after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
 async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    let (mut damaged, mut listing) = (0, Listing::new(not_forgotten(), MemoryOrder::First, 1_000));
-    loop {
-        let page = memory.store().list(&listing).await?;
+    let mut damaged = 0;
+    for_each_page(&memory, not_forgotten(), |page| {
         damaged += page.damaged.len();
         for entry in page.entries {
             *counts.entry((entry.collection.to_string(), entry.kind.as_str())).or_default() += 1;
         }
-        match page.next {
-            Some(next) => listing.after = Some(next),
-            None => break,
-        }
-    }
+    })
+    .await?;
     for ((collection, kind), count) in counts {
         let item = json!({"collection": collection, "kind": kind, "count": count});
         app.item(&item, || format!("{count:>8}  {kind:<7} {collection}"));
@@ -304,8 +307,7 @@ async fn import(app: &App, of: &Of, file: &PathBuf, trust: Trust) -> Result<Exit
         true => std::io::stdin().read_to_end(&mut bytes).map(drop),
         false => std::fs::read(file).map(|read| bytes = read),
     };
-    let unreadable = |e| Failure::usage(format!("cannot read {}: {e}", file.display()), "check the path");
-    read.map_err(unreadable)?;
+    read.map_err(|e| Failure::unreadable(file, &e, "check the path"))?;
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
     let bar = ProgressBar::new(lines as u64);
     let imported = memory.import(&bytes, trust, |done| bar.set_position(done as u64)).await;
@@ -351,8 +353,6 @@ async fn export(app: &App, of: &Of, out: Option<PathBuf>) -> Result<Exit, Failur
         lines.iter().try_for_each(|line| writeln!(file, "{}", escaped(line)))?;
         file.flush()
     };
-    let unwritable =
-        |e| Failure::failed(format!("cannot write {}: {e}", path.display()), "choose another file");
-    write().map_err(unwritable)?;
+    write().map_err(|e| Failure::unwritable(&path, &e, "choose another file"))?;
     Ok(Exit::Finished)
 }

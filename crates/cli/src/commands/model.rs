@@ -11,10 +11,8 @@ use crate::{
     exit::Exit,
     failure::Failure,
     local::{self, Known},
-    output::Look,
 };
 
-/// Arguments of `archon model`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// Download a model, or continue an interrupted download
@@ -45,6 +43,12 @@ struct Item {
     licence: Option<&'static str>,
 }
 
+impl From<Known> for Item {
+    fn from(Known { name, about, licence, bytes }: Known) -> Self {
+        Self { name, path: None, bytes, about: Some(about), licence: Some(licence) }
+    }
+}
+
 impl ModelCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
@@ -59,22 +63,19 @@ fn list(app: &App) -> Result<Exit, Failure> {
     let mut known = local::catalogue();
     if let Some((engine, folder)) = local::prebuilt_engine(app) {
         let path = folder.is_dir().then(|| folder.display().to_string());
-        let Known { name, about, licence, bytes } = engine;
-        let item = Item { name, path, bytes, about: Some(about), licence: Some(licence) };
+        let item = Item { path, ..Item::from(engine) };
         app.item(&item, || row(&item));
     }
     let files = local::files(app);
-    if files.is_empty() && known.is_empty() && !app.json {
-        app.output.note(Look::Plain, format!("no models in {}", local::directory(app).display()));
-    }
+    let is_empty = files.is_empty() && known.is_empty();
+    app.note_if(is_empty, format!("no models in {}", local::directory(app).display()));
     for (name, path) in files {
         let about = known.iter().position(|k| k.name == name).map(|at| known.remove(at));
-        let (about, licence) = (about.as_ref().map(|k| k.about), about.as_ref().map(|k| k.licence));
+        let (about, licence) = about.map(|known| (known.about, known.licence)).unzip();
         let item = Item { about, licence, ..on_disk(name, &path) };
         app.item(&item, || row(&item));
     }
-    for Known { name, about, licence, bytes } in known {
-        let item = Item { name, path: None, bytes, about: Some(about), licence: Some(licence) };
+    for item in known.into_iter().map(Item::from) {
         app.item(&item, || row(&item));
     }
     Ok(Exit::Finished)
@@ -98,15 +99,11 @@ fn path(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let best = local::first(app);
     let name = name.or_else(|| best.as_deref()?.strip_prefix(PREFIX));
     let found = local::files(app).into_iter().find(|(n, _)| name.is_none_or(|name| n == name));
-    let missing = || match name {
-        Some(name) => format!("there is no model {name:?} in {}", local::directory(app).display()),
-        None => format!("there are no models in {}", local::directory(app).display()),
-    };
     let (name, path) = found.ok_or_else(|| {
-        Failure::usage(
-            missing(),
-            "download one with `archon model pull`; `archon model list` shows the models",
-        )
+        let missing =
+            name.map_or("there are no models".to_owned(), |name| format!("there is no model {name:?}"));
+        let what = format!("{missing} in {}", local::directory(app).display());
+        Failure::usage(what, "download one with `archon model pull`; `archon model list` shows the models")
     })?;
     let item = on_disk(name, &path);
     app.item(&item, || path.display().to_string());

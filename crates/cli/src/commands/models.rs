@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 
 use archon::{
     providers::{
@@ -19,7 +20,6 @@ use crate::{
     text::one_line,
 };
 
-/// Arguments of `archon models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
     /// List the models of running servers, of the configured service, and on this disk
@@ -128,7 +128,6 @@ impl ModelsCommand {
     }
 }
 
-/// Lists the models that can be used now.
 async fn list(app: &App) -> Result<Exit, Failure> {
     let mut items = Vec::new();
     let catalogue = app.catalogue()?;
@@ -137,7 +136,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     servers.extend(configured.map(|url| LocalServer::new("openai-compatible", url)));
     app.output.wait("looking for models");
     for (LocalServer { profile, base_url: url, .. }, answer) in
-        ask_local_servers(servers, choose::PATIENCE).await
+        ask_local_servers(servers, choose::TIMEOUT).await
     {
         let models = match answer {
             ServerAnswer::Models(models) => models,
@@ -168,9 +167,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
         known: Known::default(),
     }));
     app.output.stop_waiting();
-    if items.is_empty() && !app.json {
-        app.output.note(Look::Plain, "no models were found: `archon doctor` says where it looked");
-    }
+    app.note_if(items.is_empty(), "no models were found: `archon doctor` says where it looked");
     for item in &items {
         let line = item.known.line();
         // A server may choose its models' names freely, so they are made single lines.
@@ -203,13 +200,10 @@ fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
     for item in &items {
         app.item(item, || format!("{:<48}  {}", item.model, item.known.line()));
     }
-    if !app.json {
-        app.output.note(Look::Plain, format!("prices are per million tokens, from {}", catalogue_source()));
-    }
+    app.note_if(true, format!("prices are per million tokens, from {}", catalogue_source()));
     Ok(Exit::Finished)
 }
 
-/// Shows the known facts about a model.
 fn show(app: &App, name: &str) -> Result<Exit, Failure> {
     let parts: ModelRef = name.parse().map_err(|_| wrong_name(name))?;
     let provider = parts.profile.map_or(parts.protocol.name, |profile| profile.name);
@@ -280,35 +274,16 @@ fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
     let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
     let own = Catalogue::default().with_file(&text).map_err(|e| wrong(e.to_string()))?;
     let place = app.catalogue_file();
-    own_file::replace(&place, &text).map_err(|e| {
-        let what = format!("cannot write {}: {e}", place.display());
-        Failure::failed(what, "set another folder with --data-dir DIR")
-    })?;
+    own_file::replace(&place, &text)
+        .map_err(|e| Failure::unwritable(&place, &e, "set another folder with --data-dir DIR"))?;
     let built_in = Catalogue::default();
     let is_new = |name: &&str| name.split_once(':').is_some_and(|(p, m)| built_in.info(p, m).is_none());
-    let imported = Imported {
-        models: own.own_names().count(),
-        new: own.own_names().filter(is_new).count(),
-        file: place.display().to_string(),
-    };
-    app.item(&imported, || {
-        format!(
-            "{} models, {} of them not built in; stored in {}",
-            imported.models, imported.new, imported.file
-        )
+    let (models, new) = (own.own_names().count(), own.own_names().filter(is_new).count());
+    let file = place.display().to_string();
+    app.item(&json!({"models": models, "new": new, "file": file}), || {
+        format!("{models} models, {new} of them not built in; stored in {file}")
     });
     Ok(Exit::Finished)
-}
-
-/// The result of an import.
-#[derive(Debug, Serialize)]
-struct Imported {
-    /// The number of models in the catalogue.
-    models: usize,
-    /// The number of models that are not built in.
-    new: usize,
-    /// The path of the file.
-    file: String,
 }
 
 fn wrong_name(name: &str) -> Failure {

@@ -11,9 +11,8 @@ use std::{
 
 use serde_json::json;
 
-use crate::{app::App, exit::Exit, failure::Failure, output::Look, text::visible};
+use crate::{app::App, exit::Exit, failure::Failure, text::visible_path};
 
-/// Arguments of `archon new`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
     /// The name of the project and of its folder
@@ -55,27 +54,25 @@ impl NewArgs {
             .map_err(|e| failed(&folder, &e))?;
         let files: Vec<_> = FILES.iter().map(|(path, _)| *path).collect();
         let item = json!({"name": self.name, "folder": folder.display().to_string(), "files": files});
-        app.item(&item, || visible(&folder.display().to_string()));
+        app.item(&item, || visible_path(&folder));
         if self.path.is_none() && !IS_RELEASED {
             app.output.warn(format!(
                 "Archon {VERSION} is not released: before you build, set a checkout in Cargo.toml, as in archon = \
                  {{ package = \"{PACKAGE}\", path = \"../archon/crates/archon\" }}, or create the project with --path DIR"
             ));
         }
-        if !app.json {
-            next_steps(&self.name).iter().for_each(|line| app.output.note(Look::Plain, line));
-        }
+        app.note_if(true, next_steps(&self.name));
         Ok(Exit::Finished)
     }
 }
 
-fn next_steps(name: &str) -> [String; 4] {
-    [
-        format!("next: cd {name}"),
-        "  cargo test                   # with a scripted model: no network, no key".to_owned(),
-        "  cargo run -- \"How many words has: to be or not to be\"".to_owned(),
-        "  ARCHON_MODEL=PROVIDER:MODEL  # chooses the model; `archon models list` shows some".to_owned(),
-    ]
+fn next_steps(name: &str) -> String {
+    format!(
+        "next: cd {name}\n  \
+           cargo test                   # with a scripted model: no network, no key\n  \
+           cargo run -- \"How many words has: to be or not to be\"\n  \
+           ARCHON_MODEL=PROVIDER:MODEL  # chooses the model; `archon models list` shows some"
+    )
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
@@ -92,7 +89,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
             ),
         ));
     }
-    if TAKEN.contains(&name.to_lowercase().replace('-', "_").as_str()) {
+    if TAKEN.split_whitespace().any(|word| word == name.to_lowercase().replace('-', "_")) {
         return Err(Failure::usage(
             format!("{name:?} cannot be the name of a crate: Rust, cargo or the project itself uses it"),
             format!("take another name: archon new {name}-agent"),
@@ -105,79 +102,17 @@ fn check_name(name: &str) -> Result<(), Failure> {
 const LONGEST: usize = 64;
 
 /// Names of Rust, of cargo's folders, of devices of Windows, and of the project's own dependencies.
-const TAKEN: &[&str] = &[
-    "abstract",
-    "alloc",
-    "archon",
-    "as",
-    "async",
-    "aux",
-    "await",
-    "become",
-    "box",
-    "break",
-    "build",
-    "con",
-    "const",
-    "continue",
-    "core",
-    "crate",
-    "deps",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "examples",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "incremental",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "nul",
-    "override",
-    "priv",
-    "prn",
-    "proc_macro",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "serde_json",
-    "static",
-    "std",
-    "struct",
-    "super",
-    "test",
-    "tokio",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "typeof",
-    "unsafe",
-    "unsized",
-    "use",
-    "virtual",
-    "where",
-    "while",
-    "yield",
-];
+const TAKEN: &str = "
+    abstract alloc archon as async aux await become box break build con const continue core crate
+    deps do dyn else enum examples extern false final fn for gen if impl in incremental let loop
+    macro match mod move mut nul override priv prn proc_macro pub ref return self serde_json static
+    std struct super test tokio trait true try type typeof unsafe unsized use virtual where while
+    yield
+";
 
 /// Returns the dependency on a checkout, as TOML.
 fn path_dependency(checkout: &Path) -> Result<String, Failure> {
-    let shown = visible(&checkout.display().to_string());
+    let shown = visible_path(checkout);
     let library = checkout.join("crates").join("archon");
     let no_checkout = || {
         Failure::usage(
@@ -187,8 +122,7 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
     };
     let manifest = fs::read_to_string(library.join("Cargo.toml")).map_err(|_| no_checkout())?;
     let manifest: toml::Table = toml::from_str(&manifest).map_err(|_| no_checkout())?;
-    let package = manifest.get("package").and_then(|package| package.get("name")?.as_str());
-    if package != Some(PACKAGE) {
+    if manifest.get("package").and_then(|package| package.get("name")?.as_str()) != Some(PACKAGE) {
         return Err(no_checkout());
     }
     let path = library.canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok());
@@ -203,7 +137,7 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
 
 /// Returns an error if a file or a folder with content is at this path.
 fn check_free(folder: &Path) -> Result<(), Failure> {
-    let shown = visible(&folder.display().to_string());
+    let shown = visible_path(folder);
     let another = "take another name, or move it away";
     match fs::symlink_metadata(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -248,7 +182,7 @@ fn write_all(folder: &Path, fill: impl Fn(&str) -> String) -> io::Result<()> {
 
 fn failed(folder: &Path, e: &io::Error) -> Failure {
     Failure::failed(
-        format!("cannot write the project into {}: {e}", visible(&folder.display().to_string())),
+        format!("cannot write the project into {}: {e}", visible_path(folder)),
         "go to a folder that you can write to, and try again",
     )
 }

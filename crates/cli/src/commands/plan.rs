@@ -13,24 +13,14 @@ use archon::{
 };
 use clap::{Subcommand, ValueEnum};
 
-use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, structured_output::OutputFlags,
-    task, which::which_run,
-};
+use super::{ModelFlags, ToolFlags, WorkFlags, task, which::WhichRun};
 use crate::{
-    app::App,
-    assemble::{self, AGENT},
-    config::Settings,
-    drive,
-    exit::Exit,
-    failure::Failure,
-    output::Look,
+    app::App, assemble::AGENT, config::Settings, drive, exit::Exit, failure::Failure, output::Look,
     planning::planning,
 };
 
 use answer::{ApproveArgs, RejectArgs};
 
-/// Arguments of `archon plan`.
 #[derive(Debug, clap::Args)]
 #[command(subcommand_negates_reqs = true)]
 pub(crate) struct PlanArgs {
@@ -41,15 +31,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     tools: ToolFlags,
     #[command(flatten)]
-    pub(super) agent: AgentFlags,
-    #[command(flatten)]
-    allow: AllowFlags,
-    #[command(flatten)]
-    form: OutputFlags,
-    #[command(flatten)]
-    session: SessionFlags,
-    #[command(flatten)]
-    memory: MemoryFlags,
+    pub(super) work: WorkFlags,
     /// The format of the plan's drawing [default: text]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -70,13 +52,12 @@ pub(crate) struct PlanArgs {
     goal: Vec<String>,
 }
 
-/// Further commands for plans.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
     /// Show the plan of a run, with the state of its subtasks and its critical path
     Show {
-        /// The run's id, its beginning or end, or `last`
-        run: String,
+        #[command(flatten)]
+        which: WhichRun,
         /// The format of the plan's drawing [default: text]
         #[arg(long, value_enum)]
         format: Option<Format>,
@@ -117,13 +98,11 @@ impl From<Format> for PlanFormat {
 impl PlanArgs {
     pub(crate) fn settings(&self) -> Settings {
         match &self.command {
-            Some(PlanCommand::Approve(args)) => args.settings(),
-            Some(PlanCommand::Reject(args)) => args.settings(),
+            Some(PlanCommand::Approve(args)) => args.flags.settings(),
+            Some(PlanCommand::Reject(args)) => args.flags.settings(),
             _ => {
                 let mut settings = super::settings(&self.model, &self.tools);
-                self.agent.apply(&mut settings);
-                self.allow.apply(&mut settings);
-                self.memory.apply(&mut settings);
+                self.work.apply(&mut settings);
                 settings
             }
         }
@@ -131,8 +110,8 @@ impl PlanArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self.command {
-            Some(PlanCommand::Show { run, format }) => {
-                return show(app, which_run(app, &run).await?, format.or(self.format)).await;
+            Some(PlanCommand::Show { which, format }) => {
+                return show(app, which.find(app).await?, format.or(self.format)).await;
             }
             Some(PlanCommand::Approve(args)) => return args.run(app).await,
             Some(PlanCommand::Reject(args)) => return args.run(app).await,
@@ -143,7 +122,7 @@ impl PlanArgs {
             Some(used) if self.goal.is_empty() => used.goal.clone(),
             _ => task::task(app, &self.goal)?,
         };
-        let archon = self.form.apply(assemble::chosen(app, self.memory.open(app).await?).await?)?;
+        let archon = self.work.archon(app).await?;
         let confirm = confirm_if(self.confirm && self.execute);
         let planning = match used {
             Some(used) => used.planning(&archon, confirm),
@@ -151,12 +130,12 @@ impl PlanArgs {
         };
         let request = StartRun::new(goal.clone()).agent(AGENT).kind(RunKind::Plan);
         if !self.execute {
-            let request = self.session.of(&app.runs()?, request).await?;
+            let request = self.work.session.of(&app.runs()?, request).await?;
             return draft(app, &planning, &goal, request, self.format).await;
         }
         let runs = app.open_runs()?.with_agent(planning.run_agent());
-        let started = runs.start(self.session.of(&runs, request).await?).await?;
-        follow(app, &runs, &started.run, self.format).await
+        let run = self.work.start(&runs, request).await?;
+        follow(app, &runs, &run, self.format).await
     }
 }
 
@@ -197,11 +176,9 @@ async fn draft(
             _ => Spending::default(),
         },
     };
-    if !app.json && spent != Spending::default() {
-        let money =
-            if spent.cost_micros > 0 { format!(", {} millionths", spent.cost_micros) } else { String::new() };
-        app.output.note(Look::Dim, format!("planned: {} tokens{money}", spent.tokens));
-    }
+    let money =
+        if spent.cost_micros > 0 { format!(", {} millionths", spent.cost_micros) } else { String::new() };
+    app.hint_if(spent != Spending::default(), format!("planned: {} tokens{money}", spent.tokens));
     let PlanDraft { task, problems, .. } = drafted?;
     if problems.iter().any(|problem| problem.is_error()) {
         return Err(PlanRunError::Problems { problems }.into());
@@ -218,13 +195,11 @@ async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Fai
     let salvaged = app.runs()?.records(&run, None).await?;
     let Some(machine) = fold(&salvaged.records) else {
         let advice = format!("`archon runs show {run}` shows its records");
-        return Err(Failure::usage(format!("run {run} follows no plan"), advice));
+        return Err(Failure::usage(format!("run {run} has no plan"), advice));
     };
     let task = machine.task();
     print(app, &task, format);
-    if task.subtasks.is_empty() && !app.json {
-        app.output.note(Look::Dim, "there is no plan yet");
-    }
+    app.hint_if(task.subtasks.is_empty(), "there is no plan yet");
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 

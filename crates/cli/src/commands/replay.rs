@@ -5,29 +5,17 @@ use archon::{
     types::RecordBody,
 };
 
-use super::which::which_run;
-use crate::{app::App, exit::Exit, failure::Failure, output::Look, render::body_line, text::one_line};
+use super::which::WhichRun;
+use crate::{app::App, exit::Exit, failure::Failure, render::body_line, text::one_line};
 
-/// Arguments of `archon replay`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReplayArgs {
-    /// The run's id, its beginning or end, or `last`
-    run: String,
-}
-
-impl ReplayArgs {
-    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        // From the journal instead of the run service: the state is folded from the logs of all earlier runs.
-        let found = replay(&app.journal(), &which_run(app, &self.run).await?).await.map_err(refused)?;
-        app.item(&found, || verdict(&found));
-        match &found {
-            Replay::Identical { records } if !app.json => {
-                app.output.note(Look::Dim, format!("{records} records"));
-            }
-            _ => {}
-        }
-        Ok(if found.is_identical() { Exit::Finished } else { Exit::Failed })
+pub(crate) async fn run(app: &App, which: &WhichRun) -> Result<Exit, Failure> {
+    // From the journal instead of the run service: the state is folded from the logs of all earlier runs.
+    let found = replay(&app.journal(), &which.find(app).await?).await.map_err(refused)?;
+    app.item(&found, || verdict(&found));
+    if let Replay::Identical { records } = &found {
+        app.hint_if(true, format!("{records} records"));
     }
+    Ok(if found.is_identical() { Exit::Finished } else { Exit::Failed })
 }
 
 fn refused(e: LoopError) -> Failure {

@@ -11,10 +11,10 @@ use archon::{
 };
 use serde_json::json;
 
-use super::{flags::RecordedFlags, which::which_run};
+use super::{RecordedFlags, which::which_run};
 use crate::{
     app::App,
-    config::{Money, Settings, Span},
+    config::{Money, Span},
     confirm,
     drive::follow,
     exit::Exit,
@@ -23,11 +23,10 @@ use crate::{
     text::one_line,
 };
 
-/// Arguments of `archon resume`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
-    flags: RecordedFlags,
+    pub(super) flags: RecordedFlags,
     #[command(flatten)]
     more: MoreFlags,
     /// Resume every run whose process died, and print the result of each
@@ -80,10 +79,6 @@ impl MoreFlags {
 }
 
 impl ResumeArgs {
-    pub(crate) fn settings(&self) -> Settings {
-        self.flags.settings()
-    }
-
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let Some(run) = &self.run else { return all(app).await };
         let (run, runs) = (which_run(app, run).await?, app.open_runs()?);
@@ -109,9 +104,7 @@ impl ResumeArgs {
 async fn all(app: &App) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let resumed = runs.resume_unfinished(None).await?;
-    if resumed.is_empty() && !app.json {
-        app.output.note(Look::Dim, "no run was interrupted");
-    }
+    app.hint_if(resumed.is_empty(), "no run was interrupted");
     print_result(app, &runs, resumed, RunStatus::Interrupted).await
 }
 

@@ -1,22 +1,13 @@
 //! `archon run`: works on a task and prints the answer.
 
-use archon::types::{RunKind, StartRun, StartRuns};
+use archon::types::{RunKind, StartRun};
 
-use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, plan,
-    structured_output::OutputFlags, task::task,
-};
+use super::{ModelFlags, ToolFlags, WorkFlags, plan, task::task};
 use crate::{
-    app::App,
-    assemble::{self, AGENT},
-    config::Settings,
-    drive::follow,
-    exit::Exit,
-    failure::Failure,
+    app::App, assemble::AGENT, config::Settings, drive::follow, exit::Exit, failure::Failure,
     planning::planning,
 };
 
-/// Arguments of `archon run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -24,15 +15,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     tools: ToolFlags,
     #[command(flatten)]
-    pub(super) agent: AgentFlags,
-    #[command(flatten)]
-    allow: AllowFlags,
-    #[command(flatten)]
-    form: OutputFlags,
-    #[command(flatten)]
-    session: SessionFlags,
-    #[command(flatten)]
-    memory: MemoryFlags,
+    pub(super) work: WorkFlags,
     /// Make a plan first, and follow it
     #[arg(long)]
     plan: bool,
@@ -47,22 +30,19 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = super::settings(&self.model, &self.tools);
-        self.agent.apply(&mut settings);
-        self.allow.apply(&mut settings);
-        self.memory.apply(&mut settings);
+        self.work.apply(&mut settings);
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(app, &self.task)?;
-        let archon = self.form.apply(assemble::chosen(app, self.memory.open(app).await?).await?)?;
+        let archon = self.work.archon(app).await?;
         let (agent, kind) = match self.plan {
             true => (planning(&archon, plan::confirm_if(self.confirm)).run_agent(), RunKind::Plan),
             false => (archon.run_agent(), RunKind::Loop),
         };
         let runs = app.open_runs()?.with_agent(agent);
-        let request = StartRun::new(task).agent(AGENT).kind(kind);
-        let started = runs.start(self.session.of(&runs, request).await?).await?;
-        follow(app, &runs, &started.run, Vec::new()).await
+        let run = self.work.start(&runs, StartRun::new(task).agent(AGENT).kind(kind)).await?;
+        follow(app, &runs, &run, Vec::new()).await
     }
 }

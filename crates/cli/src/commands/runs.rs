@@ -14,7 +14,7 @@ use clap::Subcommand;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::{flags::RecordedFlags, which::which_run};
+use super::{RecordedFlags, which::WhichRun};
 use crate::{
     app::App,
     command_line::resume_line,
@@ -26,7 +26,6 @@ use crate::{
     text::{format_time, one_line},
 };
 
-/// Arguments of `archon runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List the last 20 runs, last written first
@@ -40,38 +39,32 @@ pub(crate) enum RunsCommand {
         status: Vec<RunStatus>,
     },
     /// Show one run from its beginning
-    Show {
-        /// The run's id, its beginning or end, or `last`
-        run: String,
-    },
+    Show(WhichRun),
     /// Print the log of one run, one record per line
     Events {
-        /// The run's id, its beginning or end, or `last`
-        run: String,
+        #[command(flatten)]
+        which: WhichRun,
         /// Print one entry per turn instead: its thinking, its tool calls and their results
         #[arg(long)]
         cycles: bool,
     },
     /// Begin a new run with the records of another run up to the end of a turn
     Fork {
-        /// The run's id, its beginning or end, or `last`
-        run: String,
+        #[command(flatten)]
+        which: WhichRun,
         /// The number of turns to keep [default: all]
         #[arg(long, value_name = "TURN")]
         at: Option<u32>,
     },
     /// Show a run while another process works on it, until the run ends or is suspended
-    Watch {
-        /// The run's id, its beginning or end, or `last`
-        run: String,
-    },
+    Watch(WhichRun),
     /// Send a message to a run that another process works on: the run's model reads it next
     Steer {
         /// Let the run finish first, and send the message then
         #[arg(long)]
         later: bool,
-        /// The run's id, its beginning or end, or `last`
-        run: String,
+        #[command(flatten)]
+        which: WhichRun,
         /// The message
         #[arg(required = true)]
         text: Vec<String>,
@@ -80,14 +73,11 @@ pub(crate) enum RunsCommand {
     Cancel {
         #[command(flatten)]
         flags: RecordedFlags,
-        /// The run's id, its beginning or end, or `last`
-        run: String,
+        #[command(flatten)]
+        which: WhichRun,
     },
     /// Remove a run that no other run needs
-    Delete {
-        /// The run's id, its beginning or end, or `last`
-        run: String,
-    },
+    Delete(WhichRun),
     /// Remove the runs that have ended and were not written since, except those that other runs need
     Prune {
         /// The minimum time since the last record: 90s, 20m or 720h
@@ -107,22 +97,21 @@ impl RunsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::List { all, status } => list(app, all, status).await,
-            Self::Show { run } => show(app, which_run(app, &run).await?).await,
-            Self::Events { run, cycles: false } => events(app, which_run(app, &run).await?).await,
-            Self::Events { run, cycles: true } => cycles(app, which_run(app, &run).await?).await,
-            Self::Fork { run, at } => fork(app, which_run(app, &run).await?, at).await,
-            Self::Watch { run } => watch(app, which_run(app, &run).await?).await,
-            Self::Steer { later, run, text } => {
-                steer(app, which_run(app, &run).await?, text.join(" "), later).await
+            Self::Show(which) => show(app, which.find(app).await?).await,
+            Self::Events { which, cycles: false } => events(app, which.find(app).await?).await,
+            Self::Events { which, cycles: true } => cycles(app, which.find(app).await?).await,
+            Self::Fork { which, at } => fork(app, which.find(app).await?, at).await,
+            Self::Watch(which) => watch(app, which.find(app).await?).await,
+            Self::Steer { later, which, text } => {
+                steer(app, which.find(app).await?, text.join(" "), later).await
             }
-            Self::Cancel { run, .. } => cancel(app, which_run(app, &run).await?).await,
-            Self::Delete { run } => delete(app, which_run(app, &run).await?).await,
+            Self::Cancel { which, .. } => cancel(app, which.find(app).await?).await,
+            Self::Delete(which) => delete(app, which.find(app).await?).await,
             Self::Prune { older_than } => prune(app, older_than).await,
         }
     }
 }
 
-/// The number of runs that are listed by default.
 const LISTED: usize = 20;
 
 fn status(name: &str) -> Result<RunStatus, String> {
@@ -131,44 +120,32 @@ fn status(name: &str) -> Result<RunStatus, String> {
 }
 
 async fn list(app: &App, all: bool, status: Vec<RunStatus>) -> Result<Exit, Failure> {
-    let such = if status.is_empty() { "no runs" } else { "no such runs" };
+    let none = if status.is_empty() { "no runs" } else { "no such runs" };
     let mut filter = RunFilter::all().status(status);
     filter.limit = (!all).then_some(LISTED + 1);
     let heads = app.runs()?.list(&filter).await?;
-    if heads.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("{such} in {}", app.data_dir.display()));
-    }
-    let shown = if all { heads.len() } else { LISTED };
-    for head in heads.iter().take(shown) {
-        app.item(head, || row(head));
-    }
-    if heads.len() > shown && !app.json {
-        app.output.note(Look::Dim, "there are more: archon runs list --all");
-    }
+    let shown = if all { heads.len() } else { heads.len().min(LISTED) };
+    app.list(&heads[..shown], &format!("{none} in {}", app.data_dir.display()), row);
+    app.hint_if(heads.len() > shown, "there are more: archon runs list --all");
     Ok(Exit::Finished)
 }
 
 fn row(head: &RunHead) -> String {
     let about = head.problem.as_ref().unwrap_or(&head.task);
     let called = head.called_by.as_ref().map(|by| format!("[called by {by}] ")).unwrap_or_default();
-    format!(
-        "{}  {:<11}  {:<16}  {called}{}",
-        head.run_id,
-        head.status,
-        format_time(head.updated_at),
-        one_line(about, 80)
-    )
+    let (when, about) = (format_time(head.updated_at), one_line(about, 80));
+    format!("{}  {:<11}  {when:<16}  {called}{about}", head.run_id, head.status)
 }
 
 /// Returns the errors from which the run could not recover, each kind once with its count and severity.
-fn grave(errors: &[ErrorContext]) -> Option<String> {
+fn severe_errors(errors: &[ErrorContext]) -> Option<String> {
     let mut kinds: BTreeMap<String, (usize, ErrorSeverity)> = BTreeMap::new();
     for error in errors {
         let (count, worst) = kinds.entry(format!("{} {}", error.component, error.error_type)).or_default();
         (*count, *worst) = (*count + 1, (*worst).max(error.severity));
     }
-    let grave = kinds.iter().filter(|(_, (_, worst))| *worst >= ErrorSeverity::High);
-    let lines: Vec<_> = grave.map(|(kind, (count, worst))| format!("{kind} x{count} ({worst})")).collect();
+    let severe = kinds.iter().filter(|(_, (_, worst))| *worst >= ErrorSeverity::High);
+    let lines: Vec<_> = severe.map(|(kind, (count, worst))| format!("{kind} x{count} ({worst})")).collect();
     (!lines.is_empty()).then(|| format!("errors: {}", lines.join(", ")))
 }
 
@@ -176,8 +153,8 @@ fn grave(errors: &[ErrorContext]) -> Option<String> {
 async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
-    if let Some(line) = grave(&ErrorContext::of(&salvaged.records)).filter(|_| !app.json) {
-        app.output.note(Look::Dim, line);
+    if let Some(line) = severe_errors(&ErrorContext::of(&salvaged.records)) {
+        app.hint_if(true, line);
     }
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
@@ -198,12 +175,9 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
     for cycle in Cycle::of(&salvaged.records) {
         app.item(&cycle, || {
             let state = format!("{:?}", cycle.state).to_lowercase();
-            let head = format!("[{}] {} {state}", cycle.cycle, cycle.timestamp);
-            let lines = cycle.lines();
-            std::iter::once(head)
-                .chain(lines.iter().map(|line| one_line(line, 240)))
-                .collect::<Vec<_>>()
-                .join("\n")
+            let mut lines = vec![format!("[{}] {} {state}", cycle.cycle, cycle.timestamp)];
+            lines.extend(cycle.lines().iter().map(|line| one_line(line, 240)));
+            lines.join("\n")
         });
     }
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
@@ -212,15 +186,12 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
 async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
     let fork = app.runs()?.fork(&run, at).await?;
     app.item(&fork, || fork.run.to_string());
-    if !app.json {
-        let turns = if fork.turns == 1 { "turn" } else { "turns" };
-        let next = match fork.wants_answer {
-            true => resume_line(app, fork.run.as_str()),
-            false => format!("archon run --session {} TASK", fork.session),
-        };
-        app.output
-            .note(Look::Dim, format!("forked {run} after {} {turns}; continue with: {next}", fork.turns));
-    }
+    let turns = if fork.turns == 1 { "turn" } else { "turns" };
+    let next = match fork.wants_answer {
+        true => resume_line(app, fork.run.as_str()),
+        false => format!("archon run --session {} TASK", fork.session),
+    };
+    app.hint_if(true, format!("forked {run} after {} {turns}; continue with: {next}", fork.turns));
     Ok(Exit::Finished)
 }
 
@@ -238,10 +209,8 @@ async fn watch(app: &App, run: RunId) -> Result<Exit, Failure> {
 
 async fn steer(app: &App, run: RunId, text: String, later: bool) -> Result<Exit, Failure> {
     if text.trim().is_empty() {
-        return Err(Failure::usage(
-            "the message is empty",
-            "give it: archon runs steer RUN \"Use the other file.\"",
-        ));
+        let advice = "give it: archon runs steer RUN \"Use the other file.\"";
+        return Err(Failure::usage("the message is empty", advice));
     }
     let (runs, message) = (app.runs()?, AgentMessage::from(Message::user(text, Timestamp::default())));
     match later {
@@ -257,34 +226,34 @@ async fn cancel(app: &App, run: RunId) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let is_elsewhere = runs.get(&run).await?.status == RunStatus::Running;
     runs.cancel(&run, "archon runs cancel").await?;
-    match is_elsewhere {
-        true => app.item(&json!({ "cancelled": run }), || format!("asked {run} to stop")),
-        false => {
-            Outcome::of_result(runs.reply(&run).await)?;
-            app.item(&json!({ "cancelled": run }), || format!("cancelled {run}"));
-        }
+    if !is_elsewhere {
+        Outcome::of_result(runs.reply(&run).await)?;
     }
+    app.item(&json!({ "cancelled": run }), || match is_elsewhere {
+        true => format!("asked {run} to stop"),
+        false => format!("cancelled {run}"),
+    });
     Ok(Exit::Finished)
 }
 
 async fn delete(app: &App, run: RunId) -> Result<Exit, Failure> {
     app.runs()?.delete(&run).await?;
-    app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
+    print_deleted(app, &run);
     Ok(Exit::Finished)
+}
+
+fn print_deleted(app: &App, run: &RunId) {
+    app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
 }
 
 async fn prune(app: &App, older_than: Span) -> Result<Exit, Failure> {
     let before = SystemClock.now().as_millis().saturating_sub(older_than.0);
     let removed = app.runs()?.prune(Timestamp::from_millis(before)).await?;
-    for run in &removed.runs {
-        app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
-    }
+    removed.runs.iter().for_each(|run| print_deleted(app, run));
     for (run, why) in &removed.failures {
         app.output.note(Look::Dim, format!("{run} stays: {why}"));
     }
-    if removed.runs.is_empty() && !app.json {
-        app.output.note(Look::Dim, "no ended run is that old");
-    }
+    app.hint_if(removed.runs.is_empty(), "no ended run is that old");
     Ok(Exit::Finished)
 }
 

@@ -5,7 +5,6 @@ use schemars::schema_for;
 
 use crate::{app::App, config::Settings, exit::Exit, failure::Failure};
 
-/// Arguments of `archon schema`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
     /// Print the schema of the output with `--json`: one record or delta per line

@@ -21,11 +21,9 @@ use crate::{
     app::App,
     exit::Exit,
     failure::Failure,
-    output::Look,
     text::{escaped, format_time, one_line},
 };
 
-/// Arguments of `archon sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List all sessions, last written first
@@ -50,14 +48,12 @@ pub(crate) enum SessionsCommand {
     },
 }
 
-/// A session in a list.
 #[derive(Debug, Serialize)]
 struct Item {
     session_id: SessionId,
     started_at: Timestamp,
     updated_at: Timestamp,
     runs: usize,
-    /// The status of the run that was written last.
     status: RunStatus,
     /// The first prompt, shortened.
     task: String,
@@ -77,12 +73,7 @@ impl SessionsCommand {
 
 async fn list(app: &App) -> Result<Exit, Failure> {
     let items = items(app.runs()?.list(&RunFilter::all()).await?);
-    if items.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("no sessions in {}", app.data_dir.display()));
-    }
-    for item in &items {
-        app.item(item, || row(item));
-    }
+    app.list(&items, &format!("no sessions in {}", app.data_dir.display()), row);
     Ok(Exit::Finished)
 }
 
@@ -266,7 +257,7 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
     written.map(|()| path.to_owned()).map_err(|e| {
         let _ = std::fs::remove_file(&new);
-        Failure::failed(format!("cannot write {}: {e}", path.display()), ADVICE)
+        Failure::unwritable(path, &e, ADVICE)
     })
 }
 

@@ -6,7 +6,6 @@ use archon::{Archon, OutputSchema, types::Json};
 
 use crate::failure::Failure;
 
-/// The flag for the schema of the answer.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OutputFlags {
     /// Answer with JSON that fits the schema in this file; an answer that does not fit is sent back to the
@@ -19,7 +18,7 @@ impl OutputFlags {
     /// Returns the agent with structured output, if the flag is set.
     pub(crate) fn apply(&self, archon: Archon) -> Result<Archon, Failure> {
         Ok(match self.output_format()? {
-            Some(form) => archon.answering(form),
+            Some(schema) => archon.answering(schema),
             None => archon,
         })
     }

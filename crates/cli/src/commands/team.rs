@@ -5,15 +5,12 @@ mod file;
 
 use std::path::PathBuf;
 
-use archon::types::{RunKind, StartRun, StartRuns};
+use archon::types::{RunKind, StartRun};
 use clap::Subcommand;
 
-use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, structured_output::OutputFlags, task,
-};
+use super::{ModelFlags, WorkFlags, task};
 use crate::{app::App, config::Settings, drive::follow, exit::Exit, failure::Failure};
 
-/// Arguments of `archon team`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
     /// Let a team work on a task, show the work of each member, and print the answer
@@ -29,21 +26,12 @@ pub(crate) enum TeamCommand {
     },
 }
 
-/// Flags for a team.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TeamFlags {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
-    pub(super) agent: AgentFlags,
-    #[command(flatten)]
-    allow: AllowFlags,
-    #[command(flatten)]
-    form: OutputFlags,
-    #[command(flatten)]
-    session: SessionFlags,
-    #[command(flatten)]
-    memory: MemoryFlags,
+    pub(super) work: WorkFlags,
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
@@ -54,19 +42,17 @@ impl TeamCommand {
         let Self::Run { flags, .. } = self;
         let mut settings = Settings { workspace: flags.workspace.clone(), ..Settings::default() };
         flags.model.apply(&mut settings);
-        flags.agent.apply(&mut settings);
-        flags.allow.apply(&mut settings);
-        flags.memory.apply(&mut settings);
+        flags.work.apply(&mut settings);
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let Self::Run { flags, team, task } = self;
         let task = task::task(app, &task)?;
-        let work = assemble::team(app, &team, flags.memory.open(app).await?, &flags.form).await?;
+        let work = assemble::team(app, &team, &flags.work).await?;
         let request = StartRun::new(task).agent(work.team().options().agent_id.clone()).kind(RunKind::Team);
         let runs = app.open_runs()?.with_agent(work.run_agent());
-        let started = runs.start(flags.session.of(&runs, request).await?).await?;
-        follow(app, &runs, &started.run, Vec::new()).await
+        let run = flags.work.start(&runs, request).await?;
+        follow(app, &runs, &run, Vec::new()).await
     }
 }

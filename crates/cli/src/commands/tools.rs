@@ -13,8 +13,7 @@ use serde_json::json;
 use super::{AllowFlags, ToolFlags};
 use crate::{
     app::App,
-    ask::Prompt,
-    asking::Asking,
+    ask::{Asking, Prompt},
     assemble::engine_options,
     command_line::quoted,
     config::Settings,
@@ -27,7 +26,6 @@ use crate::{
     toolset::{self, Picked},
 };
 
-/// Arguments of `archon tools`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// List the tools that an agent gets

@@ -13,10 +13,9 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::Look,
-    text::visible,
+    text::{visible, visible_path},
 };
 
-/// Arguments of `archon trust`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArgs {
     #[command(subcommand)]
@@ -26,7 +25,6 @@ pub(crate) struct TrustArgs {
     yes: bool,
 }
 
-/// Further commands for agreements.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
     /// List the settings files and MCP servers that were agreed to
@@ -54,47 +52,37 @@ pub(crate) fn warning(app: &App) -> Option<String> {
     let asks = app.config.asks.as_ref()?;
     Some(format!(
         "{} sets {}, but no person has agreed to it, so it is ignored. Show it and agree: {}",
-        shown(&asks.path),
+        visible_path(&asks.path),
         asks.keys.join(", "),
         in_data_dir(app, "archon trust"),
     ))
 }
 
-fn shown(path: &std::path::Path) -> String {
-    visible(&path.display().to_string())
-}
-
 fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure> {
     let Some(asks) = asks(&app.sources, agreements)? else {
-        let file = app.sources.project.as_deref().map(shown).unwrap_or_default();
+        let file = app.sources.project.as_deref().map(visible_path).unwrap_or_default();
         app.output.note(Look::Plain, format!("{file}: no settings that need an agreement"));
         return Ok(Exit::Finished);
     };
-    let file = shown(&asks.path);
+    let file = visible_path(&asks.path);
     if asks.is_agreed {
         app.output.note(Look::Plain, format!("{file}: agreed to already, as it is"));
         return Ok(Exit::Finished);
     }
-    if !yes && (app.json || !app.output.asks) {
+    if !yes && !app.can_ask() {
         let what = format!("{file} is not agreed to: there is no terminal on which to ask");
         return Err(Failure::usage(what, "read the file, then agree with: archon trust --yes"));
     }
     let heading = format!("{file} sets where data is sent, or what the model reads and may use:");
     app.output.note(Look::Plain, heading);
     asks.lines().iter().for_each(|line| app.output.note(Look::Warning, format!("  {line}")));
-    if !yes && !says_yes(app) {
+    if !yes && !Prompt::asks_yes(app, "Agree to the file as it is? [y/N] ") {
         app.output.note(Look::Plain, "nothing was changed");
         return Ok(Exit::Failed);
     }
     agreements.add(&asks.path, &asks.text)?;
     app.output.note(Look::Plain, "agreed; after a change to the file you are asked again");
     Ok(Exit::Finished)
-}
-
-fn says_yes(app: &App) -> bool {
-    let question = "Agree to the file as it is? [y/N] ";
-    let line = Prompt::new(app.output.clone(), Prompt::keyboard(), None).line(question);
-    matches!(line.unwrap_or_default().trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn list(app: &App, agreements: &Agreements) -> Result<Exit, Failure> {
@@ -114,9 +102,9 @@ fn remove(app: &App, agreements: &Agreements, file: Option<PathBuf>) -> Result<E
     let named = file.or_else(|| app.sources.project.clone());
     let file = named.and_then(|file| std::path::absolute(file).ok()).unwrap_or_default();
     if !agreements.remove(&file)? {
-        let what = format!("no person has agreed to {}", shown(&file));
+        let what = format!("no person has agreed to {}", visible_path(&file));
         return Err(Failure::usage(what, "`archon trust list` shows the files that were agreed to"));
     }
-    app.output.note(Look::Plain, format!("{}: the agreement is taken back", shown(&file)));
+    app.output.note(Look::Plain, format!("{}: the agreement is taken back", visible_path(&file)));
     Ok(Exit::Finished)
 }

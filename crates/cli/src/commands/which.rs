@@ -4,6 +4,20 @@ use archon::types::{RunFilter, RunId, StartRuns};
 
 use crate::{app::App, failure::Failure};
 
+/// The run of a command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhichRun {
+    /// The run's id, its beginning or end, or `last`
+    run: String,
+}
+
+impl WhichRun {
+    /// Returns the id of the run; see [`which_run`].
+    pub(crate) async fn find(&self, app: &App) -> Result<RunId, Failure> {
+        which_run(app, &self.run).await
+    }
+}
+
 /// The maximum number of runs that are shown if a word fits several.
 const NAMED: usize = 5;
 

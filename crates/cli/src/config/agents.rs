@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Span, ToolSelection, value::FromText};
+use super::{Span, ToolSelection};
 
 /// `[agents.NAME]` of a settings file: an agent that other agents call by its name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -28,9 +28,3 @@ pub(crate) struct AgentSettings {
 
 /// Agents by their names.
 pub(crate) type Agents = BTreeMap<String, AgentSettings>;
-
-impl FromText for Agents {
-    fn from_text(_: &str) -> Result<Self, String> {
-        Err("agents can be set only in a file, under [agents.NAME]".to_owned())
-    }
-}

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{failure::Failure, own_file};
 
-/// The store of agreements.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreements(PathBuf);
 
@@ -38,7 +37,6 @@ impl Agreements {
         Ok(self.read()?.files.get(&name).is_some_and(|agreed| *agreed == sha256(text)))
     }
 
-    /// Stores the agreement to this file with this text.
     pub(crate) fn add(&self, file: &Path, text: &str) -> Result<(), Failure> {
         let mut document = self.read()?;
         document.files.insert(name(file)?, sha256(text));
@@ -68,10 +66,7 @@ impl Agreements {
     }
 
     fn read(&self) -> Result<Document, Failure> {
-        let text = match fs::read_to_string(&self.0) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
-            text => text.map_err(|e| self.failed("read", &e))?,
-        };
+        let text = own_file::read(&self.0).map_err(|e| self.failed("read", &e))?.unwrap_or_default();
         toml::from_str(&text).map_err(|e| self.failed("read", &io::Error::other(e.message().to_owned())))
     }
 
@@ -101,7 +96,6 @@ impl Agreements {
         Ok(agreed.is_some_and(|agreed| *agreed == sha256(entry)))
     }
 
-    /// Stores the agreement to a server with this entry.
     pub(crate) fn add_server(&self, file: &Path, server: &str, entry: &str) -> Result<(), Failure> {
         let mut document = self.read()?;
         document.servers.entry(name(file)?).or_default().insert(server.to_owned(), sha256(entry));

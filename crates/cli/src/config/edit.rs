@@ -85,12 +85,8 @@ impl Edit {
             Owner::User => own_file::rewrite(&self.path, &self.text),
             Owner::Project => own_file::rewrite_shared(&self.path, &self.text),
         };
-        written.map_err(|e| {
-            Failure::failed(
-                format!("cannot write {}: {e}", self.path.display()),
-                "make the file and its folder writable, or write the setting into another file",
-            )
-        })
+        let advice = "make the file and its folder writable, or write the setting into another file";
+        written.map_err(|e| Failure::unwritable(&self.path, &e, advice))
     }
 
     /// Returns the text with another value, and all settings of that text.

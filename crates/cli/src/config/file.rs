@@ -1,34 +1,33 @@
 //! Reads an archon.toml, and adds the line to an error.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
 use super::{KEYS, Settings, resolve};
-use crate::failure::Failure;
+use crate::{failure::Failure, own_file};
 
-/// A settings file that was read.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// The whole text of the file.
     pub(super) text: String,
     pub(super) settings: Settings,
+}
+
+/// A problem of a settings file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub(crate) struct Problem {
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// The problem, one line.
+    pub(crate) problem: String,
+    /// The remedy, one line.
+    pub(crate) advice: String,
 }
 
 /// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: Option<&Path>) -> Result<Option<File>, Failure> {
     let Some(path) = path else { return Ok(None) };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => {
-            let what = format!("cannot read {}: {e}", path.display());
-            return Err(Failure::usage(what, "make the file readable, or move it away"));
-        }
-    };
+    let Some(text) = own_file::read_settings(path)? else { return Ok(None) };
     let mut settings = parse(path, &text)?;
     resolve_paths(path, &mut settings);
     Ok(Some(File { path: path.to_owned(), text, settings }))
@@ -46,7 +45,6 @@ pub(crate) fn line_at(text: &str, offset: usize) -> usize {
     text[..text.floor_char_boundary(offset)].matches('\n').count() + 1
 }
 
-/// Parses the text of a file.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
     let wrong = |offset: usize, problem: &str, advice: String| {
         let line = line_at(text, offset);

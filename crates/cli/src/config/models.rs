@@ -12,37 +12,26 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelSettings {
     /// The context window in tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_window: Option<u64>,
     /// The maximum number of tokens of an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
     /// The price of input tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<f64>,
     /// The price of output tokens; a price needs both `input` and `output`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<f64>,
     /// The price of input tokens from a cache; by default as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
     /// The price of input tokens written into a cache; by default as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
     /// The prices of calls with a long prompt, if they differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) long: Option<LongSettings>,
     /// True if the model can think before it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking: Option<bool>,
     /// True if the model can read pictures.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) vision: Option<bool>,
     /// True if the model supports native tool calls; other models use tools in text mode.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<bool>,
     /// True if the model has so few parameters that it needs short instructions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) small: Option<bool>,
 }
 
@@ -57,10 +46,8 @@ pub(crate) struct LongSettings {
     /// The price of output tokens.
     pub(crate) output: f64,
     /// The price of input tokens from a cache; by default as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
     /// The price of input tokens written into a cache; by default as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
 }
 

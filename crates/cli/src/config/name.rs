@@ -124,7 +124,6 @@ fn parts(text: &str) -> Option<Vec<String>> {
 /// A part of a name that does not exist.
 pub(crate) struct Unknown {
     part: String,
-    /// The index of the part.
     at: usize,
     known: Vec<String>,
 }

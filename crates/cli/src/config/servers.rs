@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Span, value::FromText, variables};
+use super::{Span, variables};
 
 /// `[mcp.NAME]` of a settings file: an MCP server, whose tools the agent gets as `NAME__TOOL`. It has a
 /// `command` or a `url`. In their texts `${VAR}` is replaced by a variable, and `${VAR:-TEXT}` by a variable
@@ -112,23 +112,21 @@ impl ServerSettings {
         if let Some(why) = name_problem(name) {
             return Some(format!("a server cannot have this name: {why}"));
         }
-        match (&self.command, &self.url) {
-            (None, None) => return Some("it has neither a `command` nor a `url`".to_owned()),
-            (Some(_), Some(_)) => {
-                return Some("it has a `command` and a `url`; remove one of them".to_owned());
-            }
-            (Some(_), None) if !self.headers.is_empty() => {
-                return Some("`headers` are for a server with a `url`".to_owned());
-            }
+        let problem = match (&self.command, &self.url) {
+            (None, None) => "it has neither a `command` nor a `url`",
+            (Some(_), Some(_)) => "it has a `command` and a `url`; remove one of them",
+            (Some(_), None) if !self.headers.is_empty() => "`headers` are for a server with a `url`",
             (None, Some(_)) if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() => {
-                return Some("`args`, `env` and `cwd` are for a server with a `command`".to_owned());
+                "`args`, `env` and `cwd` are for a server with a `command`"
             }
-            (Some(text), _) | (_, Some(text)) if text.trim().is_empty() => {
-                return Some("its `command` or `url` is empty".to_owned());
+            (Some(text), _) | (_, Some(text)) if text.trim().is_empty() => "its `command` or `url` is empty",
+            _ => {
+                return self
+                    .texts()
+                    .find_map(|(part, text)| Some(format!("`{part}`: {}", variables::problem(text)?)));
             }
-            _ => {}
-        }
-        self.texts().find_map(|(part, text)| Some(format!("`{part}`: {}", variables::problem(text)?)))
+        };
+        Some(problem.to_owned())
     }
 
     /// Returns the texts that may contain variables, each with the name of its setting.
@@ -150,12 +148,6 @@ fn name_problem(name: &str) -> Option<&'static str> {
     {
         let _ = name;
         None
-    }
-}
-
-impl FromText for Servers {
-    fn from_text(_: &str) -> Result<Self, String> {
-        Err("servers can be set only in a file, under [mcp.NAME]".to_owned())
     }
 }
 

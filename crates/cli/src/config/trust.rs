@@ -34,11 +34,8 @@ pub(super) const AFTER_AGREEMENT: &[&str] = &[
 /// The settings of a project's file that need a person's agreement.
 #[derive(Clone, Debug)]
 pub(crate) struct Asks {
-    /// The path of the project's file.
     pub(crate) path: PathBuf,
-    /// The whole text of the file.
     pub(crate) text: String,
-    /// The names of the settings.
     pub(crate) keys: Vec<&'static str>,
     /// True if a person agreed to the file with this text.
     pub(crate) is_agreed: bool,
@@ -91,7 +88,17 @@ fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, 
     Ok((Some(asks).filter(|asks| !asks.keys.is_empty()), rest))
 }
 
-/// Returns an error for a layer with forbidden settings.
+/// The settings that a project's file may never have, each with the reason.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("api_key_env", "a project may not choose your keys"),
+    ("allow_plain_http", "a project may not send your keys unencrypted"),
+    ("data_dir", "a project may not choose the folder of the logs"),
+    ("search_url", "a project may not choose the service that receives your searches"),
+    ("mcp", "a project's servers are in .mcp.json, and each needs your agreement"),
+    ("models", "a project may not change prices and properties of models"),
+    ("local_servers", "a project may not choose the local servers"),
+];
+
 pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     match refusals(path, layer).first() {
         None => Ok(()),
@@ -99,62 +106,29 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     }
 }
 
-/// Returns the remedy for a forbidden setting.
 pub(crate) fn remedy(key: &str) -> String {
     format!("set it with a flag or in your own settings, or remove `{key}` there")
 }
 
 /// Returns the names of the forbidden settings of a layer, each with the reason.
-pub(crate) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, String)> {
     let allows = layer.permissions.as_ref().is_some_and(|rules| !rules.allow.is_empty());
     let leads_out = |place: &Option<PathBuf>| {
         place.as_ref().zip(path.parent()).is_some_and(|(place, project)| !is_inside(place, project))
     };
-    let refusals = [
-        (
-            layer.api_key_env.is_some(),
-            "api_key_env",
-            "is not allowed in a project's settings: a project may not choose your keys",
-        ),
-        (
-            layer.allow_plain_http.is_some(),
-            "allow_plain_http",
-            "is not allowed in a project's settings: a project may not send your keys unencrypted",
-        ),
-        (
-            layer.data_dir.is_some(),
-            "data_dir",
-            "is not allowed in a project's settings: a project may not choose the folder of the logs",
-        ),
-        (
-            layer.search_url.is_some(),
-            "search_url",
-            "is not allowed in a project's settings: a project may not choose the service that receives your searches",
-        ),
-        (
-            layer.mcp.is_some(),
-            "mcp",
-            "is not allowed in a project's settings: a project's servers are in .mcp.json, and each needs your agreement",
-        ),
-        (
-            layer.models.is_some(),
-            "models",
-            "is not allowed in a project's settings: a project may not change prices and properties of models",
-        ),
-        (
-            layer.local_servers.is_some(),
-            "local_servers",
-            "is not allowed in a project's settings: a project may not choose the local servers",
-        ),
-        (
-            allows,
-            "permissions",
-            "may not allow calls in a project's settings: a project may not extend its own permissions",
-        ),
-        (leads_out(&layer.workspace), "workspace", "is a path outside the project"),
-        (leads_out(&layer.project_file), "project_file", "is a path outside the project"),
-    ];
-    refusals.into_iter().filter(|(is_there, ..)| *is_there).map(|(_, key, why)| (key, why)).collect()
+    let outside = || "is a path outside the project".to_owned();
+    let extends = "may not allow calls in a project's settings: a project may not extend its own permissions";
+    let mut refusals = Vec::new();
+    let mut layer_without = layer.clone();
+    for (key, why) in FORBIDDEN {
+        if layer_without.forget(key) {
+            refusals.push((*key, format!("is not allowed in a project's settings: {why}")));
+        }
+    }
+    refusals.extend(allows.then(|| ("permissions", extends.to_owned())));
+    refusals.extend(leads_out(&layer.workspace).then(|| ("workspace", outside())));
+    refusals.extend(leads_out(&layer.project_file).then(|| ("project_file", outside())));
+    refusals
 }
 
 fn is_inside(path: &Path, project: &Path) -> bool {

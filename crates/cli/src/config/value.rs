@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{models::Models, rules::PermissionRules};
+use super::{agents::Agents, models::Models, rules::PermissionRules, servers::Servers};
 
 /// The tools of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -31,28 +31,39 @@ enum TextOrList {
     List(Vec<String>),
 }
 
-impl TryFrom<TextOrList> for ToolSelection {
-    type Error = String;
+/// Implements the traits of settings that a file has as a text or as a list.
+macro_rules! of_text_or_list {
+    ($($name:ident: $about:literal, $of_list:expr,)+) => {$(
+        impl TryFrom<TextOrList> for $name {
+            type Error = String;
 
-    fn try_from(value: TextOrList) -> Result<Self, String> {
-        match value {
-            TextOrList::Text(text) => Self::from_text(&text),
-            TextOrList::List(names) => Ok(Self::Names(names)),
+            fn try_from(value: TextOrList) -> Result<Self, String> {
+                match value {
+                    TextOrList::Text(text) => Self::from_text(&text),
+                    TextOrList::List(list) => $of_list(list),
+                }
+            }
         }
-    }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "description": $about,
+                    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+                })
+            }
+        }
+    )+};
 }
 
-impl JsonSchema for ToolSelection {
-    fn schema_name() -> Cow<'static, str> {
-        "ToolSelection".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "`all`, `none`, names separated by commas, or a list of names.",
-            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-        })
-    }
+of_text_or_list! {
+    ToolSelection: "`all`, `none`, names separated by commas, or a list of names.", |names| Ok(Self::Names(names)),
+    LocalServers: "`none`, servers separated by commas, or a list of servers; each `PROFILE` or `PROFILE@URL`.",
+    |servers: Vec<String>| servers.iter().map(|server| local_server(server)).collect(),
 }
 
 /// The servers to look for on this machine.
@@ -60,33 +71,9 @@ impl JsonSchema for ToolSelection {
 #[serde(try_from = "TextOrList")]
 pub(crate) struct LocalServers(pub(crate) Vec<LocalServer>);
 
-impl TryFrom<TextOrList> for LocalServers {
-    type Error = String;
-
-    fn try_from(value: TextOrList) -> Result<Self, String> {
-        match value {
-            TextOrList::Text(text) => Self::from_text(&text),
-            TextOrList::List(servers) => servers.iter().map(|server| local_server(server)).collect(),
-        }
-    }
-}
-
 impl FromIterator<LocalServer> for LocalServers {
     fn from_iter<I: IntoIterator<Item = LocalServer>>(servers: I) -> Self {
         Self(servers.into_iter().collect())
-    }
-}
-
-impl JsonSchema for LocalServers {
-    fn schema_name() -> Cow<'static, str> {
-        "LocalServers".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "`none`, servers separated by commas, or a list of servers; each `PROFILE` or `PROFILE@URL`.",
-            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-        })
     }
 }
 
@@ -101,9 +88,9 @@ impl FromText for LocalServers {
 
 fn local_server(text: &str) -> Result<LocalServer, String> {
     let (name, url) = text.split_once('@').unzip();
-    let profile = Profile::named(name.unwrap_or(text)).ok_or_else(|| {
-        format!("there is no profile {:?}; write PROFILE or PROFILE@URL", name.unwrap_or(text))
-    })?;
+    let name = name.unwrap_or(text);
+    let profile = Profile::named(name)
+        .ok_or_else(|| format!("there is no profile {name:?}; write PROFILE or PROFILE@URL"))?;
     Ok(LocalServer::new(profile.name, url.unwrap_or(profile.base_url)))
 }
 
@@ -146,18 +133,6 @@ pub(crate) enum Thinking {
     High,
 }
 
-impl From<Thinking> for ThinkingLevel {
-    fn from(thinking: Thinking) -> Self {
-        match thinking {
-            Thinking::Off => Self::Off,
-            Thinking::Minimal => Self::Minimal,
-            Thinking::Low => Self::Low,
-            Thinking::Medium => Self::Medium,
-            Thinking::High => Self::High,
-        }
-    }
-}
-
 /// The length of tool results that a model reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -170,23 +145,23 @@ pub(crate) enum Detail {
     Full,
 }
 
-impl From<Detail> for OutputLevel {
-    fn from(detail: Detail) -> Self {
-        match detail {
-            Detail::Brief => Self::Brief,
-            Detail::Standard => Self::Standard,
-            Detail::Full => Self::Full,
+/// Implements the conversion of a setting into the library's type with the same variants.
+macro_rules! into_library {
+    ($($name:ident => $library:ident { $($variant:ident),+ },)+) => {$(
+        impl From<$name> for $library {
+            fn from(value: $name) -> Self {
+                match value {
+                    $($name::$variant => Self::$variant,)+
+                }
+            }
         }
-    }
+    )+};
 }
 
-impl From<Mode> for ToolMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Native => Self::Native,
-            Mode::Text => Self::Text,
-        }
-    }
+into_library! {
+    Mode => ToolMode { Native, Text },
+    Thinking => ThinkingLevel { Off, Minimal, Low, Medium, High },
+    Detail => OutputLevel { Brief, Standard, Full },
 }
 
 /// An amount of money in US dollars, stored in millionths of a dollar.
@@ -224,15 +199,11 @@ impl FromText for Money {
         let number = text.trim().trim_start_matches('$');
         let (whole, part) = number.split_once('.').unwrap_or((number, ""));
         let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
-        if number.is_empty()
-            || !digits(whole)
-            || !digits(part)
-            || part.len() > 6
-            || (whole.is_empty() && part.is_empty())
-        {
+        let has_digits = !whole.is_empty() || !part.is_empty();
+        if !has_digits || !digits(whole) || !digits(part) || part.len() > 6 {
             return Err(wrong());
         }
-        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+        let whole: u64 = format!("0{whole}").parse().map_err(|_| wrong())?;
         let part: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
         Ok(Self(whole.saturating_mul(1_000_000).saturating_add(part)))
     }
@@ -294,83 +265,51 @@ of_text! {
     Span: "A time: `90s`, `20m`, `2h` or `30d`.",
 }
 
-/// Parses a value from the text of a variable or a flag.
+/// Parses a value from the text of a variable or a flag, or returns the problem with the text.
 pub(super) trait FromText: Sized {
-    /// Parses the value, or returns the problem with the text.
     fn from_text(text: &str) -> Result<Self, String>;
 }
 
-impl FromText for bool {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "`true` or `false` is needed".to_owned())
-    }
+/// Implements [`FromText`] by another parser; all its errors have the same text.
+macro_rules! parsed_by {
+    ($parse:expr; $($name:ty: $needed:literal,)+) => {$(
+        impl FromText for $name {
+            fn from_text(text: &str) -> Result<Self, String> {
+                ($parse)(text).map_err(|_| $needed.to_owned())
+            }
+        }
+    )+};
 }
 
-impl FromText for String {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Ok(text.to_owned())
-    }
+parsed_by! {
+    str::parse;
+    bool: "`true` or `false` is needed",
+    u32: "a whole number is needed",
+    u64: "a whole number is needed",
+    String: "a text is needed",
+    PathBuf: "a path is needed",
+}
+
+parsed_by! {
+    |text| ValueEnum::from_str(text, true);
+    Mode: "`native` or `text` is needed",
+    Thinking: "`off`, `minimal`, `low`, `medium` or `high` is needed",
+    Detail: "`brief`, `standard` or `full` is needed",
+    EmbedderChoice: "`none`, `hash` or `local` is needed",
+}
+
+parsed_by! {
+    |_| Err(());
+    PermissionRules: "rules can be set only in a file, under [permissions]",
+    Models: "models can be set only in a file, under [models.\"PROVIDER:MODEL\"]",
+    Agents: "agents can be set only in a file, under [agents.NAME]",
+    Servers: "servers can be set only in a file, under [mcp.NAME]",
 }
 
 /// A list of names separated by commas.
 impl FromText for Vec<String> {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(list_of(text).map(str::to_owned).collect())
-    }
-}
-
-impl FromText for PathBuf {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Ok(Self::from(text))
-    }
-}
-
-impl FromText for PermissionRules {
-    fn from_text(_: &str) -> Result<Self, String> {
-        Err("rules can be set only in a file, under [permissions]".to_owned())
-    }
-}
-
-impl FromText for Models {
-    fn from_text(_: &str) -> Result<Self, String> {
-        Err("models can be set only in a file, under [models.\"PROVIDER:MODEL\"]".to_owned())
-    }
-}
-
-impl FromText for u32 {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "a whole number is needed".to_owned())
-    }
-}
-
-impl FromText for u64 {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "a whole number is needed".to_owned())
-    }
-}
-
-impl FromText for Mode {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::from_str(text, true).map_err(|_| "`native` or `text` is needed".to_owned())
-    }
-}
-
-impl FromText for Thinking {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::from_str(text, true)
-            .map_err(|_| "`off`, `minimal`, `low`, `medium` or `high` is needed".to_owned())
-    }
-}
-
-impl FromText for Detail {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::from_str(text, true).map_err(|_| "`brief`, `standard` or `full` is needed".to_owned())
-    }
-}
-
-impl FromText for EmbedderChoice {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::from_str(text, true).map_err(|_| "`none`, `hash` or `local` is needed".to_owned())
     }
 }
 

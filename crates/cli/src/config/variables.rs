@@ -41,7 +41,6 @@ pub(crate) enum Missing {
     Problem(String),
 }
 
-/// Returns the names of the variables in a text.
 pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).unwrap_or_default().into_iter().filter_map(|piece| match piece {
         Piece::Variable { name, .. } => Some(name),
@@ -49,7 +48,6 @@ pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the problem with a text, if it has one.
 pub(crate) fn problem(text: &str) -> Option<String> {
     pieces(text).err()
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archon::types::{CancellationToken, nearest};
+use archon::types::CancellationToken;
 use archon_local_model::{
     DEFAULT, EMBEDDERS, LocalEngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model,
     Prebuilt, PullOptions, PullProgress, engine_path, find, open_engine, prebuilt, pull as pull_model,
@@ -16,6 +16,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
+    misspelt::known_names,
     output::{Look, Output},
 };
 
@@ -77,7 +78,6 @@ pub(crate) fn prebuilt_engine(app: &App) -> Option<(Known, PathBuf)> {
     Some((Known { name: prebuilt.name(), about, licence, bytes: prebuilt.bytes }, folder))
 }
 
-/// Returns the models that can be downloaded.
 pub(crate) fn catalogue() -> Vec<Known> {
     let known =
         |m: &Model| Known { name: m.name.to_owned(), about: m.about, licence: m.licence, bytes: m.bytes };
@@ -87,12 +87,12 @@ pub(crate) fn catalogue() -> Vec<Known> {
 /// Downloads the engine and a model, and prints the model's path. An interrupted download is continued
 /// later.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
-    let Some(path) = fetch(app, name).await? else {
-        let name = name.unwrap_or(DEFAULT.name);
+    let path = fetch(app, name).await?;
+    let name = name.unwrap_or(DEFAULT.name);
+    let Some(path) = path.map(|path| path.display().to_string()) else {
         app.output.note(Look::Plain, format!("continue with: archon model pull {name}"));
         return Ok(Exit::Interrupted);
     };
-    let (name, path) = (name.unwrap_or(DEFAULT.name), path.display().to_string());
     app.item(&serde_json::json!({"name": name, "path": path}), || path.clone());
     Ok(Exit::Finished)
 }
@@ -176,13 +176,9 @@ impl Shown<'_> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let names: Vec<_> = MODELS.iter().chain(EMBEDDERS).map(|m| m.name).collect();
-    let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
+    let names = MODELS.iter().chain(EMBEDDERS).map(|m| m.name);
     let error = LocalModelError::Unknown { name: name.to_owned() };
-    Failure::usage(
-        error.to_string(),
-        format!("{}the models are: {}", meant.unwrap_or_default(), names.join(", ")),
-    )
+    Failure::usage(error.to_string(), known_names(name, "models", names))
 }
 
 fn path_of(app: &App, name: &str) -> Result<PathBuf, Failure> {

@@ -30,7 +30,7 @@ pub(crate) async fn close(app: &App) {
 pub(crate) async fn findings(app: &App) -> Vec<(bool, String)> {
     let has_servers = app.config.settings.mcp.as_ref().is_some_and(|servers| servers.iter().next().is_some());
     let failure = not_built().filter(|_| has_servers);
-    failure.into_iter().map(|e| (false, format!("{}; {}", e.what(), e.advice().join("; ")))).collect()
+    failure.into_iter().map(|e| (false, e.line())).collect()
 }
 
 /// Returns no problems, since the file is not read.

@@ -16,7 +16,7 @@ use archon::{
 use super::{
     entry::all,
     pins::Folders,
-    standing::{PATIENCE, Standing, late, warning},
+    standing::{Standing, TIMEOUT, late, warning},
 };
 use crate::{
     app::App,
@@ -35,8 +35,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub(crate) async fn tools(app: &App) -> Tools {
     let running = running(app).await;
     if let Some(e) = &running.unreadable {
-        let advice = e.advice().join("; ");
-        app.output.warn(format!("{}: its servers are not used; {advice}", e.what()));
+        app.output.warn(format!("{}: its servers are not used; {}", e.what(), e.remedy()));
     }
     for (entry, standing) in running.standings() {
         if let Some(warning) = warning(app, &entry, &standing) {
@@ -165,7 +164,7 @@ async fn start(app: &App) -> Running {
     app.output.wait("connecting MCP servers");
     match launch(usable, pins, app.output.asks) {
         Ok(servers) => {
-            running.tools = servers.tools(PATIENCE).await;
+            running.tools = servers.tools(TIMEOUT).await;
             running.servers = Mutex::new(Some(servers));
         }
         Err(e) => app.output.warn(one_line(&e.to_string(), usize::MAX)),
@@ -186,7 +185,6 @@ fn launch(
 }
 
 impl Running {
-    /// Returns all servers with their current standings.
     fn standings(&self) -> Vec<(Entry, Standing)> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statuses = servers.as_ref().map(McpServers::status).unwrap_or_default();
@@ -207,7 +205,7 @@ impl Running {
 /// Describes the servers for `archon doctor`: for each server true if it can be used, and a line about it.
 pub(crate) async fn findings(app: &App) -> Vec<(bool, String)> {
     let (standings, unreadable) = survey(app).await;
-    let unreadable = unreadable.map(|e| (false, format!("{}; {}", e.what(), e.advice().join("; "))));
+    let unreadable = unreadable.map(|e| (false, e.line()));
     let line = |(entry, standing): &(Entry, Standing)| {
         let (ok, line) = standing.line(app, entry);
         (ok, format!("{}: {line}", entry.name))

@@ -9,7 +9,7 @@ use crate::{
     config::{Agreements, ServerSettings},
     failure::Failure,
     servers::{Entry, LeftOut, Place},
-    text::visible,
+    text::visible_path,
 };
 
 /// Returns all servers, ordered by name. A server of the user's own settings replaces the project's server
@@ -62,7 +62,6 @@ pub(crate) fn find(app: &App, name: &str) -> Result<Entry, Failure> {
 }
 
 impl Entry {
-    /// Creates an entry of the user's own settings.
     pub(super) fn of(name: &str, settings: ServerSettings) -> Self {
         Self { name: name.to_owned(), settings, project: None, problem: None }
     }
@@ -97,7 +96,7 @@ impl Entry {
     /// Returns the place of the server's settings, for people.
     pub(crate) fn shown_place(&self, app: &App) -> String {
         let file = self.project.as_ref().map(|place| &place.file).or(app.sources.user.as_ref());
-        file.map_or_else(|| "the settings".to_owned(), |file| visible(&file.display().to_string()))
+        file.map_or_else(|| "the settings".to_owned(), |file| visible_path(file))
     }
 
     fn wrong(&self, problem: &str) -> Failure {

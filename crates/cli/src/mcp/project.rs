@@ -1,12 +1,11 @@
 //! A project's `.mcp.json`: servers that come with another person's code.
 //!
-//! The form is the one of other programs: `{"mcpServers": {NAME: {command, args, env, cwd, url, headers,
+//! Other programs read the same format: `{"mcpServers": {NAME: {command, args, env, cwd, url, headers,
 //! type}}}`. Other parts of an entry are ignored. An entry cannot declare tools as read-only: a project does
 //! not decide when you are asked.
 
 use std::{
     collections::BTreeMap,
-    io,
     path::{Path, PathBuf},
 };
 
@@ -16,23 +15,21 @@ use serde::Deserialize;
 use super::FILE;
 use crate::{
     app::App,
-    config::{Problem, ServerSettings},
+    config::{Problem, ServerSettings, line_at},
     failure::Failure,
+    own_file,
 };
 
-/// An entry of the file.
 pub(super) struct Written {
     pub(super) name: String,
-    /// The whole entry as JSON.
     pub(super) text: String,
     /// The settings, or the problem with the entry.
     pub(super) settings: Result<ServerSettings, String>,
 }
 
 /// The parts of an entry that are used.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 struct Parts {
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -51,14 +48,7 @@ pub(super) fn path(app: &App) -> Option<PathBuf> {
 
 /// Reads the file; returns no entries if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Vec<Written>, Failure> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => {
-            let what = format!("cannot read {}: {e}", path.display());
-            return Err(Failure::usage(what, "make the file readable, or move it away"));
-        }
-    };
+    let Some(text) = own_file::read_settings(path)? else { return Ok(Vec::new()) };
     parse(&text)
         .map_err(|(line, problem)| Failure::usage(format!("{}:{line}: {problem}", path.display()), CORRECT))
 }
@@ -118,7 +108,7 @@ fn line_of(text: &str, name: &str) -> usize {
     let quoted = serde_json::to_string(name).unwrap_or_default();
     let servers = text.find("\"mcpServers\"").unwrap_or_default();
     let place = text[servers..].find(&quoted).map_or(servers, |at| servers + at);
-    text[..place].matches('\n').count() + 1
+    line_at(text, place)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ enum LookedFor {
     /// The environment only.
     Environment,
     /// The environment, then the stored keys.
-    AlsoKept,
+    AlsoStored,
 }
 
 /// Returns the server with these settings. The settings themselves must have no problem.
@@ -34,7 +34,7 @@ enum LookedFor {
 pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     let (name, settings) = (&entry.name, &entry.settings);
     // A stored key never goes to a server that a project chose.
-    let secret = if entry.project.is_some() { LookedFor::Environment } else { LookedFor::AlsoKept };
+    let secret = if entry.project.is_some() { LookedFor::Environment } else { LookedFor::AlsoStored };
     let fill = |part: &str, text: &str, places| fill(app, name, part, text, places);
     // Other users of the machine can read a command line.
     let plain = |part: &str, text: &str| fill(part, text, LookedFor::Environment);
@@ -84,11 +84,10 @@ fn timeouts(settings: &ServerSettings) -> McpTimeouts {
     limits
 }
 
-/// Fills in the variables of a text.
 fn fill(app: &App, name: &str, part: &str, text: &str, places: LookedFor) -> Result<String, Failure> {
     let value = |variable: &str| match places {
         LookedFor::Environment => app.sources.env.get(variable).cloned(),
-        LookedFor::AlsoKept => app.env(variable).map(str::to_owned),
+        LookedFor::AlsoStored => app.env(variable).map(str::to_owned),
     };
     variables::expand(text, value).map_err(|missing| match missing {
         Missing::Problem(problem) => {
@@ -97,10 +96,10 @@ fn fill(app: &App, name: &str, part: &str, text: &str, places: LookedFor) -> Res
         Missing::Variable(variable) => {
             let keep = match places {
                 LookedFor::Environment => String::new(),
-                LookedFor::AlsoKept => {
-                    let kept_as =
+                LookedFor::AlsoStored => {
+                    let stored_as =
                         credentials::service_of(&variable).map_or(&*variable, |service| service.name);
-                    format!(", store it: archon credentials add {kept_as},")
+                    format!(", store it: archon credentials add {stored_as},")
                 }
             };
             Failure::usage(
@@ -128,14 +127,14 @@ fn is_secret(variable: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Settings, credentials::Kept};
+    use crate::{config::Settings, credentials::StoredKeys};
 
     fn server(text: &str) -> Result<McpServer, Failure> {
         let mut app = App::of(Settings::default());
         for (name, value) in [("HOME", "/home/a"), ("TOKEN", "tok-hidden"), ("EMPTY", "")] {
             app.sources.env.insert(name.to_owned(), value.to_owned());
         }
-        app.kept = std::sync::Arc::new(Kept::of("OPENAI_API_KEY", "sk-hidden"));
+        app.stored_keys = std::sync::Arc::new(StoredKeys::of("OPENAI_API_KEY", "sk-hidden"));
         of(&app, &Entry::of("files", toml::from_str(text).unwrap()))
     }
 

@@ -1,4 +1,4 @@
-//! The standing of a server, as a line for people.
+//! The state of a server in this command, as a line for people.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::{
 
 /// The maximum time that a command waits for its servers. The pinned tools of a server that is not connected
 /// by then are used.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The standing of a configured server.
+/// The state of a configured server in this command.
 #[derive(Debug)]
 pub(crate) enum Standing {
     /// The server is not used.
@@ -29,10 +29,7 @@ impl Standing {
     pub(crate) fn line(&self, app: &App, entry: &Entry) -> (bool, String) {
         let status = match self {
             Self::LeftOut(LeftOut::Disabled) => return (true, "not enabled".to_owned()),
-            Self::LeftOut(left_out) => {
-                let e = left_out.clone().failure(app, entry);
-                return (false, format!("{}; {}", e.what(), e.advice().join("; ")));
-            }
+            Self::LeftOut(left_out) => return (false, left_out.clone().failure(app, entry).line()),
             Self::Connected(status) => status,
         };
         match &status.state {
@@ -52,7 +49,7 @@ impl Standing {
 
 /// Returns the text for a server that did not connect in time.
 pub(super) fn late() -> String {
-    format!("has not connected within {} s", PATIENCE.as_secs())
+    format!("has not connected within {} s", TIMEOUT.as_secs())
 }
 
 /// Returns the warning about a server that cannot be used, or not with all its tools.
@@ -61,7 +58,7 @@ pub(super) fn warning(app: &App, entry: &Entry, standing: &Standing) -> Option<S
         Standing::LeftOut(LeftOut::Disabled) => return None,
         Standing::LeftOut(left_out) => {
             let e = left_out.clone().failure(app, entry);
-            return Some(format!("{}: it is not used; {}", e.what(), e.advice().join("; ")));
+            return Some(format!("{}: it is not used; {}", e.what(), e.remedy()));
         }
         Standing::Connected(status) => status,
     };

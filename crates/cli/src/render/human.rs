@@ -11,7 +11,7 @@ use archon::types::{
     ToolResult, ToolResultStatus,
 };
 
-use super::{Render, plan::PlanView, stream::Stream, team::TeamView};
+use super::{Render, View, plan::PlanView, stream::Stream, team::TeamView};
 use crate::{
     output::{Look, Output},
     text::{one_line, seconds},
@@ -20,7 +20,6 @@ use crate::{
 /// The maximum number of shown characters of a tool's arguments and of its result.
 const SHOWN: usize = 120;
 
-/// The state of the run so far.
 #[derive(Debug, Default)]
 pub(super) struct Human {
     /// The main run. Of its child runs only the tool calls are shown.
@@ -29,10 +28,8 @@ pub(super) struct Human {
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
     stream: Stream,
-    /// The state of a plan, if the run is a plan run; `None` as soon as a model is called.
-    plan: Option<PlanView>,
-    /// The state of a team, if the run is a team run.
-    team: Option<TeamView>,
+    /// The states of a plan and a team, if the run may be one; empty as soon as the run calls a model itself.
+    views: Vec<Box<dyn View>>,
     /// The streamed text of the last answer, which is not shown again at the end.
     shown: String,
     session: String,
@@ -52,11 +49,8 @@ impl Render for Human {
     fn event(&mut self, event: &Event, output: &Output) {
         let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event else { return };
         if self.run.get_or_insert_with(|| run.clone()) != run {
-            if let (Some(plan), Event::Record { record, .. }) = (&mut self.plan, event) {
-                plan.apply(run, record, output);
-            }
-            if let (Some(team), Event::Record { record, .. }) = (&mut self.team, event) {
-                team.apply(run, record, output);
+            if let Event::Record { record, .. } = event {
+                self.views.iter_mut().for_each(|view| view.apply(run, record, output));
             }
             return;
         }
@@ -73,10 +67,10 @@ impl Render for Human {
                 self.text_mode = started.config.tool_mode == ToolMode::Text;
                 self.session = started.session.to_string();
                 self.window = started.config.context.as_ref().map(|context| context.max_context_tokens);
-                self.plan = Some(PlanView::new(started, record.at));
-                self.team = Some(TeamView::new(started, record.at));
+                let (plan, team) = (PlanView::new(started, record.at), TeamView::new(started, record.at));
+                self.views = vec![Box::new(plan), Box::new(team)];
             }
-            RecordBody::ModelCallStarted { .. } => (self.plan, self.team) = (None, None),
+            RecordBody::ModelCallStarted { .. } => self.views.clear(),
             RecordBody::ModelCallFinished { command, message, .. } => {
                 self.filled = message.usage.total();
                 self.is_cut = message.stop_reason == StopReason::Aborted;
@@ -88,12 +82,7 @@ impl Render for Human {
             }
             _ => {}
         }
-        if let Some(plan) = &mut self.plan {
-            plan.learn(record);
-        }
-        if let Some(team) = &mut self.team {
-            team.learn(record);
-        }
+        self.views.iter_mut().for_each(|view| view.learn(record));
     }
 }
 
@@ -101,9 +90,7 @@ impl Human {
     fn record(&mut self, record: &Record, output: &Output) {
         self.began.get_or_insert(record.at);
         self.remember(record);
-        if self.plan.as_ref().is_some_and(|plan| plan.show(record, output))
-            || self.team.as_ref().is_some_and(|team| team.show(record, output))
-        {
+        if self.views.iter().any(|view| view.show(record, output)) {
             return;
         }
         match &record.body {
@@ -151,10 +138,8 @@ impl Human {
                 output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
             }
             RecordBody::LogUnavailable { reason } => {
-                output.note(
-                    Look::Warning,
-                    format!("the log of this run is not stored: {}", one_line(reason, 2 * SHOWN)),
-                );
+                let why = one_line(reason, 2 * SHOWN);
+                output.note(Look::Warning, format!("the log of this run is not stored: {why}"));
             }
             RecordBody::ModelCallLost { .. } => {
                 output.note(Look::Dim, "the last answer was lost: the model is called again")
@@ -248,12 +233,7 @@ impl Human {
 
     fn finished(&mut self, outcome: &Outcome, at: Timestamp, output: &Output) {
         output.stop_waiting();
-        if let Some(plan) = &self.plan {
-            plan.leave(output);
-        }
-        if let Some(team) = &self.team {
-            team.leave(output);
-        }
+        self.views.iter().for_each(|view| view.leave(output));
         self.stream.close_line(output);
         let answer = outcome.last_text().unwrap_or_default().trim();
         // If a limit left no answer, the outcome has the limit's name instead, which the last line shows.
@@ -272,10 +252,8 @@ impl Human {
         output.note(Look::Dim, format!("{}: {}", name_ending(outcome), parts.join(", ")));
     }
 
-    /// Returns the number of turns or of finished subtasks.
     fn work(&self, outcome: &Outcome) -> String {
-        let of_plan = self.plan.as_ref().and_then(PlanView::work);
-        of_plan.or_else(|| self.team.as_ref()?.work()).unwrap_or_else(|| {
+        self.views.iter().find_map(|view| view.work()).unwrap_or_else(|| {
             let plural = if outcome.turns == 1 { "" } else { "s" };
             format!("{} turn{plural}", outcome.turns)
         })
@@ -292,7 +270,7 @@ impl Human {
 
     fn delta(&mut self, delta: &Delta, output: &Output) {
         match &delta.kind {
-            DeltaKind::Thinking { text } if output.spins => self.stream.thinking(text, output),
+            DeltaKind::Thinking { text } if output.spins => self.stream.thought(text, output),
             DeltaKind::Text { text } if output.live && output.spins => self.stream.text(text, output),
             DeltaKind::ToolCallStarted { name, .. } if output.spins => {
                 self.stream.close_line(output);
@@ -309,7 +287,6 @@ impl Human {
     }
 }
 
-/// Returns a short description of a run's end.
 fn name_ending(outcome: &Outcome) -> String {
     match outcome.status {
         OutcomeStatus::Finished if outcome.last_text().unwrap_or_default().trim().is_empty() => {
@@ -347,7 +324,6 @@ fn show_start(started: &RunStarted, output: &Output) {
     output.note(Look::Dim, format!("run {run}, model {model} ({})", one_line(&config.provider, SHOWN)));
 }
 
-/// Shows a complete thought.
 fn thought(text: &str, output: &Output) {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         output.note(Look::Dim, format!("   {}", line.trim_end()));

@@ -1,8 +1,8 @@
 //! Formats a record as one line: sequence number, time, content.
 
 use archon::types::{
-    AgentMessage, AssistantMessage, Content, GoalVerdict, Message, PlanDiff, PlanRecord, Record, RecordBody,
-    SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult, format_money,
+    AgentId, AssistantMessage, Claim, Content, GoalVerdict, Member, Message, PlanDiff, PlanRecord, Record,
+    RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult, format_money,
 };
 
 use crate::text::one_line;
@@ -26,7 +26,9 @@ fn about(body: &RecordBody) -> String {
             let (model, provider) = (&s.config.model, &s.config.provider);
             one_line(&format!("session {}, model {model} ({provider})", s.session), SHOWN)
         }
-        RecordBody::MessageAdded { message, .. } => prompt_line(message),
+        RecordBody::MessageAdded { message, .. } => {
+            one_line(&message.as_llm().map(Message::text).unwrap_or_default(), SHOWN)
+        }
         RecordBody::ModelCallStarted { turn, attempt, request_hash, .. } => {
             format!("turn {turn}, attempt {attempt}, request {request_hash}")
         }
@@ -38,13 +40,13 @@ fn about(body: &RecordBody) -> String {
             format!("attempt {attempt}, {code}: {}", one_line(&step.to_string(), SHOWN))
         }
         RecordBody::ModelCallLost { attempt, .. } => format!("attempt {attempt}"),
-        RecordBody::CancelRequested { reason } | RecordBody::LogUnavailable { reason } => {
-            one_line(reason, SHOWN)
-        }
-        RecordBody::HintAdded { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
-        RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
+        RecordBody::CancelRequested { reason: text }
+        | RecordBody::LogUnavailable { reason: text }
+        | RecordBody::HintAdded { text }
+        | RecordBody::ContextStatus { text, .. }
+        | RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
         RecordBody::GoalChecked(verdict) => judged(verdict),
-        RecordBody::OutputChecked { problems } => form(problems),
+        RecordBody::OutputChecked { problems } => checked(problems),
         RecordBody::AuxiliaryCallStarted { purpose, reserved_cost_micros } => {
             format!("{purpose:?}, at most ${}", format_money(*reserved_cost_micros))
         }
@@ -62,8 +64,8 @@ fn about(body: &RecordBody) -> String {
             Some(index) => format!("{} chose branch {index}", choice.strategy),
             None => format!("{} chose no branch", choice.strategy),
         },
-        RecordBody::Plan(said) => one_line(&about_plan(said), 2 * SHOWN),
-        RecordBody::Team(said) => one_line(&about_team(said), 2 * SHOWN),
+        RecordBody::Plan(record) => one_line(&about_plan(record), 2 * SHOWN),
+        RecordBody::Team(record) => one_line(&about_team(record), 2 * SHOWN),
         RecordBody::LimitReached(limit) => limit.to_string(),
         RecordBody::Suspended { waiting } => {
             let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
@@ -86,7 +88,7 @@ fn judged(verdict: &GoalVerdict) -> String {
     one_line(&format!("{met} {}", verdict.reason), SHOWN)
 }
 
-fn form(problems: &[SchemaProblem]) -> String {
+fn checked(problems: &[SchemaProblem]) -> String {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     match problems.is_empty() {
         true => "the output matches its schema".to_owned(),
@@ -99,7 +101,7 @@ fn about_call(body: &RecordBody) -> String {
         RecordBody::ToolCallRefused { call, result }
         | RecordBody::ToolCallFailed { call, result, .. }
         | RecordBody::ToolCallFinished { call, result } => {
-            format!("{call}  {}", came_to(result))
+            format!("{call}  {}", result_line(result))
         }
         RecordBody::ApprovalRequested { call, request } => {
             format!("{call}  {}", one_line(&request.action_summary, SHOWN))
@@ -134,8 +136,8 @@ fn another_plan(diff: &PlanDiff) -> String {
     format!("a new plan; adds: {added}; restarts: {replaced}; removes: {removed}")
 }
 
-fn about_plan(said: &PlanRecord) -> String {
-    match said {
+fn about_plan(record: &PlanRecord) -> String {
+    match record {
         PlanRecord::Settings(settings) => format!("settings, {} at the same time", settings.max_concurrent),
         PlanRecord::Inputs { context: values, memories, background } => {
             let background = if background.is_empty() { "" } else { ", a background" };
@@ -173,13 +175,10 @@ fn about_plan(said: &PlanRecord) -> String {
     }
 }
 
-fn about_team(said: &TeamRecord) -> String {
-    match said {
+fn about_team(record: &TeamRecord) -> String {
+    match record {
         TeamRecord::Formed { members, lead, .. } => {
-            let members: Vec<_> =
-                members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();
-            let lead = lead.as_ref().map(|lead| format!("; {lead} leads")).unwrap_or_default();
-            format!("formed of {}{lead}", members.join(", "))
+            format!("formed of {}", members_line(members, lead.as_ref()))
         }
         TeamRecord::Inputs { agents, plan, background } => {
             let plan =
@@ -188,8 +187,7 @@ fn about_team(said: &TeamRecord) -> String {
             format!("given, {} agents{plan}{background}", agents.len())
         }
         TeamRecord::Planned { task, .. } => {
-            let ids: Vec<_> = task.subtasks.iter().map(|subtask| subtask.id.as_str()).collect();
-            format!("planned, {} subtasks: {}", ids.len(), ids.join(", "))
+            format!("planned, {} subtasks: {}", task.subtasks.len(), names(&task.subtasks))
         }
         TeamRecord::Replanned { diff, .. } => another_plan(diff),
         TeamRecord::PlanningFailed { problem, .. } => format!("no plan: {problem}"),
@@ -212,9 +210,7 @@ fn about_team(said: &TeamRecord) -> String {
         }
         TeamRecord::ValueShared { writer: by, key, value, .. } => format!("{by} shares {key}: {value}"),
         TeamRecord::ConflictFound { number: conflict, key, claims } => {
-            let claims: Vec<_> =
-                claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
-            format!("conflict {conflict} about {key}: {}", claims.join(", "))
+            format!("conflict {conflict} about {key}: {}", claims_line(claims))
         }
         TeamRecord::ConflictResolved { number: conflict, value, resolution: how } => {
             format!("conflict {conflict} settled: {value}, {how}")
@@ -222,6 +218,18 @@ fn about_team(said: &TeamRecord) -> String {
         TeamRecord::AnswerFinished { answer } => format!("concluded: {answer}"),
         _ => String::new(),
     }
+}
+
+/// Formats the members of a team with their roles, and its lead.
+pub(super) fn members_line(members: &[Member], lead: Option<&AgentId>) -> String {
+    let members: Vec<_> = members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();
+    let lead = lead.map(|lead| format!("; {lead} leads")).unwrap_or_default();
+    format!("{}{lead}", members.join(", "))
+}
+
+/// Formats the contradicting claims of members.
+pub(super) fn claims_line(claims: &[Claim]) -> String {
+    claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect::<Vec<_>>().join(", ")
 }
 
 fn answered(message: &AssistantMessage) -> String {
@@ -233,11 +241,7 @@ fn answered(message: &AssistantMessage) -> String {
     one_line(&message.content.iter().filter_map(part).collect::<Vec<_>>().join(" "), 2 * SHOWN)
 }
 
-fn prompt_line(message: &AgentMessage) -> String {
-    one_line(&message.as_llm().map(Message::text).unwrap_or_default(), SHOWN)
-}
-
-fn came_to(result: &ToolResult) -> String {
+pub(super) fn result_line(result: &ToolResult) -> String {
     let failed = if result.is_error() { "failed: " } else { "" };
     format!("{failed}{}", one_line(&result.text(), SHOWN))
 }

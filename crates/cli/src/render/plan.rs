@@ -5,14 +5,15 @@ use std::{cell::Cell, collections::HashMap};
 
 use archon::{
     planner::{NodeState, PlanFormat, PlanMachine, PlanNode, render, show_diff},
-    types::{
-        CallId, Content, PlanDiff, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult,
-        ToolResultStatus,
-    },
+    types::{CallId, PlanDiff, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult},
 };
 
-use super::tree::{self, Known};
+use super::{
+    View, is_run_of, show_end,
+    tree::{self, Known},
+};
 use crate::{
+    board::Row,
     output::{Look, Output},
     text::{one_line, seconds},
 };
@@ -20,13 +21,11 @@ use crate::{
 /// The maximum number of shown characters of a subtask's description and of its result.
 const SHOWN: usize = 120;
 
-/// The state of a plan so far.
 #[derive(Debug)]
 pub(super) struct PlanView {
     machine: Box<PlanMachine>,
     /// The number of tokens of running calls that their runs have reported so far.
     tokens: HashMap<CallId, u64>,
-    /// True if the live lines were replaced by fixed ones, and no line has changed since.
     is_still: Cell<bool>,
     /// True if a record of a plan was seen.
     is_plan: bool,
@@ -39,82 +38,6 @@ impl PlanView {
             tokens: HashMap::new(),
             is_still: Cell::new(true),
             is_plan: false,
-        }
-    }
-
-    /// Takes the state from a record after the first one.
-    pub(super) fn learn(&mut self, record: &Record) {
-        self.is_plan |= matches!(record.body, RecordBody::Plan(_));
-        if !matches!(record.body, RecordBody::RunStarted(_)) {
-            self.machine.apply(record);
-        }
-    }
-
-    /// Takes the state from the run of a subtask, or from its child run.
-    pub(super) fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
-        let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
-        let is_of = |node: &&PlanNode| match &node.state {
-            NodeState::Running { child: Some(child), .. } => {
-                let rest = run.as_str().strip_prefix(child.as_str());
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            }
-            _ => false,
-        };
-        if let Some(call) = self.machine.nodes().find(is_of).map(PlanNode::call) {
-            *self.tokens.entry(call).or_default() += message.usage.total();
-            self.draw(output);
-        }
-    }
-
-    /// Replaces the live lines by fixed ones.
-    pub(super) fn leave(&self, output: &Output) {
-        if output.spins && !self.is_still.replace(true) {
-            output.close_board();
-            let rows = tree::rows(&self.known(), usize::MAX);
-            rows.into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
-        }
-    }
-
-    fn draw(&self, output: &Output) {
-        if output.spins && !self.machine.under_way().is_empty() {
-            self.is_still.set(false);
-            output.board(tree::rows(&self.known(), tree::MOST));
-        }
-    }
-
-    fn known(&self) -> Known<'_> {
-        Known { machine: &self.machine, tokens: &self.tokens }
-    }
-
-    /// Shows a record; returns true if the record was one of the plan's own.
-    pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
-        match &record.body {
-            RecordBody::Plan(record) => self.show_record(record, output),
-            RecordBody::ToolCallStarted { call, attempt, .. } => {
-                let Some(node) = self.machine.node(*call) else { return false };
-                self.began(node, *attempt, output);
-            }
-            RecordBody::ToolCallFailed { call, result, .. }
-            | RecordBody::ToolCallFinished { call, result }
-            | RecordBody::ToolCallRefused { call, result } => {
-                let Some(node) = self.machine.node(*call) else { return false };
-                self.ended(node, result, record.at, output);
-            }
-            RecordBody::Suspended { .. } => {
-                self.leave(output);
-                return false;
-            }
-            _ => return false,
-        }
-        self.draw(output);
-        true
-    }
-
-    /// Returns the number of finished subtasks, if the log is a plan's.
-    pub(super) fn work(&self) -> Option<String> {
-        match self.done() {
-            (_, 0) => self.is_plan.then(|| "no plan".to_owned()),
-            (done, all) => Some(format!("{done} of {all} subtasks")),
         }
     }
 
@@ -132,21 +55,17 @@ impl PlanView {
             }
             PlanRecord::Planned { task, warnings, .. } => {
                 output.stop_waiting();
-                output.note(Look::Dim, "the plan (* marks the critical path):");
-                lines(Look::Dim, &render(task, PlanFormat::Text), output);
-                warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
+                show_plan("the plan (* marks the critical path):", &render(task, PlanFormat::Text), output);
+                warn("", warnings, 2 * SHOWN, output);
             }
             PlanRecord::Rejected { problems, .. } => {
                 output.note(Look::Warning, "this plan is invalid:");
-                let problem =
-                    |p: &String| output.note(Look::Warning, format!("  {}", one_line(p, 4 * SHOWN)));
-                problems.iter().for_each(problem);
+                warn("  ", problems, 4 * SHOWN, output);
             }
             PlanRecord::Replanned { diff, warnings, .. } => {
                 // A person may have to approve it first.
-                output.note(Look::Dim, "a new plan for the remaining subtasks:");
-                lines(Look::Dim, &show_diff(diff), output);
-                warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
+                show_plan("a new plan for the remaining subtasks:", &show_diff(diff), output);
+                warn("", warnings, 2 * SHOWN, output);
             }
             PlanRecord::Skipped { call, reason } => {
                 let id = self.name(*call);
@@ -154,10 +73,9 @@ impl PlanView {
             }
             PlanRecord::LoopExpanded { call, subtasks, results } => {
                 let (id, items) = (self.name(*call), results.len());
-                output.note(Look::Dim, format!("-- {id} has {items} items:"));
                 let mut diff = PlanDiff::default();
                 diff.add.clone_from(subtasks);
-                lines(Look::Dim, &show_diff(&diff), output);
+                show_plan(&format!("-- {id} has {items} items:"), &show_diff(&diff), output);
             }
             PlanRecord::LoopFinished { call } => {
                 let (id, (done, all)) = (self.name(*call), self.done());
@@ -173,10 +91,8 @@ impl PlanView {
             }
             PlanRecord::AnswerFinished { citations, .. } if !citations.is_empty() => {
                 let names: Vec<_> = citations.iter().map(|c| format!("[{}]", c.subtask)).collect();
-                output.note(
-                    Look::Dim,
-                    format!("the answer is based on {}", one_line(&names.join(" "), 4 * SHOWN)),
-                );
+                let names = one_line(&names.join(" "), 4 * SHOWN);
+                output.note(Look::Dim, format!("the answer is based on {names}"));
             }
             _ => {}
         }
@@ -199,21 +115,83 @@ impl PlanView {
     }
 
     fn ended(&self, node: &PlanNode, result: &ToolResult, at: Timestamp, output: &Output) {
-        if output.spins {
-            return;
-        }
         let elapsed = seconds(node.started_at.unwrap_or(at), at);
         let tokens = result.metadata.get("token_usage").and_then(|tokens| tokens.as_u64());
         let tokens = tokens.map(|tokens| format!(", {tokens} tokens")).unwrap_or_default();
-        let text = one_line(&Content::join_text(&result.content), SHOWN);
-        let failed = if result.is_error() { "failed: " } else { "" };
-        let look = if result.status == ToolResultStatus::Success { Look::Plain } else { Look::Warning };
-        let (done, all) = self.done();
         let id = one_line(node.subtask.id.as_str(), SHOWN);
-        output.note(look, format!("<- {id}: {failed}{text} ({elapsed}{tokens}; {done} of {all} done)"));
+        show_end(&id, result, &format!("{elapsed}{tokens}"), self.done(), output);
     }
 }
 
-fn lines(look: Look, text: &str, output: &Output) {
-    text.lines().for_each(|line| output.note(look, format!("  {line}")));
+impl View for PlanView {
+    fn learn(&mut self, record: &Record) {
+        self.is_plan |= matches!(record.body, RecordBody::Plan(_));
+        if !matches!(record.body, RecordBody::RunStarted(_)) {
+            self.machine.apply(record);
+        }
+    }
+
+    fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
+        let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
+        let is_of = |node: &&PlanNode| match &node.state {
+            NodeState::Running { child: Some(child), .. } => is_run_of(run, child),
+            _ => false,
+        };
+        if let Some(call) = self.machine.nodes().find(is_of).map(PlanNode::call) {
+            *self.tokens.entry(call).or_default() += message.usage.total();
+            self.draw(output);
+        }
+    }
+
+    fn rows(&self, all: bool) -> Vec<Row> {
+        let known = Known { machine: &self.machine, tokens: &self.tokens };
+        tree::rows(&known, if all { usize::MAX } else { tree::MOST })
+    }
+
+    fn is_under_way(&self) -> bool {
+        !self.machine.under_way().is_empty()
+    }
+
+    fn is_still(&self) -> &Cell<bool> {
+        &self.is_still
+    }
+
+    fn show(&self, record: &Record, output: &Output) -> bool {
+        match &record.body {
+            RecordBody::Plan(record) => self.show_record(record, output),
+            RecordBody::ToolCallStarted { call, attempt, .. } => {
+                let Some(node) = self.machine.node(*call) else { return false };
+                self.began(node, *attempt, output);
+            }
+            RecordBody::ToolCallFailed { call, result, .. }
+            | RecordBody::ToolCallFinished { call, result }
+            | RecordBody::ToolCallRefused { call, result } => {
+                let Some(node) = self.machine.node(*call) else { return false };
+                self.ended(node, result, record.at, output);
+            }
+            RecordBody::Suspended { .. } => {
+                self.leave(output);
+                return false;
+            }
+            _ => return false,
+        }
+        self.draw(output);
+        true
+    }
+
+    fn work(&self) -> Option<String> {
+        match self.done() {
+            (_, 0) => self.is_plan.then(|| "no plan".to_owned()),
+            (done, all) => Some(format!("{done} of {all} subtasks")),
+        }
+    }
+}
+
+fn show_plan(heading: &str, plan: &str, output: &Output) {
+    output.note(Look::Dim, heading);
+    plan.lines().for_each(|line| output.note(Look::Dim, format!("  {line}")));
+}
+
+fn warn(indent: &str, warnings: &[String], most: usize, output: &Output) {
+    warnings.iter().for_each(|line| output.note(Look::Warning, format!("{indent}{}", one_line(line, most))));
 }

@@ -34,12 +34,6 @@ impl Stream {
         Self::default()
     }
 
-    /// Shows thinking.
-    pub(super) fn thinking(&mut self, text: &str, output: &Output) {
-        self.thought(text, output);
-    }
-
-    /// Shows text.
     pub(super) fn text(&mut self, text: &str, output: &Output) {
         self.text.push_str(text);
         if self.answer_from.is_none() {
@@ -95,7 +89,7 @@ impl Stream {
         }
     }
 
-    fn thought(&mut self, text: &str, output: &Output) {
+    pub(super) fn thought(&mut self, text: &str, output: &Output) {
         if !text.is_empty() {
             self.wrote(text);
             output.note_piece(Look::Dim, text);

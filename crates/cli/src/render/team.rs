@@ -7,11 +7,15 @@ use archon::{
     orchestrator::{AssignmentState, Job, JobState, TeamMachine},
     planner::show_diff,
     types::{
-        AgentId, CallId, Content, Record, RecordBody, RunId, RunStarted, SubTask, TeamRecord, Timestamp,
-        ToolResult, ToolResultStatus,
+        AgentId, CallId, Record, RecordBody, RunId, RunStarted, SubTask, TeamRecord, Timestamp, ToolResult,
     },
 };
 
+use super::{
+    View, is_run_of,
+    line::{claims_line, members_line},
+    show_end,
+};
 use crate::{
     board::Row,
     output::{Look, Output},
@@ -21,7 +25,6 @@ use crate::{
 /// The maximum number of shown characters of a task and of its result.
 const SHOWN: usize = 120;
 
-/// The state of a team's run so far.
 #[derive(Debug)]
 pub(super) struct TeamView {
     machine: Box<TeamMachine>,
@@ -51,97 +54,26 @@ impl TeamView {
         }
     }
 
-    /// Takes the state from a record after the first one.
-    pub(super) fn learn(&mut self, record: &Record) {
-        match &record.body {
-            RecordBody::RunStarted(_) => return,
-            RecordBody::Team(record) => match &**record {
-                TeamRecord::Formed { lead, .. } => (self.is_formed, self.lead) = (true, lead.clone()),
-                TeamRecord::Delegated { call, task, .. } => {
-                    self.tasks.insert(*call, one_line(task, SHOWN));
-                }
-                _ => {}
-            },
-            RecordBody::ToolCallStarted { call, child_run, .. } => {
-                self.began.insert(*call, record.at);
-                self.runs.extend(child_run.clone().map(|run| (*call, run)));
-            }
-            _ => {}
-        }
-        self.machine.apply(record);
-    }
-
-    /// Takes the state from the run of a member, or from its child run.
-    pub(super) fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
-        let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
-        let is_of = |(_, child): &(&CallId, &RunId)| {
-            let rest = run.as_str().strip_prefix(child.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let call = self.runs.iter().find(is_of).map(|(call, _)| *call);
-        if let Some(member) = call.and_then(|call| self.member(call)) {
-            *self.tokens.entry(member).or_default() += message.usage.total();
-            self.draw(output);
-        }
-    }
-
-    /// Replaces the live lines by fixed ones.
-    pub(super) fn leave(&self, output: &Output) {
-        if output.spins && !self.is_still.replace(true) {
-            output.close_board();
-            self.rows().into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
-        }
-    }
-
-    /// Returns the number of finished subtasks, if the log is a team's.
-    pub(super) fn work(&self) -> Option<String> {
-        let (done, all) = self.done();
-        self.is_formed.then(|| format!("{done} of {all} subtasks"))
-    }
-
-    /// Shows a record; returns true if the record was one of the team's own.
-    pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
-        if !self.is_formed {
-            return false;
-        }
-        match &record.body {
-            RecordBody::Team(record) => self.show_record(record, output),
-            RecordBody::ToolCallStarted { call, .. } => self.began(*call, output),
-            RecordBody::ToolCallFinished { call, result } => self.ended(*call, result, record.at, output),
-            RecordBody::Suspended { .. } => {
-                self.leave(output);
-                return false;
-            }
-            _ => return false,
-        }
-        self.draw(output);
-        true
-    }
-
     fn show_record(&self, record: &TeamRecord, output: &Output) {
         let warn = |text: String| output.note(Look::Warning, one_line(&text, 4 * SHOWN));
         let note = |text: String| output.note(Look::Dim, one_line(&text, 4 * SHOWN));
         let who = |call: CallId| self.member(call).map_or_else(|| call.to_string(), |who| who.to_string());
         match record {
             TeamRecord::Formed { members, lead, .. } => {
-                let members: Vec<_> =
-                    members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();
-                let lead = lead.as_ref().map(|lead| format!("; {lead} leads")).unwrap_or_default();
-                note(format!("the team: {}{lead}", members.join(", ")));
+                note(format!("the team: {}", members_line(members, lead.as_ref())));
                 output.wait("planning");
             }
             TeamRecord::Planned { task, .. } => {
                 output.stop_waiting();
                 note("the plan:".to_owned());
-                task.subtasks
-                    .iter()
-                    .for_each(|step| output.note(Look::Dim, format!("  {}", step_line(step))));
+                for subtask in &task.subtasks {
+                    output.note(Look::Dim, format!("  {}", subtask_line(subtask)));
+                }
             }
             TeamRecord::Replanned { diff, .. } => {
                 output.stop_waiting();
                 note("a new plan for the remaining subtasks:".to_owned());
-                let change = show_diff(diff);
-                change.lines().for_each(|line| note(format!("  {line}")));
+                show_diff(diff).lines().for_each(|line| note(format!("  {line}")));
             }
             TeamRecord::PlanningFailed { problem, .. } => {
                 output.stop_waiting();
@@ -166,9 +98,7 @@ impl TeamView {
                 note(format!("{} shares {key}", who(*writer)));
             }
             TeamRecord::ConflictFound { key, claims, .. } => {
-                let claims: Vec<_> =
-                    claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
-                warn(format!("members contradict each other about {key}: {}", claims.join(", ")));
+                warn(format!("members contradict each other about {key}: {}", claims_line(claims)));
             }
             TeamRecord::ConflictResolved { value, resolution, .. } => {
                 note(format!("settled: {value} ({resolution})"))
@@ -184,51 +114,8 @@ impl TeamView {
     }
 
     fn ended(&self, call: CallId, result: &ToolResult, at: Timestamp, output: &Output) {
-        if output.spins {
-            return;
-        }
         let elapsed = seconds(self.began.get(&call).copied().unwrap_or(at), at);
-        let text = one_line(&Content::join_text(&result.content), SHOWN);
-        let failed = if result.is_error() { "failed: " } else { "" };
-        let look = if result.status == ToolResultStatus::Success { Look::Plain } else { Look::Warning };
-        let (done, all) = self.done();
-        let who = self.who_does(call);
-        output.note(look, format!("<- {who}: {failed}{text} ({elapsed}; {done} of {all} done)"));
-    }
-
-    fn draw(&self, output: &Output) {
-        if output.spins && !self.machine.under_way().is_empty() {
-            self.is_still.set(false);
-            output.board(self.rows());
-        }
-    }
-
-    /// Returns a line for each member, and a line for the lead while it works.
-    fn rows(&self) -> Vec<Row> {
-        let running = self.machine.under_way();
-        let at_work = |id: &AgentId| running.iter().find(|call| self.member(**call).as_ref() == Some(id));
-        let members = self.machine.members().map(|state| {
-            let (id, role) = (&state.member.id, state.member.roles.first().map_or("", String::as_str));
-            let doing = match at_work(id) {
-                Some(call) => self.task(*call).to_owned(),
-                None if state.silent => "silent".to_owned(),
-                None if state.failed > 0 => format!("{} done, {} failed", state.done, state.failed),
-                None => format!("{} done", state.done),
-            };
-            (id, format!("{id} ({role}): {doing}"), at_work(id).is_some())
-        });
-        let lead = self.lead.iter().filter_map(|id| {
-            let call = at_work(id)?;
-            Some((id, format!("{id} (leads): {}", self.task(*call)), true))
-        });
-        members
-            .chain(lead)
-            .map(|(id, text, moves)| {
-                let tokens =
-                    self.tokens.get(id).map(|tokens| format!(", {tokens} tokens")).unwrap_or_default();
-                Row { key: id.as_str().to_owned(), text: one_line(&(text + &tokens), SHOWN), moves }
-            })
-            .collect()
+        show_end(&self.who_does(call), result, &elapsed, self.done(), output);
     }
 
     fn who_does(&self, call: CallId) -> String {
@@ -256,10 +143,99 @@ impl TeamView {
     }
 }
 
-/// Returns a step of a plan as a line: its id, task and role, and the steps that it depends on.
-fn step_line(step: &SubTask) -> String {
-    let role = step.rules.role.as_ref().map(|role| format!(" [{role}]")).unwrap_or_default();
-    let after: Vec<_> = step.dependencies().iter().map(|id| id.as_str()).collect();
+impl View for TeamView {
+    fn learn(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::RunStarted(_) => return,
+            RecordBody::Team(record) => match &**record {
+                TeamRecord::Formed { lead, .. } => (self.is_formed, self.lead) = (true, lead.clone()),
+                TeamRecord::Delegated { call, task, .. } => {
+                    self.tasks.insert(*call, one_line(task, SHOWN));
+                }
+                _ => {}
+            },
+            RecordBody::ToolCallStarted { call, child_run, .. } => {
+                self.began.insert(*call, record.at);
+                self.runs.extend(child_run.clone().map(|run| (*call, run)));
+            }
+            _ => {}
+        }
+        self.machine.apply(record);
+    }
+
+    fn apply(&mut self, run: &RunId, record: &Record, output: &Output) {
+        let RecordBody::ModelCallFinished { message, .. } = &record.body else { return };
+        let call = self.runs.iter().find(|(_, child)| is_run_of(run, child)).map(|(call, _)| *call);
+        if let Some(member) = call.and_then(|call| self.member(call)) {
+            *self.tokens.entry(member).or_default() += message.usage.total();
+            self.draw(output);
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        !self.machine.under_way().is_empty()
+    }
+
+    fn is_still(&self) -> &Cell<bool> {
+        &self.is_still
+    }
+
+    fn work(&self) -> Option<String> {
+        let (done, all) = self.done();
+        self.is_formed.then(|| format!("{done} of {all} subtasks"))
+    }
+
+    fn show(&self, record: &Record, output: &Output) -> bool {
+        if !self.is_formed {
+            return false;
+        }
+        match &record.body {
+            RecordBody::Team(record) => self.show_record(record, output),
+            RecordBody::ToolCallStarted { call, .. } => self.began(*call, output),
+            RecordBody::ToolCallFinished { call, result } => self.ended(*call, result, record.at, output),
+            RecordBody::Suspended { .. } => {
+                self.leave(output);
+                return false;
+            }
+            _ => return false,
+        }
+        self.draw(output);
+        true
+    }
+
+    /// Returns a line for each member, and a line for the lead while it works.
+    fn rows(&self, _all: bool) -> Vec<Row> {
+        let running = self.machine.under_way();
+        let at_work = |id: &AgentId| running.iter().find(|call| self.member(**call).as_ref() == Some(id));
+        let members = self.machine.members().map(|state| {
+            let (id, role) = (&state.member.id, state.member.roles.first().map_or("", String::as_str));
+            let doing = match at_work(id) {
+                Some(call) => self.task(*call).to_owned(),
+                None if state.silent => "silent".to_owned(),
+                None if state.failed > 0 => format!("{} done, {} failed", state.done, state.failed),
+                None => format!("{} done", state.done),
+            };
+            (id, format!("{id} ({role}): {doing}"), at_work(id).is_some())
+        });
+        let lead = self.lead.iter().filter_map(|id| {
+            let call = at_work(id)?;
+            Some((id, format!("{id} (leads): {}", self.task(*call)), true))
+        });
+        members
+            .chain(lead)
+            .map(|(id, text, moves)| {
+                let tokens =
+                    self.tokens.get(id).map(|tokens| format!(", {tokens} tokens")).unwrap_or_default();
+                Row { key: id.as_str().to_owned(), text: one_line(&(text + &tokens), SHOWN), moves }
+            })
+            .collect()
+    }
+}
+
+/// Returns a subtask as a line: its id, task and role, and the subtasks that it depends on.
+fn subtask_line(subtask: &SubTask) -> String {
+    let role = subtask.rules.role.as_ref().map(|role| format!(" [{role}]")).unwrap_or_default();
+    let after: Vec<_> = subtask.dependencies().iter().map(|id| id.as_str()).collect();
     let after = if after.is_empty() { String::new() } else { format!(" <- {}", after.join(", ")) };
-    one_line(&format!("{}: {}{role}{after}", step.id, step.description), 2 * SHOWN)
+    one_line(&format!("{}: {}{role}{after}", subtask.id, subtask.description), 2 * SHOWN)
 }

@@ -11,6 +11,7 @@
 mod absent;
 mod approvals;
 mod cancel;
+mod cassettes;
 #[cfg(target_os = "linux")]
 mod coding;
 #[cfg(feature = "credentials")]
@@ -49,7 +50,6 @@ mod services;
 mod settings;
 mod setup;
 mod structured_output;
-mod tapes;
 mod teams;
 mod terminal;
 mod toolbox;

@@ -138,7 +138,7 @@ async fn an_empty_goal_an_unknown_run_and_a_run_without_a_plan_are_refused() {
     place.archon("plan show", &["run_x"]).await.check_refused(2, "run_x", "runs list");
     assert_eq!(place.archon("run", &["Hi"]).await.code, Some(0));
     let run = only_run(&place).await;
-    place.archon("plan show", &[&run]).await.check_refused(2, "follows no plan", "archon runs show");
+    place.archon("plan show", &[&run]).await.check_refused(2, "has no plan", "archon runs show");
 }
 
 #[tokio::test]

@@ -13,9 +13,8 @@ use archon::tools::Rule;
 use crate::{
     choose,
     config::{self, Name, Names, Owner, Problem, Settings},
-    embedder,
     failure::Failure,
-    mcp, toolset,
+    mcp, memory, toolset,
 };
 
 /// Returns all problems of a file with this text, in the order of its lines. A project's file is also
@@ -79,7 +78,6 @@ fn split(table: DeTable<'_>) -> Vec<(usize, DeTable<'_>)> {
     parts
 }
 
-/// The problems that were found in a text.
 struct Found<'t> {
     text: &'t str,
     problems: Vec<Problem>,
@@ -124,7 +122,7 @@ impl Found<'_> {
             match (&**key.get_ref(), value.get_ref()) {
                 ("tools", _) => self.check_names(value, toolset::not_built),
                 ("model" | "fallback", _) => self.check_names(value, choose::not_built),
-                ("embedder", _) => self.check_names(value, embedder::not_built),
+                ("embedder", _) => self.check_names(value, memory::embedder_not_built),
                 ("mcp", DeValue::Table(_)) => {
                     if let Some(e) = mcp::not_built() {
                         self.add(key.span().start, e.what(), &e.advice().join(" "));

@@ -9,7 +9,13 @@ use std::{
 
 use archon::types::{Journal as _, RunFilter};
 
-use crate::{app::App, chosen::PREFIX, failure::Failure, local, text::visible};
+use crate::{
+    app::App,
+    chosen::PREFIX,
+    failure::Failure,
+    local, own_file,
+    text::{visible, visible_path},
+};
 
 /// A problem that can be repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +32,6 @@ pub(super) enum Repair {
     Model(String),
 }
 
-/// Returns all problems that can be repaired.
 pub(super) async fn find(app: &App) -> Vec<Repair> {
     let mut found = Vec::new();
     if !app.data_dir.exists() {
@@ -46,24 +51,25 @@ pub(super) async fn find(app: &App) -> Vec<Repair> {
 const SECRETS: &[&str] = &["credentials.db", "credentials.key", "inbox.key"];
 
 impl Repair {
-    /// Returns the description of the problem, for people.
     pub(super) fn problem(&self) -> String {
         match self {
-            Self::Folder(path) => format!("the data folder {} is missing", shown(path)),
+            Self::Folder(path) => format!("the data folder {} is missing", visible_path(path)),
             Self::Permissions(path) => {
-                format!("the permissions of {} do not restrict it to its owner", shown(path))
+                format!("the permissions of {} do not restrict it to its owner", visible_path(path))
             }
-            Self::Index(path) => format!("the index {} lacks runs", shown(path)),
-            Self::Lock(path) => format!("the lock {} belongs to no run", shown(path)),
+            Self::Index(path) => format!("the index {} lacks runs", visible_path(path)),
+            Self::Lock(path) => format!("the lock {} belongs to no run", visible_path(path)),
             Self::Model(name) => format!("the model {} of the settings was not downloaded", visible(name)),
         }
     }
 
     /// Repairs the problem, and returns a description of the repair.
-    pub(super) async fn mend(&self, app: &App) -> Result<String, Failure> {
+    pub(super) async fn apply(&self, app: &App) -> Result<String, Failure> {
         let failed = |e: std::io::Error| Failure::failed(e.to_string(), "repair it by hand");
         match self {
-            Self::Folder(path) => make_folder(path).map(|()| "created".to_owned()).map_err(failed),
+            Self::Folder(path) => {
+                own_file::create_folder(path).map(|()| "created".to_owned()).map_err(failed)
+            }
             Self::Permissions(path) => {
                 close(path).map(|()| "now only its owner can read it".to_owned()).map_err(failed)
             }
@@ -73,7 +79,7 @@ impl Repair {
                 match lacks_runs(app).await {
                     false => Ok("built again".to_owned()),
                     true => {
-                        let advice = format!("remove the folder {} while no run works", shown(path));
+                        let advice = format!("remove the folder {} while no run works", visible_path(path));
                         Err(Failure::failed("the index still lacks runs", advice))
                     }
                 }
@@ -83,17 +89,13 @@ impl Repair {
                 false => Ok("a run has begun to use it meanwhile".to_owned()),
             },
             Self::Model(name) => match local::fetch(app, Some(name)).await? {
-                Some(path) => Ok(format!("downloaded into {}", shown(&path))),
+                Some(path) => Ok(format!("downloaded into {}", visible_path(&path))),
                 None => {
                     Err(Failure::failed("interrupted", format!("continue with: archon model pull {name}")))
                 }
             },
         }
     }
-}
-
-fn shown(path: &Path) -> String {
-    visible(&path.display().to_string())
 }
 
 #[cfg(unix)]
@@ -115,15 +117,6 @@ fn close(path: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn close(_: &Path) -> std::io::Result<()> {
     Ok(())
-}
-
-/// Creates a folder that only its owner can read.
-fn make_folder(path: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// Returns true if a list by the index has fewer runs than the logs.

@@ -3,7 +3,6 @@
 #[cfg(not(feature = "setup"))]
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Arguments of `archon mcp add`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AddArgs {
     /// The server's name: its tools are called NAME__TOOL
@@ -80,63 +79,50 @@ mod with_setup {
         mcp,
         output::Look,
         servers::Entry,
-        text::visible,
+        text::visible_path,
     };
 
     impl AddArgs {
-        /// Writes the server into the user's settings.
         pub(in super::super) fn run(self, app: &App) -> Result<Exit, Failure> {
             let (name, file) = (self.name.clone(), own_settings(app)?);
             if app.config.settings.mcp.as_ref().is_some_and(|servers| servers.has(&name)) {
-                return Err(Failure::usage(
-                    format!("{} has a server {name:?} already", file.display()),
-                    format!(
-                        "give the new server another name, or remove the old one: archon mcp remove {name}"
-                    ),
-                ));
+                let what = format!("{} has a server {name:?} already", file.display());
+                let advice = format!(
+                    "give the new server another name, or remove the old one: archon mcp remove {name}"
+                );
+                return Err(Failure::usage(what, advice));
             }
             let mut edit = Edit::of(file, Owner::User)?;
             edit.set(&of_server(&name), &Value::Table(self.table()).to_string())?;
             edit.write()?;
-            let shown = visible(&file.display().to_string());
-            match app.json {
-                true => app.item(&json!({"name": name, "file": shown}), String::new),
-                false => {
-                    let command = in_data_dir(app, &format!("archon mcp test {name}"));
-                    app.output.note(Look::Plain, format!("{shown}: [mcp.{name}]; try it: {command}"));
-                }
-            }
+            let shown = visible_path(file);
+            let command = in_data_dir(app, &format!("archon mcp test {name}"));
+            let item = json!({"name": name, "file": shown});
+            app.report(&item, format!("{shown}: [mcp.{name}]; try it: {command}"));
             Ok(Exit::Finished)
         }
 
         fn table(self) -> Table {
-            let mut table = Table::new();
-            let list = |words: Vec<String>| Value::Array(words.into_iter().map(Value::from).collect());
+            let list = |words: Vec<String>| {
+                (!words.is_empty()).then(|| Value::Array(words.into_iter().map(Value::from).collect()))
+            };
             let pairs = |pairs: Vec<(String, String)>| {
-                Value::Table(pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
+                let table: Table =
+                    pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+                (!table.is_empty()).then_some(Value::Table(table))
             };
-            let mut add = |name: &str, value: Value, is_there: bool| {
-                if is_there {
-                    table.insert(name.to_owned(), value);
-                }
-            };
+            // A server with an address has no command.
             let mut words = self.command.into_iter();
-            if let Some(url) = self.url {
-                add("url", Value::from(url), true);
-            } else if let Some(program) = words.next() {
-                add("command", Value::from(program), true);
-            }
-            let args: Vec<_> = words.collect();
-            let is_there = !args.is_empty();
-            add("args", list(args), is_there);
-            let is_there = !self.env.is_empty();
-            add("env", pairs(self.env), is_there);
-            let is_there = !self.header.is_empty();
-            add("headers", pairs(self.header), is_there);
-            let is_there = !self.read_only.is_empty();
-            add("read_only", list(self.read_only), is_there);
-            add("first_use", Value::from("hold-back"), self.hold_back);
-            table
+            let parts = [
+                ("url", self.url.map(Value::from)),
+                ("command", words.next().map(Value::from)),
+                ("args", list(words.collect())),
+                ("env", pairs(self.env)),
+                ("headers", pairs(self.header)),
+                ("read_only", list(self.read_only)),
+                ("first_use", self.hold_back.then(|| Value::from("hold-back"))),
+            ];
+            parts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
         }
     }
 
@@ -152,7 +138,7 @@ mod with_setup {
                     return Err(Failure::usage(what, "remove it from the file by hand"));
                 }
                 edit.write()?;
-                format!("{}: [mcp.{name}] is removed", visible(&file.display().to_string()))
+                format!("{}: [mcp.{name}] is removed", visible_path(file))
             }
             Some(place) => {
                 if !Agreements::in_folder(&app.data_dir).remove_server(&place.file, name)? {

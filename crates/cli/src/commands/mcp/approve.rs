@@ -47,20 +47,14 @@ fn agree(app: &App, entry: &Entry, yes: bool) -> Result<Exit, Failure> {
     if !used.is_empty() {
         app.output.note(Look::Warning, format!("It gets your variables: {}", used.join(", ")));
     }
-    if !may_go_on(
-        app,
-        yes,
-        "Agree to this server as it is? [y/N] ",
-        &format!("archon mcp approve {name} --yes"),
-    )? {
+    let command = format!("archon mcp approve {name} --yes");
+    if !may_go_on(app, yes, "Agree to this server as it is? [y/N] ", &command)? {
         app.output.note(Look::Plain, "nothing was changed");
         return Ok(Exit::Failed);
     }
     Agreements::in_folder(&app.data_dir).add_server(&place.file, name, &place.text)?;
-    match app.json {
-        true => app.item(&json!({"name": name, "agreed": true}), String::new),
-        false => app.output.note(Look::Plain, "agreed; after a change to the entry you are asked again"),
-    }
+    let item = json!({"name": name, "agreed": true});
+    app.report(&item, "agreed; after a change to the entry you are asked again");
     Ok(Exit::Finished)
 }
 
@@ -100,12 +94,11 @@ fn may_go_on(app: &App, yes: bool, question: &str, command: &str) -> Result<bool
     if yes {
         return Ok(true);
     }
-    if app.json || !app.output.asks {
+    if !app.can_ask() {
         return Err(Failure::usage(
             "nothing was agreed to: there is no terminal on which to ask",
             format!("read the text above, then agree with: {command}"),
         ));
     }
-    let line = Prompt::new(app.output.clone(), Prompt::keyboard(), None).line(question);
-    Ok(matches!(line.unwrap_or_default().trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(Prompt::asks_yes(app, question))
 }

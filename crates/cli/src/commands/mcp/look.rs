@@ -10,8 +10,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     mcp::{self, Standing},
-    output::Look,
-    servers::{Entry, LeftOut},
+    servers::LeftOut,
     text::one_line,
 };
 
@@ -21,9 +20,8 @@ const SHORT: usize = 100;
 /// Lists the servers; a server that fails does not fail the list.
 pub(super) async fn list(app: &App) -> Result<Exit, Failure> {
     let (standings, unreadable) = mcp::survey(app).await;
-    if standings.is_empty() && unreadable.is_none() && !app.json {
-        app.output.note(Look::Plain, "there are no MCP servers; add one: archon mcp add NAME -- COMMAND");
-    }
+    let is_empty = standings.is_empty() && unreadable.is_none();
+    app.note_if(is_empty, "there are no MCP servers; add one: archon mcp add NAME -- COMMAND");
     for (entry, standing) in &standings {
         let (_, line) = standing.line(app, entry);
         let place = if entry.project.is_some() { "project" } else { "yours" };
@@ -34,10 +32,7 @@ pub(super) async fn list(app: &App) -> Result<Exit, Failure> {
         });
         app.item(&item, || format!("{:<16}  {place:<7}  {}", entry.name, one_line(&line, usize::MAX)));
     }
-    match unreadable {
-        Some(e) => Err(e),
-        None => Ok(Exit::Finished),
-    }
+    unreadable.map_or(Ok(Exit::Finished), Err)
 }
 
 /// Returns the word for a server's state, for programs.
@@ -61,7 +56,6 @@ fn status(standing: &Standing) -> Option<&ServerStatus> {
     }
 }
 
-/// Connects to a server, and lists its tools.
 pub(super) async fn test(app: &App, name: &str) -> Result<Exit, Failure> {
     let entry = mcp::find(app, name)?;
     let (servers, status, tools) = mcp::alone(app, &entry).await?;
@@ -89,17 +83,11 @@ pub(super) async fn test(app: &App, name: &str) -> Result<Exit, Failure> {
         app.item(&json!({"tool": tool, "unusable": why}), || format!("--  {tool} cannot be used: {why}"));
     }
     servers.close().await;
-    print_held_tools(app, &entry, &status);
+    let is_held = !status.held.is_empty();
+    app.note_if(is_held, Standing::Connected(status).line(app, &entry).1);
     Ok(Exit::Finished)
 }
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn print_held_tools(app: &App, entry: &Entry, status: &ServerStatus) {
-    if !status.held.is_empty() && !app.json {
-        let (_, line) = Standing::Connected(status.clone()).line(app, entry);
-        app.output.note(Look::Plain, line);
-    }
 }

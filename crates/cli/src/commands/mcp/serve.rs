@@ -18,7 +18,6 @@ use crate::{
     toolset,
 };
 
-/// Arguments of `archon mcp serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// Listen at this address, as 127.0.0.1:8080, instead of serving one client on standard input and output

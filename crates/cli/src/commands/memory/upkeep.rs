@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use archon::{
-    memory::Limits,
-    types::{Listing, MemoryOrder, Timestamp},
-};
+use archon::{memory::Limits, types::Timestamp};
 use jiff::{civil::Date, tz::TimeZone};
 use serde_json::json;
 
-use super::{Of, not_forgotten, open};
+use super::{Of, for_each_page, not_forgotten, open};
 use crate::{app::App, config::Span, exit::Exit, failure::Failure};
 
-/// Limits of a memory.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct LimitFlags {
@@ -24,7 +20,6 @@ pub(crate) struct LimitFlags {
     older_than: Option<Span>,
 }
 
-/// Arguments of `archon memory purge`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct PurgeFlags {
     /// The day, as 2026-01-31, in the time zone of this machine
@@ -41,9 +36,9 @@ impl LimitFlags {
         let mut limits = Limits::default();
         limits.entries = self.most;
         limits.age = self.older_than.map(|span| Duration::from_millis(span.0));
-        let kept = memory.evict(&limits).await?;
-        app.item(&json!({"too_old": kept.aged, "too_many": kept.evicted}), || {
-            format!("{} too old, {} too many: forgotten", kept.aged, kept.evicted)
+        let forgotten = memory.evict(&limits).await?;
+        app.item(&json!({"too_old": forgotten.aged, "too_many": forgotten.evicted}), || {
+            format!("{} too old, {} too many: forgotten", forgotten.aged, forgotten.evicted)
         });
         Ok(Exit::Finished)
     }
@@ -62,16 +57,8 @@ impl PurgeFlags {
         if self.dry_run {
             let mut filter = not_forgotten();
             filter.until = Some(before);
-            let mut listing = Listing::new(filter, MemoryOrder::First, 1_000);
             let mut would = 0;
-            loop {
-                let page = memory.store().list(&listing).await?;
-                would += page.entries.len();
-                match page.next {
-                    Some(next) => listing.after = Some(next),
-                    None => break,
-                }
-            }
+            for_each_page(&memory, filter, |page| would += page.entries.len()).await?;
             app.item(&json!({"would_forget": would}), || format!("{would} would be forgotten"));
             return Ok(Exit::Finished);
         }

@@ -10,12 +10,11 @@ use archon::{
     types::{Answer, AnswerRuns, OutcomeStatus, StartRuns},
 };
 
-use super::which_run;
+use super::WhichRun;
 use crate::{
     app::App,
     command_line::resume_line,
-    commands::flags::RecordedFlags,
-    config::Settings,
+    commands::RecordedFlags,
     confirm::edited,
     drive::{follow, watch},
     exit::Exit,
@@ -24,11 +23,10 @@ use crate::{
     text::one_line,
 };
 
-/// Arguments of `archon plan approve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
-    flags: RecordedFlags,
+    pub(super) flags: RecordedFlags,
     /// Follow this plan instead: a file in the format of `archon plan show RUN --format json`; `-` reads
     /// standard input
     #[arg(long, value_name = "FILE")]
@@ -37,11 +35,10 @@ pub(crate) struct ApproveArgs {
     which: Which,
 }
 
-/// Arguments of `archon plan reject`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RejectArgs {
     #[command(flatten)]
-    flags: RecordedFlags,
+    pub(super) flags: RecordedFlags,
     /// The reason, for the next plan
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -49,14 +46,13 @@ pub(crate) struct RejectArgs {
     which: Which,
 }
 
-/// The question to answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
     /// The question's id, if the run has several questions
     #[arg(long, value_name = "ID")]
     question: Option<String>,
-    /// The run's id, its beginning or end, or `last`
-    run: String,
+    #[command(flatten)]
+    run: WhichRun,
 }
 
 enum Reply {
@@ -66,10 +62,6 @@ enum Reply {
 }
 
 impl ApproveArgs {
-    pub(crate) fn settings(&self) -> Settings {
-        self.flags.settings()
-    }
-
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let reply = self.edit.map_or(Reply::Yes, Reply::Edited);
         answer(app, &self.which, reply).await
@@ -77,21 +69,17 @@ impl ApproveArgs {
 }
 
 impl RejectArgs {
-    pub(crate) fn settings(&self) -> Settings {
-        self.flags.settings()
-    }
-
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         answer(app, &self.which, Reply::No(self.reason.unwrap_or_default())).await
     }
 }
 
 async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure> {
-    let (run, runs) = (which_run(app, &which.run).await?, app.open_runs()?);
+    let (run, runs) = (which.run.find(app).await?, app.open_runs()?);
     let records = runs.records(&run, None).await?.whole()?;
     let shows = |text: &str| format!("`archon {text} {run}` shows its state");
     let Some(machine) = fold(&records) else {
-        return Err(Failure::usage(format!("run {run} follows no plan"), shows("runs show")));
+        return Err(Failure::usage(format!("run {run} has no plan"), shows("runs show")));
     };
     let open = open_questions(&records);
     let wanted = |id: &str| open.iter().find(|(_, request)| request.request_id == id);
@@ -105,12 +93,8 @@ async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure>
                 format!("--question {}: {what}", request.request_id)
             };
             let all: Vec<String> = open.iter().map(name).collect();
-            let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            return Err(Failure::choices(
-                Exit::Usage,
-                format!("run {run} has another open question, or several"),
-                &all,
-            ));
+            let what = format!("run {run} has another open question, or several");
+            return Err(Failure::choices(Exit::Usage, what, &all));
         }
     };
     let is_of_plan = machine.node(*call).is_none();
@@ -126,12 +110,11 @@ async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure>
         Reply::No(reason) => (Answer::Cancel { reason }, true),
     };
     if !runs.answer(&request.request_id, answer).await? {
-        return Err(Failure::failed(
-            format!("question {} was answered before, or has expired", request.request_id),
-            format!(
-                "`archon plan show {run}` shows the state of the run; `archon resume {run}` continues it"
-            ),
-        ));
+        let what = format!("question {} was answered before, or has expired", request.request_id);
+        let advice = format!(
+            "`archon plan show {run}` shows the state of the run; `archon resume {run}` continues it"
+        );
+        return Err(Failure::failed(what, advice));
     }
     if is_no && is_of_plan {
         let ended = watch(app, &runs, &run, &records).await?;

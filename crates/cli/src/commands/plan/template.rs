@@ -14,7 +14,6 @@ use crate::{failure::Failure, planning::planning_by};
 /// A template with values for its parameters.
 #[derive(Debug)]
 pub(super) struct Used {
-    /// The goal of the template.
     pub(super) goal: String,
     subtasks: Vec<SubTask>,
     values: Map<String, Json>,
@@ -90,6 +89,5 @@ fn wrong(template: &WorkflowTemplate, problems: &[TemplateProblem]) -> Failure {
     };
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     lines.push(known);
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     Failure::choices(crate::exit::Exit::Usage, "the template cannot be used", &lines)
 }

@@ -9,7 +9,7 @@ use archon::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::{failure::Failure, toolset};
+use crate::{config::line_at, failure::Failure, toolset};
 
 /// The content of a team file.
 #[derive(Debug, Deserialize)]
@@ -103,8 +103,8 @@ struct Limits {
 pub(super) struct TeamFile {
     pub(super) settings: TeamSettings,
     pub(super) roles: Vec<Role>,
-    pub(super) lead: Seated,
-    pub(super) members: Vec<(Member, Seated)>,
+    pub(super) lead: TeamAgent,
+    pub(super) members: Vec<(Member, TeamAgent)>,
     /// The plan; empty if the lead makes one.
     pub(super) steps: Vec<SubTask>,
     pub(super) max_tokens: Option<u64>,
@@ -113,7 +113,7 @@ pub(super) struct TeamFile {
 
 /// An agent of the team.
 #[derive(Debug)]
-pub(super) struct Seated {
+pub(super) struct TeamAgent {
     pub(super) id: String,
     pub(super) model: Option<String>,
     pub(super) tools: Vec<String>,
@@ -122,24 +122,16 @@ pub(super) struct Seated {
 
 /// Reads a file. `tools` are the names of all tools.
 pub(super) fn read(path: &Path, tools: &[String]) -> Result<TeamFile, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Failure::usage(
-            format!("cannot read {}: {e}", path.display()),
-            "name the file of a team: docs/teams.md",
-        )
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::unreadable(path, &e, "name the file of a team: docs/teams.md"))?;
     parse(&path.display().to_string(), &text, tools)
 }
 
 fn parse(name: &str, text: &str, tools: &[String]) -> Result<TeamFile, Failure> {
     let place = Place { name, text };
-    let written: Written = toml::from_str(text).map_err(|e| {
-        place.wrong(
-            &e.span().unwrap_or_default(),
-            e.message(),
-            "docs/teams.md describes the settings, with an example",
-        )
-    })?;
+    let advice = "docs/teams.md describes the settings, with an example";
+    let written: Written =
+        toml::from_str(text).map_err(|e| place.wrong(&e.span().unwrap_or_default(), e.message(), advice))?;
     let roles = roles_of(&written);
     place.check_tools(&written, tools)?;
     place.check_members(&written, &roles)?;
@@ -148,8 +140,8 @@ fn parse(name: &str, text: &str, tools: &[String]) -> Result<TeamFile, Failure> 
     let settings = place.settings(&written)?;
     let steps = written.step.iter().map(step).collect();
     let (max_tokens, max_seconds) = (written.limits.max_tokens, written.limits.max_seconds);
-    let members = written.member.into_iter().map(seated).collect();
-    let lead = Seated {
+    let members = written.member.into_iter().map(team_member).collect();
+    let lead = TeamAgent {
         id: written.lead.id.unwrap_or_else(|| LEAD.to_owned()),
         model: written.lead.model.map(Spanned::into_inner),
         tools: plain(&written.lead.tools),
@@ -168,8 +160,7 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn wrong(&self, at: &Range<usize>, what: &str, advice: impl AsRef<str>) -> Failure {
-        let before = self.text.as_bytes().get(..at.start).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = line_at(self.text, at.start);
         let what = what.trim_end().replace('\n', " ");
         Failure::usage(format!("{}:{line}: {what}", self.name), advice.as_ref())
     }
@@ -196,11 +187,8 @@ impl Place<'_> {
             }
             if !ids.insert(id) {
                 let what = format!("two agents have the id {id:?}");
-                return Err(self.wrong(
-                    &member.id.span(),
-                    &what,
-                    format!("give one of the two {id} another id"),
-                ));
+                let advice = format!("give one of the two {id} another id");
+                return Err(self.wrong(&member.id.span(), &what, advice));
             }
             if member.roles.is_empty() {
                 let advice = format!("set its roles, its main one first: roles = [\"{}\"]", roles[0].name);
@@ -216,12 +204,11 @@ impl Place<'_> {
                 }
             }
         }
-        match written.member.is_empty() {
-            true => {
-                Err(self.wrong(&(0..0), "the team has no members", "add [[member]] with an id and its roles"))
-            }
-            false => Ok(()),
+        if written.member.is_empty() {
+            let advice = "add [[member]] with an id and its roles";
+            return Err(self.wrong(&(0..0), "the team has no members", advice));
         }
+        Ok(())
     }
 
     /// Checks that each role has a member with the tools that it needs.
@@ -290,11 +277,8 @@ impl Place<'_> {
             Some(("market", _)) => TeamPattern::Market,
             Some((other, pattern)) => {
                 let what = format!("there is no pattern {other:?}");
-                return Err(self.wrong(
-                    &pattern.span(),
-                    &what,
-                    "the patterns are: hierarchical, committee, market",
-                ));
+                let advice = "the patterns are: hierarchical, committee, market";
+                return Err(self.wrong(&pattern.span(), &what, advice));
             }
         };
         if let Some(strategy) = &written.conflicts {
@@ -338,7 +322,7 @@ fn roles_of(written: &Written) -> Vec<Role> {
     roles
 }
 
-fn seated(from: WrittenMember) -> (Member, Seated) {
+fn team_member(from: WrittenMember) -> (Member, TeamAgent) {
     let (id, tools) = (from.id.into_inner(), plain(&from.tools));
     let mut roles = from.roles.into_iter().map(Spanned::into_inner);
     let mut member = Member::new(id.clone(), roles.next().unwrap_or_default()).with_tools(tools.clone());
@@ -346,7 +330,7 @@ fn seated(from: WrittenMember) -> (Member, Seated) {
     member.max_tasks = from.max_tasks.unwrap_or(member.max_tasks);
     member.authority = from.authority.unwrap_or(member.authority);
     let model = from.model.map(Spanned::into_inner);
-    (member, Seated { id, model, tools, instructions: from.instructions })
+    (member, TeamAgent { id, model, tools, instructions: from.instructions })
 }
 
 fn step(from: &WrittenStep) -> SubTask {

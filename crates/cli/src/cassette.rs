@@ -19,7 +19,7 @@ use crate::{
 
 /// The recording or the replay of the model calls of one command.
 #[derive(Clone, Default)]
-pub(crate) enum Tape {
+pub(crate) enum Cassette {
     /// Models are called, without a recording.
     #[default]
     None,
@@ -32,7 +32,7 @@ pub(crate) enum Tape {
 /// The provider id of a replay in logs.
 const ID: &str = "replay";
 
-impl Tape {
+impl Cassette {
     /// Creates a recording to this file. A file that is not a cassette is not overwritten.
     pub(crate) fn recording(path: &Path) -> Result<Self, Failure> {
         let is_free = match fs::metadata(path) {
@@ -75,7 +75,7 @@ impl Tape {
     pub(crate) fn around(&self, mut chosen: Chosen) -> Result<Chosen, Failure> {
         let Self::Recording(path, first) = self else { return Ok(chosen) };
         let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = |inner: Arc<dyn Provider>| -> Result<Arc<dyn Provider>, Failure> {
+        let mut recorded = |inner: Arc<dyn Provider>| -> Result<Arc<dyn Provider>, Failure> {
             let recording = match &*first {
                 Some(first) => first.also_record(inner),
                 None => RecordingProvider::create(inner, path).map_err(|e| {
@@ -85,13 +85,13 @@ impl Tape {
             first.get_or_insert_with(|| recording.clone());
             Ok(Arc::new(recording))
         };
-        chosen.provider = kept(chosen.provider)?;
-        chosen.keys = chosen.keys.into_iter().map(kept).collect::<Result<_, _>>()?;
+        chosen.provider = recorded(chosen.provider)?;
+        chosen.keys = chosen.keys.into_iter().map(recorded).collect::<Result<_, _>>()?;
         Ok(chosen)
     }
 
     /// Writes a warning about recorded calls that were not used.
-    pub(crate) fn warn_of_left(&self, output: &Output) {
+    pub(crate) fn warn_of_unused_calls(&self, output: &Output) {
         if let Self::Replaying(replay) = self
             && replay.unused_calls() > 0
         {
@@ -110,7 +110,7 @@ fn model_of(name: &str) -> String {
 }
 
 /// Returns an error for a model of a log that was a replay.
-pub(crate) fn refuse_taped(recorded: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_replayed(recorded: &str) -> Result<(), Failure> {
     match recorded.strip_prefix(ID).is_some_and(|rest| rest.starts_with(':')) {
         true => Err(Failure::usage(
             "the run was started with --replay, and its cassette is not in the log",
