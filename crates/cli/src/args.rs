@@ -69,19 +69,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, work: WorkFlags { agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, output: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } } }, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text), thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: Some("s") }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, work: WorkFlags { agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text), thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, output: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: Some("s") }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: OutputFlags { schema: None }, session: SessionFlags { go_on: true, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, work: WorkFlags { agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, output: OutputFlags { schema: None }, session: SessionFlags { go_on: true, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -93,13 +93,13 @@ mod tests {
         check(
             "runs show r1 --json",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: true, ask_later: false, verbose: 0 }, command: Runs(Show { run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: true, ask_later: false, verbose: 0 }, command: Runs(Show(WhichRun { run: "r1" })) }"#
             ]],
         );
         check(
             "runs fork r1 --at 3",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Runs(Fork { run: "r1", at: Some(3) }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Runs(Fork { which: WhichRun { run: "r1" }, at: Some(3) }) }"#
             ]],
         );
         check(
@@ -111,13 +111,13 @@ mod tests {
         check(
             "plan --format dot see Paris",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, work: WorkFlags { agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, output: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } } }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
             ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { which: WhichRun { run: "r1" }, format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, work: WorkFlags { agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, output: OutputFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } } }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
             ]],
         );
         check(
@@ -129,7 +129,7 @@ mod tests {
         check(
             "replay r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Replay(ReplayArgs { run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Replay(WhichRun { run: "r1" }) }"#
             ]],
         );
         check(

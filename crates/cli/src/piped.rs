@@ -25,18 +25,12 @@ pub(crate) fn add_input(task: String, output: &Output) -> Result<String, Failure
     }
     let (sender, read) = channel();
     std::thread::spawn(move || sender.send(read_bounded(io::stdin().lock())));
-    let input = match read.recv_timeout(SILENCE) {
-        Err(RecvTimeoutError::Timeout) => {
-            output.note(
-                Look::Dim,
-                "reading standard input until it ends; add `< /dev/null` to the command to leave it out",
-            );
-            read.recv().unwrap_or_else(|_| Ok(Vec::new()))
-        }
-        Ok(input) => input,
-        Err(RecvTimeoutError::Disconnected) => Ok(Vec::new()),
-    };
-    join(task, input)
+    let input = read.recv_timeout(SILENCE);
+    if matches!(input, Err(RecvTimeoutError::Timeout)) {
+        let how = "reading standard input until it ends; add `< /dev/null` to the command to leave it out";
+        output.note(Look::Dim, how);
+    }
+    join(task, input.or_else(|_| read.recv()).unwrap_or_else(|_| Ok(Vec::new())))
 }
 
 fn join(task: String, input: io::Result<Vec<u8>>) -> Result<String, Failure> {

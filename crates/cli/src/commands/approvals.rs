@@ -152,12 +152,12 @@ fn line(pending: &PendingApproval) -> String {
     let shown: String = summary.chars().take(most).collect();
     let id = &request.request_id;
     let asker = question::asker(request).map(|name| format!("{name}: ")).unwrap_or_default();
+    let line = format!("{id}  {}  {asker}{shown}", pending.run);
     match more {
-        0 => format!("{id}  {}  {asker}{shown}", pending.run),
-        more => format!(
-            "{id}  {}  {asker}{shown} ... {more} more characters not shown: `archon approvals show {id}` prints all",
-            pending.run
-        ),
+        0 => line,
+        more => {
+            format!("{line} ... {more} more characters not shown: `archon approvals show {id}` prints all")
+        }
     }
 }
 

@@ -12,9 +12,7 @@ use crate::{
     config::{KEYS, Name, Owner, Problem, Settings, Source},
     exit::Exit,
     failure::Failure,
-    mcp,
-    output::Look,
-    own_file,
+    mcp, own_file,
     text::{visible, visible_path},
 };
 use problems::problems;
@@ -136,6 +134,7 @@ fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
 #[cfg(feature = "setup")]
 fn warn_if_without_effect(app: &App, name: &Name, path: &Path) {
     use crate::config::{Config, Origin};
+    use crate::output::Look;
     // Other files may have problems; `archon config check` is for them.
     let Ok(config) = Config::load(&app.sources, Settings::default()) else { return };
     let asks = config.asks.as_ref().is_some_and(|asks| asks.path == path && asks.keys.contains(&name.key()));

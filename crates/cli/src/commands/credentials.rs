@@ -59,12 +59,11 @@ impl CredentialsCommand {
 async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exit, Failure> {
     let service = Service::named(name)?;
     if !key.is_empty() {
-        return Err(Failure::usage(
-            "a key cannot be an argument: other programs could see it, and the shell stores it",
-            format!(
-                "replace the key if it is in use, then type the new one when asked: archon credentials add {name}"
-            ),
-        ));
+        let what = "a key cannot be an argument: other programs could see it, and the shell stores it";
+        let advice = format!(
+            "replace the key if it is in use, then type the new one when asked: archon credentials add {name}"
+        );
+        return Err(Failure::usage(what, advice));
     }
     if account.is_empty() || account.chars().any(char::is_control) {
         let what = "the name of the key is empty or has control characters";

@@ -24,14 +24,12 @@ impl ManArgs {
             return Ok(Exit::Finished);
         };
         let shown = crate::text::visible_path(&folder);
-        std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(command, &folder)).map_err(
-            |e| {
-                Failure::failed(
-                    format!("cannot write the pages into {shown}: {e}"),
-                    "name a folder that you can write to",
-                )
-            },
-        )?;
+        let written =
+            std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(command, &folder));
+        written.map_err(|e| {
+            let what = format!("cannot write the pages into {shown}: {e}");
+            Failure::failed(what, "name a folder that you can write to")
+        })?;
         app.item(&serde_json::json!({"folder": shown}), || shown.clone());
         Ok(Exit::Finished)
     }

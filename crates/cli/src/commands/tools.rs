@@ -87,10 +87,8 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
     let Picked { tools, agents } = toolset::recorded(names, app).await?;
     if !agents.is_empty() {
         let what = format!("{name} is an agent, which only another agent can call");
-        return Err(Failure::usage(
-            what,
-            format!("start an agent that may call it: archon run --tools {name} TASK"),
-        ));
+        let advice = format!("start an agent that may call it: archon run --tools {name} TASK");
+        return Err(Failure::usage(what, advice));
     }
     let arguments = read_arguments(arguments)?;
     let writes = tools[0].spec().annotations.permissions.iter().any(|needed| needed == "fs_write");

@@ -288,20 +288,20 @@ impl Human {
 }
 
 fn name_ending(outcome: &Outcome) -> String {
-    match outcome.status {
-        OutcomeStatus::Finished if outcome.last_text().unwrap_or_default().trim().is_empty() => {
-            "finished with an empty answer".to_owned()
-        }
-        OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined".to_owned(),
+    let is_empty = outcome.last_text().unwrap_or_default().trim().is_empty();
+    let ending = match outcome.status {
+        OutcomeStatus::Finished if is_empty => "finished with an empty answer",
+        OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined",
         OutcomeStatus::Finished if outcome.is_cut() => {
-            "finished; the answer was cut off at the maximum number of tokens".to_owned()
+            "finished; the answer was cut off at the maximum number of tokens"
         }
-        OutcomeStatus::Finished => "finished".to_owned(),
-        OutcomeStatus::Limit(limit) => limit.to_string(),
-        OutcomeStatus::Cancelled => "cancelled".to_owned(),
-        OutcomeStatus::Suspended => "waiting".to_owned(),
-        _ => "failed".to_owned(),
-    }
+        OutcomeStatus::Finished => "finished",
+        OutcomeStatus::Limit(limit) => return limit.to_string(),
+        OutcomeStatus::Cancelled => "cancelled",
+        OutcomeStatus::Suspended => "waiting",
+        _ => "failed",
+    };
+    ending.to_owned()
 }
 
 /// Returns the cost of the run, if its models have prices.

@@ -67,10 +67,8 @@ fn values(template: &WorkflowTemplate, set: &[String]) -> Result<Map<String, Jso
     let mut values = Map::new();
     for word in set {
         let Some((name, value)) = word.split_once('=') else {
-            return Err(Failure::usage(
-                format!("--set {word:?} has no value"),
-                "write it as --set NAME=VALUE",
-            ));
+            let what = format!("--set {word:?} has no value");
+            return Err(Failure::usage(what, "write it as --set NAME=VALUE"));
         };
         let is_text = template.parameters.iter().any(|p| p.name == name && p.kind == "string");
         let json = serde_json::from_str(value).ok().filter(|_| !is_text);
