@@ -5,7 +5,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 
 use crate::{
     problem::ProblemKind,
-    references::{Piece, pieces, references},
+    references::{only_reference, references},
 };
 
 /// Returns the problems of arguments whose references have no values yet. Parts that depend on such a
@@ -18,9 +18,7 @@ pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKi
     }
     let validator = match jsonschema::validator_for(&tool.parameters) {
         Ok(validator) => validator,
-        Err(error) => {
-            return vec![ProblemKind::BadSchema { tool: name.clone(), problem: error.to_string() }];
-        }
+        Err(error) => return vec![ProblemKind::BadSchema { tool: name.clone(), problem: error.to_string() }],
     };
     let errors = validator.iter_errors(arguments).filter(|error| counts(error));
     let problem = |error: jsonschema::ValidationError<'_>| {
@@ -49,7 +47,7 @@ fn counts(error: &jsonschema::ValidationError<'_>) -> bool {
         Kind::Required { .. } | Kind::AdditionalProperties { .. } => true,
         // Text with a reference in it is text; a value that is only a reference may have any type.
         Kind::Type { kind } => match &**value {
-            Json::String(text) => !is_reference(text) && !allows_text(kind),
+            Json::String(text) => only_reference(text).is_none() && !allows_text(kind),
             _ => true,
         },
         _ => false,
@@ -62,10 +60,6 @@ fn allows_text(kind: &TypeKind) -> bool {
         TypeKind::Single(one) => *one == String,
         TypeKind::Multiple(several) => several.contains(String),
     }
-}
-
-fn is_reference(text: &str) -> bool {
-    matches!(pieces(text).as_slice(), [Piece::Reference(_)])
 }
 
 /// Returns the arguments with the types of the tool's schema: text is converted to numbers, and other

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Context, FallbackModel, Lease, ModelEvent, ModelPrice, PlanError,
-    Provider, ProviderError, Request, Spending, SpendingCounter, StopReason, TokenCounter, TokenEstimate,
+    ApiErrorKind, AssistantMessage, Context, FallbackModel, Lease, Message, ModelEvent, ModelPrice,
+    PlanError, PlanningContext, Provider, ProviderError, Request, RequestOptions, Spending, SpendingCounter,
+    StopReason, TokenCounter, TokenEstimate,
 };
 use futures_util::StreamExt;
 
@@ -17,10 +18,16 @@ pub(crate) struct Asked {
     pub(crate) others: Vec<FallbackModel>,
 }
 
-/// Adds setters of the model's price and fallbacks to a type with a field `model` of [`Asked`].
+/// Adds setters to a type with a field `model` of [`Asked`] and a field `options`.
 macro_rules! asked_choices {
-    ($of:ident) => {
+    ($of:ident, $options:ty) => {
         impl $of {
+            /// Replaces the options.
+            pub fn with_options(mut self, options: $options) -> Self {
+                self.options = options;
+                self
+            }
+
             /// Sets the price of the model; by default the provider's.
             pub fn with_price(mut self, price: archon_types::ModelPrice) -> Self {
                 self.model.price = Some(price);
@@ -38,10 +45,35 @@ macro_rules! asked_choices {
 }
 pub(crate) use asked_choices;
 
-/// Assumed most tokens of an answer if a request sets no limit.
+/// Assumed maximum number of tokens of an answer if a request sets no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 
 impl Asked {
+    pub(crate) fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        Self { provider, model: model.into(), price: None, others: Vec::new() }
+    }
+
+    /// Returns true if the provider declares the model as small.
+    pub(crate) fn is_small(&self) -> bool {
+        self.provider.capabilities(&self.model).is_small
+    }
+
+    /// Returns a request to the model, without a system prompt and tools.
+    pub(crate) fn request(&self, messages: Vec<Message>, options: RequestOptions) -> Request {
+        let mut request = Request::new(self.model.clone(), messages);
+        request.options = Arc::new(options);
+        request
+    }
+
+    /// Sends a request of a planner, like [`ask`](Self::ask).
+    pub(crate) async fn ask_in(
+        &self,
+        request: Request,
+        context: &PlanningContext,
+    ) -> Result<AssistantMessage, PlanError> {
+        self.ask(request, context.left, &context.expenses, &context.run).await
+    }
+
     /// Sends a request once and adds its cost to `expenses`. Fails without a request if the request may
     /// cost more than is left.
     pub(crate) async fn ask(
@@ -73,8 +105,8 @@ impl Asked {
 
     /// Returns the price of the model that answered. Services may append a date to a model's name.
     fn price_of(&self, answer: &AssistantMessage, own: Option<ModelPrice>) -> Option<ModelPrice> {
-        let of_service: Vec<_> =
-            self.others.iter().filter(|other| other.provider == answer.provider).collect();
+        let of_service = self.others.iter().filter(|other| other.provider == answer.provider);
+        let of_service: Vec<_> = of_service.collect();
         let is_own = self.provider.id() == answer.provider && answer.model.starts_with(&self.model);
         let named = of_service.iter().filter(|other| answer.model.starts_with(&other.model));
         let best = named.max_by_key(|other| other.model.len());
@@ -111,10 +143,8 @@ fn check(
 fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
     let Some(price) = price else { return 0 };
     let of_system = request.system.as_ref().map_or(0, |system| TokenEstimate.count(system));
-    let input = request
-        .messages
-        .iter()
-        .fold(of_system, |sum, message| sum.saturating_add(TokenEstimate.count_message(message)));
+    let of_messages = request.messages.iter().map(|message| TokenEstimate.count_message(message));
+    let input = of_messages.fold(of_system, u64::saturating_add);
     price.at_most(input, request.options.max_tokens.map_or(ASSUMED_OUTPUT, u64::from))
 }
 

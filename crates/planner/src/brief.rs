@@ -2,10 +2,14 @@
 
 use archon_types::{Json, SubTask, Task};
 
-use crate::references::{Reference, references};
+use crate::{
+    references::{Reference, references},
+    texts::text_of,
+};
 
-/// Maximum length of an earlier result in the prompt, in characters.
+/// Maximum length of an earlier result in the prompt, in characters: for a large and a small model.
 const LONGEST: usize = 8_000;
+const LONGEST_SHORT: usize = 1_200;
 
 /// The amount of context in the prompt of a subtask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,16 +24,10 @@ pub enum Briefing {
 /// Returns the description of a subtask and the results on which it depends.
 pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
     let results = subtask.dependencies().iter().filter_map(|id| task.context.get(id.as_str()));
-    let shown = |value: &Json| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        text.trim().chars().take(LONGEST_SHORT).collect::<String>()
-    };
+    let shown = |value: &Json| text_of(value).trim().chars().take(LONGEST_SHORT).collect::<String>();
     let lines: Vec<String> = std::iter::once(subtask.description.clone()).chain(results.map(shown)).collect();
     lines.join("\n")
 }
-
-/// Maximum length of an earlier result in the prompt of a small model, in characters.
-const LONGEST_SHORT: usize = 1_200;
 
 /// Returns the prompt for the agent that executes `subtask`. `arguments` are the planned arguments of its
 /// tool.
@@ -43,26 +41,25 @@ pub(crate) fn brief(
         "{}\n\nThis is one step of a larger task: {}\nDo this step only.",
         subtask.description, task.goal
     );
-    if let Some(tool) = tool {
-        text.push_str(&format!("\nUse the tool {tool}"));
-        match arguments {
-            Some(arguments) => text.push_str(&format!(" with these arguments: {arguments}")),
-            None => text.push('.'),
+    match (tool, arguments) {
+        (Some(tool), Some(arguments)) => {
+            text.push_str(&format!("\nUse the tool {tool} with these arguments: {arguments}"));
         }
+        (Some(tool), None) => text.push_str(&format!("\nUse the tool {tool}.")),
+        (None, _) => {}
     }
     if let Some(expected) = &subtask.expected_output {
         text.push_str(&format!("\n\nExpected result: {expected}"));
     }
-    let fields = fields_wanted(task, subtask);
+    let fields = fields_wanted(task, subtask).join(", ");
     if !fields.is_empty() {
-        let fields = fields.join(", ");
         text.push_str(&format!(
             "\n\nOther steps need parts of your result. Answer with nothing but JSON that has: {fields}"
         ));
     }
-    let known = known(task, subtask);
+    let known = known(task, subtask).join("\n");
     if !known.is_empty() {
-        text.push_str(&format!("\n\nWhat is known:\n{}", known.join("\n")));
+        text.push_str(&format!("\n\nWhat is known:\n{known}"));
     }
     if !background.is_empty() {
         text.push_str(&format!("\n\nBackground of the larger task:\n{background}"));
@@ -96,7 +93,7 @@ fn known(task: &Task, subtask: &SubTask) -> Vec<String> {
         task.subtasks.iter().any(|s| s.id.as_str() == key || s.rules.save_as.as_deref() == Some(key))
     };
     let line = |key: &str, value: &Json| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = text_of(value);
         let shown: String = text.chars().take(LONGEST).collect();
         let more = if shown.len() < text.len() { " […]" } else { "" };
         format!("[{key}] {shown}{more}")

@@ -8,7 +8,7 @@ use crate::{
     PlanGraph, arguments,
     condition::Condition,
     problem::{PlanProblem, ProblemKind},
-    references::{Piece, Reference, pieces, references, resolve_text},
+    references::{Reference, Unresolved, is_name, references, resolve_text},
     template::around,
 };
 
@@ -174,7 +174,7 @@ impl<'a> Check<'a> {
                 let count = self.task.subtasks.iter().filter(|s| s.id == subtask.id).count();
                 self.add(subtask, ProblemKind::DuplicateId { count });
             }
-            if !is_id(subtask.id.as_str()) {
+            if !is_name(subtask.id.as_str()) {
                 self.add(subtask, ProblemKind::BadId { id: subtask.id.to_string() });
             }
         }
@@ -185,7 +185,7 @@ impl<'a> Check<'a> {
             let is_done = matches!(subtask.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
             let is_known = !is_done && self.task.context.contains_key(name);
             let is_second = || self.names.contains_key(name) && !self.are_alternatives(name);
-            if !is_id(name) {
+            if !is_name(name) {
                 self.add(subtask, ProblemKind::BadName { name: name.to_owned() });
             } else if is_taken || is_known || is_second() {
                 self.add(subtask, ProblemKind::NameTaken { name: name.to_owned() });
@@ -301,8 +301,12 @@ impl<'a> Check<'a> {
             Some(_) if self.names.contains_key(head) && self.any_upstream(head, upstream) => None,
             Some(id) => Some(ProblemKind::NotUpstream { reference: text, head: id.to_string() }),
             None if self.task.context.contains_key(head) => {
-                let known = |name: &str| self.task.context.get(name).cloned();
-                resolve_text(&text, &known).is_err().then_some(ProblemKind::NoSuchPart { reference: text })
+                match resolve_text(&text, &|name| self.task.context.get(name).cloned()) {
+                    Err(Unresolved::NoSuchPart { reference, there }) => {
+                        Some(ProblemKind::NoSuchPart { reference, name: head.to_owned(), found: there })
+                    }
+                    _ => None,
+                }
             }
             None if reference.may_be_text() => None,
             None => {
@@ -340,13 +344,4 @@ fn with_context(tool: &ToolDefinition, arguments: &Json, context: &serde_json::M
         }
     }
     arguments
-}
-
-/// Returns true if references can name this id.
-fn is_id(id: &str) -> bool {
-    let whole = match pieces(&format!("{{{id}}}")).as_slice() {
-        [Piece::Reference(reference)] => reference.path.is_empty(),
-        _ => false,
-    };
-    whole && !id.contains(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
 }

@@ -37,11 +37,11 @@ pub struct ConclusionQuestion<'a> {
     /// Background besides the query: the project's instructions, the session history.
     pub background: &'a str,
     /// The remaining budget.
-    pub left: Lease,
+    pub budget: Lease,
     /// The schema that the answer must fit, if one is required. The caller checks the answer.
-    pub form: Option<&'a ResponseFormat>,
+    pub output_format: Option<&'a ResponseFormat>,
     /// The last answer, if it did not fit the schema.
-    pub misfit: Option<InvalidOutput<'a>>,
+    pub invalid_output: Option<InvalidOutput<'a>>,
 }
 
 /// An answer that did not fit its schema.
@@ -56,25 +56,25 @@ pub struct InvalidOutput<'a> {
 
 impl<'a> ConclusionQuestion<'a> {
     /// Creates a question about a task, without background and schema.
-    pub fn new(task: &'a Task, left: Lease) -> Self {
-        Self { task, background: "", left, form: None, misfit: None }
+    pub fn new(task: &'a Task, budget: Lease) -> Self {
+        Self { task, background: "", budget, output_format: None, invalid_output: None }
     }
 
     /// Sets the schema that the answer must fit.
-    pub fn with_output_format(mut self, form: &'a ResponseFormat) -> Self {
-        self.form = Some(form);
+    pub fn with_output_format(mut self, format: &'a ResponseFormat) -> Self {
+        self.output_format = Some(format);
         self
     }
 
     /// Sets the last answer, which did not fit the schema, and its problems.
     pub fn after(mut self, answer: &'a str, problems: &'a [SchemaProblem]) -> Self {
-        self.misfit = Some(InvalidOutput { answer, problems });
+        self.invalid_output = Some(InvalidOutput { answer, problems });
         self
     }
 
     /// Returns true if an answer fits the required schema, or if no schema is required.
     fn fits(&self, answer: &str) -> bool {
-        self.form.is_none_or(|form| form.problems(&json_in(answer)).is_empty())
+        self.output_format.is_none_or(|format| format.problems(&json_in(answer)).is_empty())
     }
 }
 
@@ -106,20 +106,13 @@ impl LastResults {
     /// Returns the results of the last subtasks as the answer of a task.
     pub fn of(task: &Task) -> Conclusion {
         let graph = PlanGraph::new(&task.subtasks);
-        let sinks: Vec<&SubTask> = graph
-            .sinks()
-            .into_iter()
-            .filter_map(|id| task.get_subtask(id))
-            .filter(|s| has_result(s))
-            .collect();
-        let used: Vec<&SubTask> = match sinks.is_empty() {
-            true => task.subtasks.iter().filter(|s| has_result(s)).collect(),
-            false => sinks,
-        };
-        let text = |s: &&SubTask| s.result().map(|r| r.text().trim().to_owned()).unwrap_or_default();
-        let answer = used.iter().map(text).collect::<Vec<_>>().join("\n\n");
-        let citations = task.subtasks.iter().filter(|s| has_result(s)).map(|s| s.id.clone()).collect();
-        Conclusion::new(answer, citations)
+        let sinks = graph.sinks().into_iter().filter_map(|id| task.get_subtask(id));
+        let mut used: Vec<&SubTask> = sinks.filter(|s| has_result(s)).collect();
+        if used.is_empty() {
+            used = with_results(task).collect();
+        }
+        let answer = used.into_iter().map(result_text).collect::<Vec<_>>().join("\n\n");
+        Conclusion::new(answer, with_results(task).map(|s| s.id.clone()).collect())
     }
 }
 
@@ -143,48 +136,38 @@ impl Conclude for LastResults {
 pub struct LlmConclusion {
     model: Asked,
     options: RequestOptions,
-    is_for_forms: bool,
+    is_only_for_schemas: bool,
 }
 
-asked_choices!(LlmConclusion);
+asked_choices!(LlmConclusion, RequestOptions);
 
 impl LlmConclusion {
     /// Creates a conclusion with this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
-        let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
-        Self { model, options: RequestOptions::default(), is_for_forms: false }
-    }
-
-    /// Replaces the options of requests.
-    pub fn with_options(mut self, options: RequestOptions) -> Self {
-        self.options = options;
-        self
+        let model = Asked::new(provider, model);
+        Self { model, options: RequestOptions::default(), is_only_for_schemas: false }
     }
 
     /// Uses the results as the answer, like [`LastResults`]. The model is asked only if the results do
     /// not fit the required schema.
-    pub fn for_forms(mut self) -> Self {
-        self.is_for_forms = true;
+    pub fn only_for_schemas(mut self) -> Self {
+        self.is_only_for_schemas = true;
         self
     }
 
     /// Returns the results, if they are the answer without asking the model.
-    fn as_it_is(&self, question: &ConclusionQuestion<'_>) -> Option<Conclusion> {
+    fn without_model(&self, question: &ConclusionQuestion<'_>) -> Option<Conclusion> {
         let task = question.task;
-        let is_small = || self.model.provider.capabilities(&self.model.model).is_small;
-        let whole = || whole_answer(task).filter(|_| !self.is_for_forms);
-        let results = || match (self.is_for_forms, is_small()) {
-            (true, _) => Some(LastResults::of(task)),
-            (false, true) => Some(as_they_are(task)),
-            (false, false) => None,
+        let conclusion = match self.is_only_for_schemas {
+            true => LastResults::of(task),
+            false => whole_answer(task).or_else(|| self.model.is_small().then(|| all_results(task)))?,
         };
-        let conclusion = whole().or_else(results)?;
         question.fits(&conclusion.answer).then_some(conclusion)
     }
 
     fn request(&self, question: &ConclusionQuestion<'_>, context: &Context) -> Request {
-        let ConclusionQuestion { task, background, form, misfit, .. } = question;
-        let how = match form {
+        let ConclusionQuestion { task, background, output_format, invalid_output, .. } = question;
+        let how = match output_format {
             Some(_) => "Answer with JSON of the requested schema, and with nothing else.".to_owned(),
             None => format!(
                 "Name the steps that a statement rests on in square brackets, as in [{}]. If a result that is needed \
@@ -196,9 +179,8 @@ impl LlmConclusion {
             "Answer this from the results of the steps below, and from nothing else:\n{}\n\n{how}\n",
             task.original_query
         );
-        for subtask in task.subtasks.iter().filter(|s| has_result(s)) {
-            let result = subtask.result().map(|r| r.text()).unwrap_or_default();
-            let shown: String = result.trim().chars().take(LONGEST).collect();
+        for subtask in with_results(task) {
+            let shown: String = result_text(subtask).chars().take(LONGEST).collect();
             text.push_str(&format!("\n[{}] {}\n{shown}\n", subtask.id, subtask.description));
         }
         if !background.is_empty() {
@@ -208,21 +190,41 @@ impl LlmConclusion {
         }
         let now = context.clock.now();
         let mut messages = vec![Message::user(text, now)];
-        if let Some(misfit) = misfit {
+        if let Some(InvalidOutput { answer, problems }) = *invalid_output {
             // Services refuse an empty message.
-            if !misfit.answer.trim().is_empty() {
-                let content = vec![Content::text(misfit.answer)];
+            if !answer.trim().is_empty() {
+                let content = vec![Content::text(answer)];
                 let said = AssistantMessage { content, timestamp: now, ..AssistantMessage::default() };
                 messages.push(Message::Assistant(said));
             }
-            messages
-                .push(Message::user(problems_note(misfit.problems, "the whole JSON, and nothing else"), now));
+            messages.push(Message::user(problems_note(problems, "the whole JSON, and nothing else"), now));
         }
-        let mut request = Request::new(self.model.model.clone(), messages);
         let mut options = self.options.clone();
-        options.response_format = form.cloned().or(options.response_format);
-        request.options = Arc::new(options);
-        request
+        options.response_format = output_format.cloned().or(options.response_format);
+        self.model.request(messages, options)
+    }
+
+    /// Returns the conclusion of the model's answer, without the spending.
+    fn read(question: &ConclusionQuestion<'_>, answer: &AssistantMessage) -> Conclusion {
+        let (task, mut text) = (question.task, answer.text());
+        if question.output_format.is_some() {
+            return Conclusion::new(text, LastResults::of(task).citations);
+        }
+        if text.trim().is_empty() {
+            return LastResults::of(task);
+        }
+        if answer.stop_reason == StopReason::Length {
+            text.push('\n');
+            text.push_str(CUT_OFF);
+        }
+        let mut cited = cited(task, &text);
+        if cited.is_empty() {
+            // An answer without citations is based on the last results.
+            cited = LastResults::of(task).citations;
+            let names: Vec<String> = cited.iter().map(|id| format!("[{id}]")).collect();
+            text.push_str(&format!("\n\nFrom: {}", names.join(" ")));
+        }
+        Conclusion::new(text, cited)
     }
 }
 
@@ -236,38 +238,14 @@ impl Conclude for LlmConclusion {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
         Box::pin(async move {
-            if let Some(conclusion) = self.as_it_is(&question) {
+            if let Some(conclusion) = self.without_model(&question) {
                 return Ok(conclusion);
             }
-            let (task, expenses) = (question.task, SpendingCounter::default());
+            let expenses = SpendingCounter::default();
             let request = self.request(&question, context);
-            let answer = self.model.ask(request, Some(question.left), &expenses, context).await?;
-            let mut text = answer.text();
-            if question.form.is_some() {
-                let mut conclusion = Conclusion::new(text, LastResults::of(task).citations);
-                conclusion.spent = expenses.total();
-                return Ok(conclusion);
-            }
-            if text.trim().is_empty() {
-                // The empty answer was paid for, so its spending is added to the results that replace it.
-                let mut results = LastResults::of(task);
-                results.spent = expenses.total();
-                return Ok(results);
-            }
-            if answer.stop_reason == StopReason::Length {
-                text.push('\n');
-                text.push_str(CUT_OFF);
-            }
-            let mut cited = cited(task, &text);
-            if cited.is_empty() {
-                // An answer without citations is based on the last results.
-                cited = LastResults::of(task).citations;
-                let names: Vec<String> = cited.iter().map(|id| format!("[{id}]")).collect();
-                text.push_str(&format!("\n\nFrom: {}", names.join(" ")));
-            }
-            let mut conclusion = Conclusion::new(text, cited);
-            conclusion.spent = expenses.total();
-            Ok(conclusion)
+            let answer = self.model.ask(request, Some(question.budget), &expenses, context).await?;
+            // An empty answer has a cost, too.
+            Ok(Conclusion { spent: expenses.total(), ..Self::read(&question, &answer) })
         })
     }
 }
@@ -281,15 +259,11 @@ fn whole_answer(task: &Task) -> Option<Conclusion> {
 
 /// Returns the results of the last subtasks. For a plan without tools, returns each result after the
 /// description of its subtask.
-fn as_they_are(task: &Task) -> Conclusion {
+fn all_results(task: &Task) -> Conclusion {
     let mut conclusion = LastResults::of(task);
     if task.subtasks.iter().all(|subtask| subtask.tool_name().is_none()) {
-        let line = |s: &SubTask| {
-            let said = s.result().map(|r| r.text().trim().to_owned()).unwrap_or_default();
-            format!("{}: {said}", s.description.trim_end_matches('.'))
-        };
-        let lines: Vec<String> = task.subtasks.iter().filter(|s| has_result(s)).map(line).collect();
-        conclusion.answer = lines.join("\n");
+        let line = |s: &SubTask| format!("{}: {}", s.description.trim_end_matches('.'), result_text(s));
+        conclusion.answer = with_results(task).map(line).collect::<Vec<_>>().join("\n");
     }
     conclusion
 }
@@ -298,12 +272,18 @@ fn as_they_are(task: &Task) -> Conclusion {
 fn cited(task: &Task, text: &str) -> Vec<SubTaskId> {
     let brackets = text.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(inner, _)| inner);
     let named: Vec<&str> = brackets.flat_map(|inner| inner.split(',')).map(str::trim).collect();
-    let is_named = |s: &&SubTask| named.contains(&s.id.as_str()) && has_result(s);
-    task.subtasks.iter().filter(is_named).map(|s| s.id.clone()).collect()
+    with_results(task).filter(|s| named.contains(&s.id.as_str())).map(|s| s.id.clone()).collect()
+}
+
+fn with_results(task: &Task) -> impl Iterator<Item = &SubTask> {
+    task.subtasks.iter().filter(|s| has_result(s))
+}
+
+fn result_text(subtask: &SubTask) -> String {
+    subtask.result().map(|result| result.text().trim().to_owned()).unwrap_or_default()
 }
 
 /// Returns true if the subtask was executed and not skipped.
 fn has_result(subtask: &SubTask) -> bool {
-    let is_null = |text: String| text == "null";
-    subtask.status() == SubTaskStatus::Completed && subtask.result().is_some_and(|r| !is_null(r.text()))
+    subtask.status() == SubTaskStatus::Completed && subtask.result().is_some_and(|r| r.text() != "null")
 }

@@ -9,9 +9,14 @@
 //!
 //! A quote inside a text with the same quotes is doubled: `'it''s'`.
 
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+
 use archon_types::Json;
 
-use crate::references::{Piece, Reference, Unresolved, pieces, resolve_text};
+use crate::{
+    references::{Reference, Unresolved, only_reference, references, resolve},
+    texts::text_of,
+};
 
 /// Suffix of a lookup key that asks whether a step failed.
 pub(crate) const FAILED: &str = " failed";
@@ -20,10 +25,11 @@ pub(crate) const FAILED: &str = " failed";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition(Expression);
 
+/// An expression of values. A value is JSON, and its texts may contain references.
 #[derive(Clone, Debug, PartialEq)]
 enum Expression {
-    Value(Operand),
-    Compare(Operand, Comparison, Operand),
+    Value(Json),
+    Compare(Json, Comparison, Json),
     /// True if the step failed and the plan continues without it.
     Failed(Reference),
     Not(Box<Expression>),
@@ -31,24 +37,24 @@ enum Expression {
     Or(Box<Expression>, Box<Expression>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Operand {
-    Literal(Json),
-    /// Quoted text, which may contain references.
-    Text(String),
-    Reference(Reference),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     Equal,
     Unequal,
-    Less,
-    LessOrEqual,
-    More,
-    MoreOrEqual,
     Contains,
+    /// True if the left value has one of these orders to the right value.
+    Order(&'static [Ordering]),
 }
+
+/// The signs of comparisons. A longer sign comes before the signs with which it starts.
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    ("<=", Comparison::Order(&[Less, Equal])),
+    (">=", Comparison::Order(&[Greater, Equal])),
+    ("<", Comparison::Order(&[Less])),
+    (">", Comparison::Order(&[Greater])),
+];
 
 impl Condition {
     /// Parses a condition.
@@ -84,9 +90,9 @@ impl Condition {
 
 fn evaluate(expression: &Expression, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<bool, Unresolved> {
     Ok(match expression {
-        Expression::Value(operand) => is_true(&value(operand, lookup)?),
+        Expression::Value(value) => is_true(&resolve(value, lookup)?),
         Expression::Compare(left, comparison, right) => {
-            compare(&value(left, lookup)?, *comparison, &value(right, lookup)?)
+            compare(&resolve(left, lookup)?, *comparison, &resolve(right, lookup)?)
         }
         Expression::Failed(step) => match lookup(&format!("{}{FAILED}", step.head)) {
             Some(failed) => is_true(&failed),
@@ -96,14 +102,6 @@ fn evaluate(expression: &Expression, lookup: &dyn Fn(&str) -> Option<Json>) -> R
         Expression::And(left, right) => evaluate(left, lookup)? && evaluate(right, lookup)?,
         Expression::Or(left, right) => evaluate(left, lookup)? || evaluate(right, lookup)?,
     })
-}
-
-fn value(operand: &Operand, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
-    match operand {
-        Operand::Literal(value) => Ok(value.clone()),
-        Operand::Text(text) => resolve_text(text, lookup),
-        Operand::Reference(reference) => resolve_text(&reference.to_string(), lookup),
-    }
 }
 
 fn is_true(value: &Json) -> bool {
@@ -118,27 +116,20 @@ fn is_true(value: &Json) -> bool {
 }
 
 fn compare(left: &Json, comparison: Comparison, right: &Json) -> bool {
-    use std::cmp::Ordering::{Equal, Greater, Less};
     match comparison {
         Comparison::Equal => equal(left, right),
         Comparison::Unequal => !equal(left, right),
         Comparison::Contains => match left {
             Json::Array(items) => items.iter().any(|item| equal(item, right)),
             Json::Object(entries) => right.as_str().is_some_and(|key| entries.contains_key(key)),
-            other => text(other).contains(&text(right)),
+            other => text_of(other).contains(&text_of(right)),
         },
-        _ => {
+        Comparison::Order(orders) => {
             let order = match (number(left), number(right)) {
                 (Some(left), Some(right)) => left.partial_cmp(&right),
-                _ => Some(text(left).cmp(&text(right))),
+                _ => Some(text_of(left).cmp(&text_of(right))),
             };
-            matches!(
-                (comparison, order),
-                (Comparison::Less, Some(Less))
-                    | (Comparison::LessOrEqual, Some(Less | Equal))
-                    | (Comparison::More, Some(Greater))
-                    | (Comparison::MoreOrEqual, Some(Greater | Equal))
-            )
+            order.is_some_and(|order| orders.contains(&order))
         }
     }
 }
@@ -147,9 +138,8 @@ fn compare(left: &Json, comparison: Comparison, right: &Json) -> bool {
 /// their text.
 fn equal(left: &Json, right: &Json) -> bool {
     match (left, right) {
-        (Json::String(left), Json::String(right)) => left.trim() == right.trim(),
-        (Json::String(_), Json::Number(_) | Json::Bool(_))
-        | (Json::Number(_) | Json::Bool(_), Json::String(_)) => text(left).trim() == text(right).trim(),
+        (Json::String(_), Json::String(_) | Json::Number(_) | Json::Bool(_))
+        | (Json::Number(_) | Json::Bool(_), Json::String(_)) => text_of(left).trim() == text_of(right).trim(),
         (Json::Number(_), Json::Number(_)) => number(left) == number(right),
         _ => left == right,
     }
@@ -159,24 +149,11 @@ fn number(value: &Json) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-fn text(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 fn collect(expression: &Expression, found: &mut Vec<Reference>) {
-    let mut operand = |operand: &Operand| match operand {
-        Operand::Reference(reference) => found.push(reference.clone()),
-        Operand::Text(text) => found.extend(pieces(text).into_iter().filter_map(|piece| match piece {
-            Piece::Reference(reference) => Some(reference),
-            Piece::Text(_) => None,
-        })),
-        Operand::Literal(_) => {}
-    };
     match expression {
-        Expression::Value(value) => operand(value),
+        Expression::Value(value) => found.extend(references(value)),
         Expression::Compare(left, _, right) => {
-            operand(left);
-            operand(right);
+            found.extend(references(left).into_iter().chain(references(right)));
         }
         Expression::Failed(step) => found.push(step.clone()),
         Expression::Not(inner) => collect(inner, found),
@@ -192,52 +169,53 @@ enum Token {
     Word(String),
     Quoted(String),
     Reference(Reference),
-    Sign(&'static str),
+    Comparison(&'static str, Comparison),
+    Bracket(char),
 }
 
 impl std::fmt::Display for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Word(word) => write!(f, "{word:?}"),
-            Self::Quoted(text) => write!(f, "{text:?}"),
+            Self::Word(text) | Self::Quoted(text) => write!(f, "{text:?}"),
             Self::Reference(reference) => reference.fmt(f),
-            Self::Sign(sign) => write!(f, "{sign:?}"),
+            Self::Comparison(sign, _) => write!(f, "{sign:?}"),
+            Self::Bracket(bracket) => write!(f, "\"{bracket}\""),
         }
     }
 }
-
-const SIGNS: [&str; 8] = ["==", "!=", "<=", ">=", "<", ">", "(", ")"];
 
 fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
-        if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            tokens.push(Token::Sign(sign));
-            rest = &rest[sign.len()..];
-        } else if first == '\'' || first == '"' {
-            let (inner, after) = quoted(&rest[1..], first).ok_or("a quote is not closed")?;
-            tokens.push(Token::Quoted(inner));
-            rest = after;
-        } else if first == '{' {
-            let end = rest.find('}').ok_or("a brace is not closed")?;
-            match pieces(&rest[..=end]).as_slice() {
-                [Piece::Reference(reference)] => tokens.push(Token::Reference(reference.clone())),
-                _ => return Err(format!("{} is not a reference", &rest[..=end])),
+        let (token, length) = match first {
+            '(' | ')' => (Token::Bracket(first), 1),
+            '\'' | '"' => {
+                let (inner, after) = quoted(&rest[1..], first).ok_or("a quote is not closed")?;
+                (Token::Quoted(inner), rest.len() - after.len())
             }
-            rest = &rest[end + 1..];
-        } else {
-            let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
-            let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            if length == 0 {
-                return Err(format!("unexpected character {first:?}"));
+            '{' => {
+                let length = rest.find('}').ok_or("a brace is not closed")? + 1;
+                let reference = only_reference(&rest[..length])
+                    .ok_or_else(|| format!("{} is not a reference", &rest[..length]))?;
+                (Token::Reference(reference), length)
             }
-            tokens.push(Token::Word(rest[..length].to_owned()));
-            rest = &rest[length..];
-        }
-        rest = rest.trim_start();
+            _ => sign_or_word(rest).ok_or_else(|| format!("unexpected character {first:?}"))?,
+        };
+        tokens.push(token);
+        rest = rest[length..].trim_start();
     }
     Ok(tokens)
+}
+
+/// Returns the sign of a comparison or the word with which the text starts, and its length in bytes.
+fn sign_or_word(text: &str) -> Option<(Token, usize)> {
+    if let Some((sign, comparison)) = COMPARISONS.into_iter().find(|(sign, _)| text.starts_with(sign)) {
+        return Some((Token::Comparison(sign, comparison), sign.len()));
+    }
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
+    let length = text.find(|c| !is_word(c)).unwrap_or(text.len());
+    (length > 0).then(|| (Token::Word(text[..length].to_owned()), length))
 }
 
 /// Returns the text up to the closing quote, and the rest. A doubled quote stands for a quote in the
@@ -248,13 +226,9 @@ fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     loop {
         let (before, after) = rest.split_once(quote)?;
         inner.push_str(before);
-        match after.strip_prefix(quote) {
-            Some(more) => {
-                inner.push(quote);
-                rest = more;
-            }
-            None => return Some((inner, after)),
-        }
+        let Some(more) = after.strip_prefix(quote) else { return Some((inner, after)) };
+        inner.push(quote);
+        rest = more;
     }
 }
 
@@ -272,16 +246,15 @@ impl Parser<'_> {
         self.tokens.get(self.at)
     }
 
-    fn word(&mut self, word: &str) -> bool {
-        let is = matches!(self.peek(), Some(Token::Word(w)) if w.eq_ignore_ascii_case(word));
-        self.at += usize::from(is);
-        is
+    /// Skips the next token if `is` returns true for it.
+    fn skip_if(&mut self, is: impl Fn(&Token) -> bool) -> bool {
+        let skipped = self.peek().is_some_and(is);
+        self.at += usize::from(skipped);
+        skipped
     }
 
-    fn sign(&mut self, sign: &str) -> bool {
-        let is = matches!(self.peek(), Some(Token::Sign(s)) if *s == sign);
-        self.at += usize::from(is);
-        is
+    fn word(&mut self, word: &str) -> bool {
+        self.skip_if(|token| matches!(token, Token::Word(w) if w.eq_ignore_ascii_case(word)))
     }
 
     fn any(&mut self) -> Result<Expression, String> {
@@ -307,58 +280,50 @@ impl Parser<'_> {
         }
         let expression = if self.word("not") {
             Expression::Not(Box::new(self.one()?))
-        } else if self.sign("(") {
+        } else if self.skip_if(|token| *token == Token::Bracket('(')) {
             let inner = self.any()?;
-            if !self.sign(")") {
+            if !self.skip_if(|token| *token == Token::Bracket(')')) {
                 return Err("a bracket is not closed".to_owned());
             }
             inner
         } else {
-            let left = self.operand()?;
-            if let Operand::Reference(step) = &left
-                && step.path.is_empty()
-                && self.word(FAILED.trim_start())
-            {
-                self.depth -= 1;
-                return Ok(Expression::Failed(step.clone()));
-            }
-            match self.comparison() {
-                Some(comparison) => Expression::Compare(left, comparison, self.operand()?),
-                None => Expression::Value(left),
-            }
+            self.comparison()?
         };
         self.depth -= 1;
         Ok(expression)
     }
 
-    fn comparison(&mut self) -> Option<Comparison> {
-        let comparison = match self.peek()? {
-            Token::Sign("==") => Comparison::Equal,
-            Token::Sign("!=") => Comparison::Unequal,
-            Token::Sign("<") => Comparison::Less,
-            Token::Sign("<=") => Comparison::LessOrEqual,
-            Token::Sign(">") => Comparison::More,
-            Token::Sign(">=") => Comparison::MoreOrEqual,
-            Token::Word(word) if word.eq_ignore_ascii_case("contains") => Comparison::Contains,
-            _ => return None,
+    fn comparison(&mut self) -> Result<Expression, String> {
+        let step = match self.peek() {
+            Some(Token::Reference(step)) if step.path.is_empty() => Some(step.clone()),
+            _ => None,
+        };
+        let left = self.value()?;
+        if let Some(step) = step
+            && self.word(FAILED.trim_start())
+        {
+            return Ok(Expression::Failed(step));
+        }
+        let comparison = match self.peek() {
+            Some(Token::Comparison(_, comparison)) => *comparison,
+            Some(Token::Word(word)) if word.eq_ignore_ascii_case("contains") => Comparison::Contains,
+            _ => return Ok(Expression::Value(left)),
         };
         self.at += 1;
-        Some(comparison)
+        Ok(Expression::Compare(left, comparison, self.value()?))
     }
 
-    fn operand(&mut self) -> Result<Operand, String> {
-        let operand = match self.peek() {
-            Some(Token::Quoted(text)) => Operand::Text(text.clone()),
-            Some(Token::Reference(reference)) => Operand::Reference(reference.clone()),
-            Some(Token::Word(word)) => match serde_json::from_str(word) {
-                Ok(value) => Operand::Literal(value),
-                Err(_) => return Err(format!("{word} is not a value; put texts in quotes")),
-            },
+    fn value(&mut self) -> Result<Json, String> {
+        let value = match self.peek() {
+            Some(Token::Quoted(text)) => Json::String(text.clone()),
+            Some(Token::Reference(reference)) => Json::String(reference.to_string()),
+            Some(Token::Word(word)) => serde_json::from_str(word)
+                .map_err(|_| format!("{word} is not a value; put texts in quotes"))?,
             Some(other) => return Err(format!("a value is missing before {other}")),
             None => return Err("a value is missing at the end".to_owned()),
         };
         self.at += 1;
-        Ok(operand)
+        Ok(value)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Diffs between a running plan and another plan: the resulting plan, and the diff as text.
 
-use archon_types::{PlanDiff, SubTask, SubTaskId, SubTaskStatus, Task};
+use archon_types::{PlanDiff, SubTask, SubTaskStatus, Task};
+
+use crate::texts::{joined, tool_mark};
 
 /// Returns the change that a person wants instead of a proposed one. `wanted` is the proposed plan after
 /// the person's edit. Unlike [`difference`](crate::difference), this function keeps changes that are not
@@ -54,10 +56,11 @@ pub(crate) fn is_unchanged(running: &Task, diff: &PlanDiff) -> bool {
 pub fn show_diff(diff: &PlanDiff) -> String {
     let mut lines: Vec<String> = diff.remove.iter().map(|id| format!("- {id}")).collect();
     let line = |sign: char, subtask: &SubTask| {
-        let after: Vec<&str> = subtask.dependencies().iter().map(SubTaskId::as_str).collect();
-        let after = if after.is_empty() { String::new() } else { format!(" (after {})", after.join(", ")) };
-        let tool = subtask.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default();
-        format!("{sign} {}: {}{tool}{after}", subtask.id, subtask.description)
+        let after = match subtask.dependencies() {
+            [] => String::new(),
+            ids => format!(" (after {})", joined(ids, ", ")),
+        };
+        format!("{sign} {}: {}{}{after}", subtask.id, subtask.description, tool_mark(subtask))
     };
     lines.extend(diff.replace.iter().map(|subtask| line('~', subtask)));
     lines.extend(diff.add.iter().map(|subtask| line('+', subtask)));

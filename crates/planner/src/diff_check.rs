@@ -35,7 +35,7 @@ pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanPr
                 SubTaskStatus::Executing => "the subtask has started; give the new one another id",
                 _ => "the replan may not change this subtask",
             };
-            remarks.push(PlanProblem::of(&new.id, ProblemKind::Kept { why }));
+            remarks.push(PlanProblem::of(&new.id, ProblemKind::MustStay { why }));
         }
     }
     for old in &running.subtasks {
@@ -71,8 +71,10 @@ pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions
             problems.push(PlanProblem::of(&new.id, ProblemKind::DuplicateId { count: 2 }));
         }
     }
-    for new in diff.replace.iter().chain(&diff.add).filter(|new| machine.was_denied(new)) {
-        problems.push(PlanProblem::of(&new.id, ProblemKind::SaidNo));
+    for new in diff.replace.iter().chain(&diff.add) {
+        let earlier = machine.refused_repeat(new).map(|earlier| earlier.id.clone());
+        let kind = earlier.map(|earlier| ProblemKind::RepeatRefused { earlier });
+        problems.extend(kind.map(|kind| PlanProblem::of(&new.id, kind)));
     }
     problems.extend(check_running(&changed(&running, diff), options));
     problems

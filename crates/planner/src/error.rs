@@ -2,7 +2,7 @@
 
 use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused, Spending};
 
-use crate::problem::{PlanProblem, with_remedy};
+use crate::problem::{PlanProblem, all_with_remedies};
 
 /// Reason why a run has no outcome. A plan that fails is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
@@ -111,7 +111,7 @@ impl PlanRunError {
 }
 
 fn all(problems: &[PlanProblem]) -> String {
-    problems.iter().filter(|p| p.is_error()).map(with_remedy).collect::<Vec<_>>().join("; ")
+    all_with_remedies(problems.iter().filter(|problem| problem.is_error()))
 }
 
 impl From<PlanRunError> for RunError {

@@ -4,17 +4,8 @@
 //! `compute this, compute that, then add both results`. The words are English; a goal in another language
 //! is not split.
 
-/// One instruction of a goal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// The instruction as a sentence.
-    pub(crate) text: String,
-    /// True if the instruction asks for an explanation of results, not for new results.
-    pub(crate) tells: bool,
-}
-
-/// Returns the instructions of a goal, in order.
-pub(crate) fn parts(goal: &str) -> Vec<Part> {
+/// Returns the instructions of a goal as sentences, in order.
+pub(crate) fn parts(goal: &str) -> Vec<String> {
     let words: Vec<&str> = goal.split_whitespace().collect();
     let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
     for (at, word) in words.iter().enumerate() {
@@ -32,12 +23,17 @@ pub(crate) fn parts(goal: &str) -> Vec<Part> {
             open.push(word);
         }
     }
-    parts.iter().filter(|words| !words.is_empty()).map(|words| part(words)).collect()
+    parts.iter().filter(|words| !words.is_empty()).map(|words| sentence(words)).collect()
 }
 
 /// Returns true if the instruction asks for something new to be made, as `Plan a trip` does.
-pub(crate) fn composes(part: &Part) -> bool {
-    verb_of(&part.text).is_some_and(|verb| COMPOSING.contains(&verb.as_str()))
+pub(crate) fn composes(instruction: &str) -> bool {
+    starts_with_one(instruction, COMPOSING)
+}
+
+/// Returns true if the instruction asks for an explanation of results, not for new results.
+pub(crate) fn tells(instruction: &str) -> bool {
+    starts_with_one(instruction, TELLING)
 }
 
 /// Replaces each phrase for an earlier result by the result's name: `Add both results.` becomes `Add A
@@ -97,82 +93,26 @@ const FOLLOWING: &[&str] = &[
 ];
 
 /// Verbs that ask for an explanation.
-const TELLING: &[&str] = &[
-    "tell",
-    "say",
-    "name",
-    "summarise",
-    "summarize",
-    "explain",
-    "describe",
-    "answer",
-    "report",
-    "compare",
-    "decide",
-    "suggest",
-    "judge",
-    "recommend",
-    "mention",
-    "conclude",
-    "state",
-];
+const TELLING: &str = "tell say name summarise summarize explain describe answer report compare decide suggest \
+                       judge recommend mention conclude state";
 
 /// Verbs that ask for something new to be made.
-const COMPOSING: &[&str] = &[
-    "plan", "write", "outline", "design", "prepare", "organise", "organize", "draft", "invent", "compose",
-    "create", "arrange", "make",
-];
+const COMPOSING: &str =
+    "plan write outline design prepare organise organize draft invent compose create arrange make";
 
 /// Other verbs with which an instruction starts.
-const DOING: &[&str] = &[
-    "compute",
-    "calculate",
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "sum",
-    "take",
-    "read",
-    "open",
-    "look",
-    "search",
-    "find",
-    "list",
-    "show",
-    "count",
-    "give",
-    "print",
-    "check",
-    "translate",
-    "choose",
-    "fetch",
-    "get",
-    "save",
-    "delete",
-    "run",
-    "use",
-    "convert",
-    "combine",
-    "sort",
-    "double",
-    "halve",
-    "square",
-    "edit",
-    "move",
-    "copy",
-    "extract",
-    "evaluate",
-    "download",
-    "send",
-    "ask",
-    "determine",
-    "work",
-];
+const DOING: &str = "compute calculate add subtract multiply divide sum take read open look search find list show \
+                     count give print check translate choose fetch get save delete run use convert combine sort \
+                     double halve square edit move copy extract evaluate download send ask determine work";
+
+/// Returns true if a text starts with one of the verbs.
+fn starts_with_one(text: &str, verbs: &str) -> bool {
+    let verb = text.split_whitespace().next().map(plain);
+    verb.is_some_and(|verb| verbs.split(' ').any(|known| known == verb))
+}
 
 fn is_verb(word: &str) -> bool {
-    let word = plain(word);
-    [TELLING, COMPOSING, DOING].iter().any(|verbs| verbs.contains(&word.as_str()))
+    [TELLING, COMPOSING, DOING].iter().any(|verbs| starts_with_one(word, verbs))
 }
 
 /// Returns true if a new instruction starts with these words.
@@ -191,7 +131,7 @@ fn is_link(word: &str) -> bool {
     matches!(plain(word).as_str(), "and" | "then" | "finally" | "afterwards" | "next")
 }
 
-fn part(words: &[&str]) -> Part {
+fn sentence(words: &[&str]) -> String {
     let skipped = words.iter().position(|word| !is_link(word)).unwrap_or(0);
     let text = words[skipped..].join(" ");
     let text = text.trim_end_matches([',', ';', ' ']);
@@ -200,12 +140,7 @@ fn part(words: &[&str]) -> Part {
     if !text.ends_with(['.', '?', '!']) {
         text.push('.');
     }
-    let tells = verb_of(&text).is_some_and(|verb| TELLING.contains(&verb.as_str()));
-    Part { text, tells }
-}
-
-fn verb_of(text: &str) -> Option<String> {
-    text.split_whitespace().next().map(plain)
+    text
 }
 
 fn plain(word: &str) -> String {
@@ -234,12 +169,11 @@ fn replace_words(text: &str, phrase: &str, name: &str) -> Option<String> {
             continue;
         }
         out.push_str(&text[done..at]);
-        let (before, after) = match phrase.split_once(' ') {
-            Some((word @ ("from" | "by"), _)) => (format!("{word} "), ""),
-            _ if phrase.ends_with(" from") => (String::new(), " from"),
-            _ => (String::new(), ""),
-        };
-        out.push_str(&format!("{before}{name}{after}"));
+        out.push_str(&match phrase.split_once(' ') {
+            Some((word @ ("from" | "by"), _)) => format!("{word} {name}"),
+            _ if phrase.ends_with(" from") => format!("{name} from"),
+            _ => name.to_owned(),
+        });
         done = end;
     }
     out.push_str(&text[done..]);
@@ -254,8 +188,7 @@ mod tests {
 
     #[track_caller]
     fn check(goal: &str, expected: &[&str]) {
-        let found: Vec<_> = parts(goal).into_iter().map(|part| part.text).collect();
-        assert_eq!(found, expected);
+        assert_eq!(parts(goal), expected);
     }
 
     #[test]
@@ -301,10 +234,10 @@ mod tests {
         fn goal_parts_of_any_text_keep_all_words_except_links(goal in "([a-z]{1,5}|and|then|add|[,;.\u{130}ß]| ){0,40}") {
             let found = parts(&goal);
             let words = |text: &str| text.split_whitespace().map(plain).filter(|w| !w.is_empty() && !is_link(w)).count();
-            let kept: usize = found.iter().map(|part| words(&part.text)).sum();
+            let kept: usize = found.iter().map(|part| words(part)).sum();
             prop_assert_eq!(kept, words(&goal));
             for part in found {
-                with_names(&part.text, &["A", "B"]);
+                with_names(&part, &["A", "B"]);
             }
         }
     }

@@ -19,7 +19,7 @@
 //! | questions to people and their answers | `driver/questions.rs` |
 //! | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
 //! | diffs between plans | `diff.rs`, `diff_check.rs` |
-//! | planners | `llm_planner.rs`, `plan_form.rs`, `step_by_step.rs`, `scripted_planner.rs` |
+//! | planners | `llm_planner.rs`, `plan_output.rs`, `step_by_step.rs`, `scripted_planner.rs` |
 //! | templates | `template_planner.rs`, `template.rs` |
 //! | the check of a plan against its goal | `plan_check.rs` |
 //! | rendering a plan | `render.rs` |
@@ -66,7 +66,7 @@ mod machine;
 mod options;
 mod parts;
 mod plan_check;
-mod plan_form;
+mod plan_output;
 mod planning_agent;
 mod problem;
 mod read;
@@ -76,6 +76,7 @@ mod scripted_planner;
 mod step_by_step;
 mod template;
 mod template_planner;
+mod texts;
 mod workers;
 
 pub use archon_run::Next;
@@ -94,7 +95,7 @@ pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Shape, Structured};
 pub use machine::{MACHINE_VERSION, NodeState, PlanMachine, PlanNode, PlanTask};
 pub use options::PlanningAgentOptions;
 pub use plan_check::{CheckedPlanner, LlmPlanCheck, PlanCheck};
-pub use plan_form::{plan_outline, plan_schema};
+pub use plan_output::{plan_outline, plan_schema};
 pub use planning_agent::{PlanDraft, PlanningAgent};
 pub use problem::{PlanProblem, ProblemKind, with_remedy};
 pub use read::{ReadPlan, Reading, plan_of_json, read_plan};

@@ -11,8 +11,8 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Encoded, Json, Message, PlanError, Planner, PlanningContext, Provider,
-    ProviderError, Request, RequestOptions, ResponseFormat, Role, StopReason, SubTask, SubTaskId,
+    ApiErrorKind, AssistantMessage, Content, Encoded, Json, Message, PlanError, Planner, PlanningContext,
+    Provider, ProviderError, RequestOptions, ResponseFormat, Role, StopReason, SubTask, SubTaskId,
     SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
@@ -21,9 +21,10 @@ use crate::{
     CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading,
     ask::{Asked, asked_choices},
     check_running,
-    plan_form::{plan_outline, plan_schema},
-    problem::with_remedy,
+    plan_output::{plan_outline, plan_schema},
+    problem::{all_with_remedies, with_remedy},
     read_plan, step_by_step,
+    texts::joined,
 };
 
 /// A planner that asks a model. If the service supports structured output, the answer must fit a schema;
@@ -33,7 +34,7 @@ pub struct LlmPlanner {
     model: Asked,
     options: LlmPlannerOptions,
     /// True once the service has refused a schema.
-    speaks_text: AtomicBool,
+    has_refused_schema: AtomicBool,
 }
 
 /// Options of an [`LlmPlanner`].
@@ -90,32 +91,20 @@ impl Default for LlmPlannerOptions {
     }
 }
 
-asked_choices!(LlmPlanner);
+asked_choices!(LlmPlanner, LlmPlannerOptions);
 
 impl LlmPlanner {
     /// Creates a planner that asks this model of the provider.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
-        Self {
-            model: Asked { provider, model: model.into(), price: None, others: Vec::new() },
-            options: LlmPlannerOptions::default(),
-            speaks_text: AtomicBool::new(false),
-        }
-    }
-
-    /// Sets the options.
-    pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
-        self.options = options;
-        self
+        let (model, options) = (Asked::new(provider, model), LlmPlannerOptions::default());
+        Self { model, options, has_refused_schema: AtomicBool::new(false) }
     }
 
     fn goes_step_by_step(&self) -> bool {
-        let options = &self.options;
-        let wants_another_form = options.outline.is_some() || !options.roles.is_empty();
-        match options.shape {
-            Shape::Auto => {
-                !wants_another_form && self.model.provider.capabilities(&self.model.model).is_small
-            }
-            shape => shape == Shape::StepByStep,
+        let LlmPlannerOptions { outline, roles, shape, .. } = &self.options;
+        match shape {
+            Shape::Auto => outline.is_none() && roles.is_empty() && self.model.is_small(),
+            shape => *shape == Shape::StepByStep,
         }
     }
 
@@ -129,7 +118,7 @@ impl LlmPlanner {
         let mut messages = vec![Message::user(prompt, context.run.clock.now())];
         let mut problems = Vec::new();
         for _ in 0..=self.options.repairs {
-            let went_round = goes_round(&problems);
+            let had_cycle = cycle(&problems).is_some();
             let answer = self.ask(messages.clone(), context).await?;
             let text = answer.text();
             // A part of a plan that was cut off may look like a plan.
@@ -142,10 +131,10 @@ impl LlmPlanner {
                 Ok(accepted) => return Ok(accepted),
                 Err(problems) => problems,
             };
-            if went_round && goes_round(&problems) {
+            if had_cycle && cycle(&problems).is_some() {
                 break;
             }
-            let said = AssistantMessage { content: vec![archon_types::Content::text(text)], ..answer };
+            let said = AssistantMessage { content: vec![Content::text(text)], ..answer };
             messages.push(Message::Assistant(said));
             messages.push(Message::user(repair(&problems), context.run.clock.now()));
         }
@@ -158,78 +147,74 @@ impl LlmPlanner {
         context: &PlanningContext,
     ) -> Result<AssistantMessage, PlanError> {
         let is_structured =
-            self.options.structured == Structured::Auto && !self.speaks_text.load(Ordering::Relaxed);
-        let request = |format: Option<ResponseFormat>| {
-            let mut request = Request::new(self.model.model.clone(), messages.clone());
-            request.system = Some(Arc::new(Encoded::new(SYSTEM.to_owned())));
+            self.options.structured == Structured::Auto && !self.has_refused_schema.load(Ordering::Relaxed);
+        let ask = |format: Option<ResponseFormat>| {
             let mut options = self.options.request.clone();
             options.response_format = format;
-            request.options = Arc::new(options);
-            request
+            let mut request = self.model.request(messages.clone(), options);
+            request.system = Some(Arc::new(Encoded::new(SYSTEM.to_owned())));
+            self.model.ask_in(request, context)
         };
         let schema = || match self.options.outline {
             Some(subtasks) => plan_outline(subtasks, &context.tools),
             None => with_roles(plan_schema(&context.tools), &self.options.roles),
         };
         let format = is_structured.then(|| ResponseFormat { name: "plan".into(), schema: schema() });
-        match self.ask_model(request(format), context).await {
+        match ask(format).await {
             Err(PlanError::Model(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }))
                 if is_structured =>
             {
-                self.speaks_text.store(true, Ordering::Relaxed);
-                self.ask_model(request(None), context).await
+                self.has_refused_schema.store(true, Ordering::Relaxed);
+                ask(None).await
             }
             answer => answer,
         }
-    }
-
-    async fn ask_model(
-        &self,
-        request: Request,
-        context: &PlanningContext,
-    ) -> Result<AssistantMessage, PlanError> {
-        self.model.ask(request, context.budget, &context.expenses, &context.run).await
     }
 }
 
 impl Planner for LlmPlanner {
     async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         let options = check_options(context);
+        let task_of = |subtasks| {
+            let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
+            task.context = context.values.clone();
+            task
+        };
         if self.goes_step_by_step() {
             let made = step_by_step::subtasks(&self.model, &self.options.request, goal, context).await?;
-            let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(made);
-            task.context = context.values.clone();
-            return accepted(task, &options).map_err(refusal);
+            return accepted(task_of(made), &options).map_err(refusal);
         }
-        let asked = format!("{}{}", prompt(goal, context), with_feedback(&self.options.roles));
+        let asked = format!("{}{}", prompt(goal, context), roles_text(&self.options.roles));
         self.plan(asked, context, |said, subtasks| {
-            let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
+            let mut task = task_of(subtasks);
             task.goal = said.filter(|said| !said.trim().is_empty()).unwrap_or_else(|| goal.to_owned());
-            task.context = context.values.clone();
             accepted(task, &options)
         })
         .await
     }
 
     async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        let options = check_options(context);
         if self.goes_step_by_step() {
             let new = step_by_step::open_part(task).ok_or(PlanError::Fixed)?;
-            return accepted(new, &check_options(context)).map_err(refusal);
+            return accepted(new, &options).map_err(refusal);
         }
-        let options = check_options(context);
         let stays = stays(task, &context.targets);
-        let roles = with_feedback(&self.options.roles);
+        let roles = roles_text(&self.options.roles);
         let progress = progress(task, reason, &context.targets);
         let prompt = format!("{}{roles}{progress}", prompt(&task.goal, context));
         self.plan(prompt, context, |_, subtasks| {
             let mut new = task.clone();
             let is_named = |old: &SubTask| subtasks.iter().any(|s| s.id == old.id);
             new.subtasks.retain(|old| stays(old) && !is_named(old));
-            let done: Vec<SubTask> =
-                task.subtasks.iter().filter(|s| is_named(s) && is_done(s)).cloned().collect();
-            let fresh = subtasks.iter().filter(|s| !done.iter().any(|d| d.id == s.id));
-            let fresh = fresh.map(|new| with_rules_of(task.get_subtask(&new.id), new.clone()));
-            new.subtasks.extend(done.iter().cloned().chain(fresh));
+            let done = task.subtasks.iter().filter(|s| is_named(s) && is_done(s));
+            new.subtasks.extend(done.cloned());
+            for subtask in &subtasks {
+                match task.get_subtask(&subtask.id) {
+                    Some(old) if is_done(old) => {}
+                    old => new.subtasks.push(with_rules_of(old, subtask.clone())),
+                }
+            }
             accepted(new, &options)
         })
         .await
@@ -292,21 +277,17 @@ fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     new
 }
 
-fn goes_round(problems: &[PlanProblem]) -> bool {
-    problems.iter().any(|problem| matches!(problem.kind, ProblemKind::Cycle { .. }))
+fn cycle(problems: &[PlanProblem]) -> Option<&[SubTaskId]> {
+    problems.iter().find_map(|problem| match &problem.kind {
+        ProblemKind::Cycle { path } => Some(path.as_slice()),
+        _ => None,
+    })
 }
 
 fn refusal(problems: Vec<PlanProblem>) -> PlanError {
-    let cycle = problems.iter().find_map(|problem| match &problem.kind {
-        ProblemKind::Cycle { path } => Some(path.clone()),
-        _ => None,
-    });
-    match cycle {
-        Some(path) => PlanError::Cycle { path },
-        None => {
-            let problem = problems.iter().map(with_remedy).collect::<Vec<_>>().join("; ");
-            PlanError::Unreadable { problem }
-        }
+    match cycle(&problems) {
+        Some(path) => PlanError::Cycle { path: path.to_vec() },
+        None => PlanError::Unreadable { problem: all_with_remedies(&problems) },
     }
 }
 
@@ -361,15 +342,15 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
 }
 
 /// Returns the roles, and the way in which a subtask names its role, for the prompt.
-fn with_feedback(roles: &[Role]) -> String {
-    let mut text = String::new();
-    if !roles.is_empty() {
-        text.push_str(
-            "\nWho does the work (each subtask says whose it is: {\"rules\": {\"role\": NAME}}):\n",
-        );
-        roles.iter().for_each(|role| _ = writeln!(text, "- {}: {}", role.name, role.prompt));
+fn roles_text(roles: &[Role]) -> String {
+    if roles.is_empty() {
+        return String::new();
     }
-    text
+    let lines = roles.iter().map(|role| format!("- {}: {}\n", role.name, role.prompt));
+    let lines: String = lines.collect();
+    format!(
+        "\nWho does the work (each subtask says whose it is: {{\"rules\": {{\"role\": NAME}}}}):\n{lines}"
+    )
 }
 
 /// Adds the choice of a role to the schema of subtasks, if there are roles.
@@ -389,10 +370,9 @@ const SHOWN: usize = 500;
 fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {
     let mut text = "\nA plan is under way:\n".to_owned();
     for subtask in &task.subtasks {
-        let result: String =
-            subtask.result().map(|r| r.text().chars().take(SHOWN).collect()).unwrap_or_default();
-        let result = if result.is_empty() { result } else { format!(" => {result}") };
-        let (id, what) = (&subtask.id, &subtask.description);
+        let result = subtask.result().map(|result| result.text()).filter(|text| !text.is_empty());
+        let result = result.map(|text| format!(" => {}", text.chars().take(SHOWN).collect::<String>()));
+        let (id, what, result) = (&subtask.id, &subtask.description, result.unwrap_or_default());
         let status = match (subtask.status(), has_failed(subtask)) {
             (SubTaskStatus::Failed, false) => "failed, and done without".to_owned(),
             (status, false) if !is_done(subtask) && targets.contains(id) => {
@@ -400,12 +380,12 @@ fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {
             }
             (status, _) => status.to_string(),
         };
-        let after: Vec<&str> = subtask.dependencies().iter().map(archon_types::SubTaskId::as_str).collect();
+        let after = joined(subtask.dependencies(), ", ");
         let only = match &subtask.rules.when {
             Some(condition) => format!(" (only if {condition}; {{\"rules\": {{\"when\"}}}} changes that)"),
             None => String::new(),
         };
-        let _ = writeln!(text, "- [{status}] {id} (after: {}): {what}{only}{result}", after.join(", "));
+        let _ = writeln!(text, "- [{status}] {id} (after: {after}): {what}{only}{result}");
     }
     let _ = write!(
         text,
@@ -417,9 +397,6 @@ fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {
 }
 
 fn repair(problems: &[PlanProblem]) -> String {
-    let lines: Vec<String> = problems.iter().map(|problem| format!("- {}", with_remedy(problem))).collect();
-    format!(
-        "That plan cannot be followed:\n{}\nAnswer with the whole corrected plan, as JSON only.",
-        lines.join("\n")
-    )
+    let lines: String = problems.iter().map(|problem| format!("- {}\n", with_remedy(problem))).collect();
+    format!("That plan cannot be followed:\n{lines}Answer with the whole corrected plan, as JSON only.")
 }

@@ -15,7 +15,6 @@ mod outcome;
 mod plans;
 mod queries;
 mod questions;
-mod refusal;
 mod structured_output;
 mod values;
 
@@ -92,8 +91,8 @@ pub struct PlanMachine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<OutputChecker>,
     /// The last answer of a run that failed because that answer did not fit the schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    said: Option<String>,
+    #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
+    invalid_output: Option<String>,
     /// The fixed plan; `None` if the planner is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
@@ -109,11 +108,12 @@ pub struct PlanMachine {
     trusted: Vec<String>,
     /// The subtasks that failed since the last success, each once.
     streak: Vec<CommandId>,
-    /// The reasons for which plans were given up, in order.
-    given_up: Vec<String>,
+    /// The reasons for which plans were replaced or abandoned, in order.
+    #[serde(rename = "given_up")]
+    reasons_against_plans: Vec<String>,
     /// Subtasks in doubt that a person does not allow to run again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    said_no: Vec<SubTask>,
+    #[serde(rename = "said_no", default, skip_serializing_if = "Vec::is_empty")]
+    refused_repeats: Vec<SubTask>,
     paused: bool,
     suspended: bool,
     cancelled: bool,
@@ -192,7 +192,7 @@ impl PlanMachine {
             memories: Vec::new(),
             background: String::new(),
             output: OutputChecker::of(&started.config),
-            said: None,
+            invalid_output: None,
             fixed: None,
             nodes: Nodes::default(),
             next_command: 0,
@@ -201,8 +201,8 @@ impl PlanMachine {
             replans: 0,
             trusted: Vec::new(),
             streak: Vec::new(),
-            given_up: Vec::new(),
-            said_no: Vec::new(),
+            reasons_against_plans: Vec::new(),
+            refused_repeats: Vec::new(),
             paused: false,
             suspended: false,
             cancelled: false,

@@ -70,21 +70,14 @@ pub struct LlmPlanCheck {
     options: RequestOptions,
 }
 
-asked_choices!(LlmPlanCheck);
+asked_choices!(LlmPlanCheck, RequestOptions);
 
 impl LlmPlanCheck {
     /// Creates a check with this model of the provider, at temperature 0.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
-        let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
         let mut options = RequestOptions::default();
         options.temperature = Some(0.0);
-        Self { model, options }
-    }
-
-    /// Replaces the options of requests.
-    pub fn with_options(mut self, options: RequestOptions) -> Self {
-        self.options = options;
-        self
+        Self { model: Asked::new(provider, model), options }
     }
 
     fn request(&self, plan: &Task, query: &str, context: &PlanningContext) -> Request {
@@ -94,9 +87,8 @@ impl LlmPlanCheck {
             render(plan, PlanFormat::Text).trim_end()
         );
         let message = Message::user(text, context.run.clock.now());
-        let mut request = Request::new(self.model.model.clone(), vec![message]);
+        let mut request = self.model.request(vec![message], self.options.clone());
         request.system = Some(Arc::new(Encoded::new(ROLE.to_owned())));
-        request.options = Arc::new(self.options.clone());
         request
     }
 }
@@ -109,10 +101,10 @@ impl PlanCheck for LlmPlanCheck {
         context: &PlanningContext,
     ) -> Result<Option<String>, PlanError> {
         let request = self.request(plan, query, context);
-        let answer = match self.model.ask(request, context.budget, &context.expenses, &context.run).await {
+        let answer = match self.model.ask_in(request, context).await {
             Ok(answer) => answer,
             Err(PlanError::Model(error)) => {
-                tracing::warn!(run = %context.run.run, %error, "nobody looked whether the plan fits its goal");
+                tracing::warn!(run = %context.run.run, %error, "the plan was not compared with its goal");
                 return Ok(None);
             }
             Err(error) => return Err(error),

@@ -4,6 +4,8 @@ use std::fmt;
 
 use archon_types::{SubTaskId, format_money};
 
+use crate::texts::joined;
+
 /// A problem of a plan.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -32,7 +34,7 @@ impl PlanProblem {
             ProblemKind::OverDecomposed { .. }
                 | ProblemKind::UnknownResource { .. }
                 | ProblemKind::DependencyTwice { .. }
-                | ProblemKind::Kept { .. }
+                | ProblemKind::MustStay { .. }
         )
     }
 
@@ -92,7 +94,7 @@ pub enum ProblemKind {
     UnknownDependency { dependency: SubTaskId, nearest: Option<String> },
     #[error("the subtask lists the dependency {dependency} more than once")]
     DependencyTwice { dependency: SubTaskId },
-    #[error("Cycle detected in dependency graph: {}", way(path))]
+    #[error("Cycle detected in dependency graph: {}", joined(path, " → "))]
     Cycle { path: Vec<SubTaskId> },
     #[error("there is no tool {tool:?}")]
     UnknownTool { tool: String, nearest: Option<String>, way: Option<String> },
@@ -108,8 +110,8 @@ pub enum ProblemKind {
     NotUpstream { reference: String, head: String },
     #[error("{reference} refers to an unknown name")]
     UnknownReference { reference: String, nearest: Option<String> },
-    #[error("{reference} refers to a missing part of an initial value")]
-    NoSuchPart { reference: String },
+    #[error("{reference} refers to a missing part of the initial value {name} (found: {found})")]
+    NoSuchPart { reference: String, name: String, found: String },
     #[error("the condition {condition:?} is not valid: {problem}")]
     BadCondition { condition: String, problem: String },
     #[error("save_as {name:?} is not a valid name")]
@@ -135,9 +137,11 @@ pub enum ProblemKind {
     #[error("the change replaces or removes a subtask that the plan does not have")]
     NotInPlan,
     #[error("the new plan changes a subtask that must stay as it is")]
-    Kept { why: &'static str },
-    #[error("the subtask repeats one that may already be done and that a person refused to repeat")]
-    SaidNo,
+    MustStay { why: &'static str },
+    #[error(
+        "the subtask repeats subtask {earlier}, which may already be done, and which a person refused to repeat"
+    )]
+    RepeatRefused { earlier: SubTaskId },
     #[error("the change is empty")]
     NoChange,
 }
@@ -196,8 +200,8 @@ impl ProblemKind {
             }
             Self::OutOfReach => "name the subtask as a target, or leave it unchanged".into(),
             Self::NotInPlan => "name subtasks that the plan has".into(),
-            Self::Kept { why } => (*why).to_owned(),
-            Self::SaidNo => "replace it by other work, or leave it out".into(),
+            Self::MustStay { why } => (*why).to_owned(),
+            Self::RepeatRefused { .. } => "replace the subtask by other work, or leave it out".into(),
             Self::NoChange => "replace or remove the failed subtasks".into(),
         }
     }
@@ -215,6 +219,7 @@ pub fn with_remedy(problem: &PlanProblem) -> String {
     format!("{problem} ({})", problem.remedy())
 }
 
-fn way(path: &[SubTaskId]) -> String {
-    path.iter().map(SubTaskId::as_str).collect::<Vec<_>>().join(" → ")
+/// Returns problems with their remedies, in one line.
+pub(crate) fn all_with_remedies<'a>(problems: impl IntoIterator<Item = &'a PlanProblem>) -> String {
+    problems.into_iter().map(with_remedy).collect::<Vec<_>>().join("; ")
 }

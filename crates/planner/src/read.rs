@@ -6,6 +6,7 @@ use archon_types::{Json, SubTask, SubTaskRules, nearest};
 use crate::{
     arguments::type_of,
     problem::{PlanProblem, ProblemKind},
+    texts::text_of,
 };
 
 /// The text that may surround a plan.
@@ -291,8 +292,7 @@ impl Form<'_> {
         if let Some(status) =
             fields.get("status").filter(|s| !matches!(s.as_str(), Some("pending" | "blocked")))
         {
-            let status = status.as_str().map_or_else(|| status.to_string(), str::to_owned);
-            self.problem(ProblemKind::Begun { status });
+            self.problem(ProblemKind::Begun { status: text_of(status) });
         } else if fields.contains_key("result") {
             self.problem(ProblemKind::Begun { status: "done".to_owned() });
         }

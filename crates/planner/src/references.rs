@@ -7,6 +7,8 @@
 
 use archon_types::{Json, ToolResult};
 
+use crate::texts::text_of;
+
 /// A reference to a value, or to a part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
@@ -117,21 +119,32 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
+/// Returns the reference, if the text is only a reference.
+pub(crate) fn only_reference(text: &str) -> Option<Reference> {
+    reference(text).filter(|(_, length)| *length == text.len()).map(|(reference, _)| reference)
+}
+
+/// Returns true if a reference can have this name.
+pub(crate) fn is_name(text: &str) -> bool {
+    name_length(text) == Some(text.len())
+}
+
+/// Returns the length of the name with which the text starts.
+fn name_length(text: &str) -> Option<usize> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let length = text.find(|c| !is_name(c)).unwrap_or(text.len());
+    (1..=LONGEST_NAME).contains(&length).then_some(length)
+}
+
 /// Returns the reference with which the text starts, and the reference's length in bytes.
 pub(crate) fn reference(text: &str) -> Option<(Reference, usize)> {
     let end = text.find('}')?;
     let inner = text.strip_prefix('{')?.get(..end - 1)?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let name = |text: &str| {
-        let length = text.find(|c| !is_name(c)).unwrap_or(text.len());
-        (length > 0 && length <= LONGEST_NAME).then_some(length)
-    };
-    let length = name(inner)?;
-    let (head, mut rest) = inner.split_at(length);
+    let (head, mut rest) = inner.split_at(name_length(inner)?);
     let mut path = Vec::new();
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('.') {
-            let length = name(after)?;
+            let length = name_length(after)?;
             path.push(PathStep::Field(after[..length].to_owned()));
             rest = &after[length..];
         } else {
@@ -148,20 +161,18 @@ const LONGEST_NAME: usize = 100;
 /// Returns all references in a value, in order.
 pub fn references(value: &Json) -> Vec<Reference> {
     let mut found = Vec::new();
-    visit(value, &mut |text| {
-        found.extend(pieces(text).into_iter().filter_map(|piece| match piece {
-            Piece::Reference(reference) => Some(reference),
-            Piece::Text(_) => None,
-        }));
-    });
+    collect_references(value, &mut found);
     found
 }
 
-fn visit(value: &Json, on_text: &mut impl FnMut(&str)) {
+fn collect_references(value: &Json, found: &mut Vec<Reference>) {
     match value {
-        Json::String(text) => on_text(text),
-        Json::Array(items) => items.iter().for_each(|item| visit(item, on_text)),
-        Json::Object(entries) => entries.values().for_each(|entry| visit(entry, on_text)),
+        Json::String(text) => found.extend(pieces(text).into_iter().filter_map(|piece| match piece {
+            Piece::Reference(reference) => Some(reference),
+            Piece::Text(_) => None,
+        })),
+        Json::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
+        Json::Object(entries) => entries.values().for_each(|entry| collect_references(entry, found)),
         _ => {}
     }
 }
@@ -187,21 +198,14 @@ pub fn resolve(value: &Json, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Js
 /// # Errors
 /// See [`resolve`].
 pub fn resolve_text(text: &str, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
-    let mut pieces = pieces(text);
-    if let [Piece::Reference(reference)] = &pieces[..] {
-        return value_of(reference, lookup);
+    if let Some(reference) = only_reference(text) {
+        return value_of(&reference, lookup);
     }
-    let mut out = String::new();
-    for piece in pieces.drain(..) {
-        match piece {
-            Piece::Text(text) => out.push_str(&text),
-            Piece::Reference(reference) => match value_of(&reference, lookup)? {
-                Json::String(text) => out.push_str(&text),
-                other => out.push_str(&other.to_string()),
-            },
-        }
-    }
-    Ok(Json::String(out))
+    let piece = |piece: Piece| match piece {
+        Piece::Text(text) => Ok(text),
+        Piece::Reference(reference) => Ok(text_of(&value_of(&reference, lookup)?)),
+    };
+    Ok(Json::String(pieces(text).into_iter().map(piece).collect::<Result<_, _>>()?))
 }
 
 fn value_of(reference: &Reference, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
@@ -226,12 +230,10 @@ pub fn value_of_result(result: &ToolResult) -> Json {
 
 pub(crate) fn describe(value: &Json) -> String {
     match value {
+        Json::Object(entries) if entries.is_empty() => "an object with no entries".to_owned(),
         Json::Object(entries) => {
             let keys: Vec<_> = entries.keys().take(10).map(String::as_str).collect();
-            format!(
-                "an object with {}",
-                if keys.is_empty() { "no entries".to_owned() } else { keys.join(", ") }
-            )
+            format!("an object with {}", keys.join(", "))
         }
         Json::Array(items) => format!("an array of {}", items.len()),
         Json::String(_) => "text".to_owned(),

@@ -9,7 +9,10 @@ use std::fmt::Write as _;
 use archon_types::{Json, Plan, SubTask, SubTaskId, SubTaskStatus, Task};
 use serde_json::json;
 
-use crate::{PlanGraph, plan_of};
+use crate::{
+    PlanGraph, plan_of,
+    texts::{joined, shortened, tool_mark},
+};
 
 /// The output format of a rendered plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,11 +118,12 @@ impl<'a> Drawing<'a> {
         let rest = self.task.subtasks.iter().filter(|s| !order.contains(&s.id));
         for subtask in ordered.chain(rest) {
             let mark = if self.critical.contains(&subtask.id) { '*' } else { ' ' };
-            let after: Vec<&str> = subtask.dependencies().iter().map(SubTaskId::as_str).collect();
-            let after = if after.is_empty() { String::new() } else { format!(" <- {}", after.join(", ")) };
-            let tool = subtask.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default();
-            let (status, id, what) =
-                (subtask.status().to_string(), &subtask.id, one_line(&subtask.description));
+            let after = match subtask.dependencies() {
+                [] => String::new(),
+                ids => format!(" <- {}", joined(ids, ", ")),
+            };
+            let (status, what) = (subtask.status().to_string(), one_line(&subtask.description));
+            let (id, tool) = (&subtask.id, tool_mark(subtask));
             let _ = writeln!(out, "{mark} {status:<9} {id}: {what}{tool}{after}");
         }
         out
@@ -145,11 +149,7 @@ fn colour(status: SubTaskStatus) -> &'static str {
 }
 
 fn label(subtask: &SubTask) -> String {
-    let text = format!("{}: {}", subtask.id, one_line(&subtask.description));
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(&format!("{}: {}", subtask.id, one_line(&subtask.description)), LONGEST)
 }
 
 /// Maximum length of a label, in characters.

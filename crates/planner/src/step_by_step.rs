@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, Content, Encoded, Json, Message, PlanError, PlanningContext, Request, RequestOptions,
-    ResponseFormat, SubTask, SubTaskStatus, Task, ToolCall, ToolSpec,
+    ResponseFormat, SubTask, SubTaskId, SubTaskStatus, Task, ToolCall, ToolSpec,
 };
 use serde_json::json;
 
 use crate::{
     ask::Asked,
-    goal_parts::{Part, composes, parts, with_names},
+    goal_parts::{composes, parts, tells, with_names},
 };
 
 /// First of the numbers that stand for earlier results in the request for a call, because the model
@@ -42,7 +42,7 @@ pub(crate) async fn subtasks(
     let asking = Asking { model, options, context, specs: specs(context) };
     let mut parts = parts(goal);
     if parts.len() > context.max_subtasks.unwrap_or(usize::MAX) {
-        parts = vec![Part { text: goal.to_owned(), tells: false }];
+        parts = vec![goal.to_owned()];
     }
     match parts.as_slice() {
         [only] if composes(only) => asking.outline(goal).await,
@@ -66,9 +66,8 @@ pub(crate) fn open_part(task: &Task) -> Option<Task> {
     for subtask in &mut new.subtasks {
         let failed = subtask.status() == SubTaskStatus::Failed && subtask.tool_args().is_some();
         if let Some(tool) = subtask.tool_name().filter(|_| failed) {
-            let ids: Vec<&str> = subtask.dependencies().iter().map(|id| id.as_str()).collect();
-            let open = SubTask::new(subtask.id.as_str(), subtask.description.as_str());
-            *subtask = open.with_tool(tool, None).after(strings(&ids));
+            let open = SubTask::new(subtask.id.clone(), subtask.description.as_str());
+            *subtask = open.with_tool(tool, None).after(subtask.dependencies().to_vec());
             changes = true;
         }
     }
@@ -94,25 +93,22 @@ fn specs(context: &PlanningContext) -> Arc<Encoded<Vec<ToolSpec>>> {
 }
 
 impl Asking<'_> {
-    async fn subtask(&self, part: &Part, goal: &str, before: &[SubTask]) -> Result<SubTask, PlanError> {
+    async fn subtask(&self, part: &str, goal: &str, before: &[SubTask]) -> Result<SubTask, PlanError> {
         let id = format!("s{}", before.len() + 1);
-        let subtask = SubTask::new(id, part.text.as_str());
+        let subtask = SubTask::new(id, part);
         let open = open(before);
-        if part.tells && !before.is_empty() {
+        if tells(part) && !before.is_empty() {
             return Ok(subtask.after(open));
         }
         // A number that is in the goal cannot stand for a result.
         let numbers = (STAND_INS..).map(|n| n.to_string()).filter(|n| !goal.contains(n.as_str()));
         let stand_ins: Vec<String> = numbers.take(before.len()).collect();
         let names: Vec<&str> = stand_ins.iter().map(String::as_str).collect();
-        let (question, spoken_of) = match with_names(&part.text, &names) {
-            Some((named, places)) => (named, places),
-            None => (part.text.clone(), Vec::new()),
-        };
-        let ids: Vec<&str> = spoken_of.iter().map(|place| before[*place].id.as_str()).collect();
+        let (question, spoken_of) = with_names(part, &names).unwrap_or_else(|| (part.to_owned(), Vec::new()));
+        let ids: Vec<SubTaskId> = spoken_of.iter().map(|place| before[*place].id.clone()).collect();
         Ok(match self.call(&question).await? {
             None if before.is_empty() => subtask,
-            None => subtask.after(if ids.is_empty() { open } else { strings(&ids) }),
+            None => subtask.after(if ids.is_empty() { open } else { ids }),
             Some(call) if ids.is_empty() => subtask.with_tool(call.name, Some(call.arguments)),
             Some(call) => {
                 let arguments = spoken_of.iter().try_fold(call.arguments.to_string(), |text, place| {
@@ -122,7 +118,7 @@ impl Asking<'_> {
                 // If the arguments have lost a result, the agent of the step chooses the arguments; its
                 // prompt contains the results.
                 let arguments: Option<Json> = arguments.and_then(|text| serde_json::from_str(&text).ok());
-                subtask.with_tool(call.name, arguments).after(strings(&ids))
+                subtask.with_tool(call.name, arguments).after(ids)
             }
         })
     }
@@ -132,9 +128,9 @@ impl Asking<'_> {
         if self.specs.is_empty() {
             return Ok(None);
         }
-        let mut request = self.request(vec![self.is_from_user(question)], CALL_TOKENS);
+        let mut request = self.request(vec![self.of_user(question)], CALL_TOKENS);
         request.tools = self.specs.clone();
-        let answer = self.ask(request).await?;
+        let answer = self.model.ask_in(request, self.context).await?;
         let is_there = |call: &&ToolCall| self.specs.iter().any(|spec| spec.name == call.name);
         Ok(answer.tool_calls().next().filter(is_there).filter(|call| call.malformed.is_none()).cloned())
     }
@@ -143,18 +139,18 @@ impl Asking<'_> {
     async fn outline(&self, goal: &str) -> Result<Vec<SubTask>, PlanError> {
         let mut messages = Vec::new();
         for (goal, steps) in OUTLINES {
-            messages.push(self.is_from_user(goal));
+            messages.push(self.of_user(goal));
             let content = vec![Content::text(json!({ "steps": steps }).to_string())];
             messages.push(Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() }));
         }
-        messages.push(self.is_from_user(goal));
+        messages.push(self.of_user(goal));
         let mut request = self.request(messages, OUTLINE_TOKENS);
         let step = json!({"type": "string", "minLength": 8, "maxLength": 60});
         let steps = json!({"type": "array", "items": step, "minItems": 3, "maxItems": 3});
         let schema = json!({"type": "object", "properties": {"steps": steps}, "required": ["steps"]});
         Arc::make_mut(&mut request.options).response_format =
             Some(ResponseFormat { name: "outline".into(), schema });
-        let said = self.ask(request).await?.text();
+        let said = self.model.ask_in(request, self.context).await?.text();
         let said: Json = serde_json::from_str(said.trim()).unwrap_or_default();
         let steps: Vec<&str> =
             said["steps"].as_array().into_iter().flatten().filter_map(Json::as_str).map(str::trim).collect();
@@ -163,21 +159,15 @@ impl Asking<'_> {
         Ok(vec![SubTask::new("s1", *first), SubTask::new("s2", *second), last])
     }
 
-    fn is_from_user(&self, text: &str) -> Message {
+    fn of_user(&self, text: &str) -> Message {
         Message::user(text, self.context.run.clock.now())
     }
 
     fn request(&self, messages: Vec<Message>, tokens: u32) -> Request {
-        let mut request = Request::new(self.model.model.clone(), messages);
         let mut options = self.options.clone();
         // The most likely call is the best one.
         (options.temperature, options.max_tokens) = (Some(0.0), Some(tokens));
-        request.options = Arc::new(options);
-        request
-    }
-
-    async fn ask(&self, request: Request) -> Result<AssistantMessage, PlanError> {
-        self.model.ask(request, self.context.budget, &self.context.expenses, &self.context.run).await
+        self.model.request(messages, options)
     }
 }
 
@@ -194,11 +184,7 @@ const OUTLINES: [(&str, [&str; 3]); 2] = [
 ];
 
 /// Returns the subtasks on which no other subtask depends yet.
-fn open(before: &[SubTask]) -> Vec<String> {
-    let is_used = |id: &str| before.iter().any(|s| s.dependencies().iter().any(|d| d.as_str() == id));
-    before.iter().map(|s| s.id.as_str()).filter(|id| !is_used(id)).map(str::to_owned).collect()
-}
-
-fn strings(ids: &[&str]) -> Vec<String> {
-    ids.iter().map(|id| (*id).to_owned()).collect()
+fn open(before: &[SubTask]) -> Vec<SubTaskId> {
+    let is_used = |id: &SubTaskId| before.iter().any(|s| s.dependencies().contains(id));
+    before.iter().map(|s| &s.id).filter(|id| !is_used(id)).cloned().collect()
 }

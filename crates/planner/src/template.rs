@@ -29,7 +29,7 @@ use archon_types::{Json, SubTaskId, Task, TaskId, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use expand::steps;
+use expand::{Values, each_value, literal, plain, steps};
 pub(crate) use in_place::Replaced;
 pub(crate) use unfold::{around, unfold};
 
@@ -192,32 +192,26 @@ impl WorkflowTemplate {
         goal: &str,
         values: &serde_json::Map<String, Json>,
     ) -> Result<Task, Vec<TemplateProblem>> {
-        let values = self.values(&expand::literal(values))?;
+        let values = self.values(&each_value(values, literal))?;
         let mut task = Task::new(id, goal).with_subtasks(steps(self, &values)?.0);
-        task.context = expand::plain(&values);
+        task.context = each_value(&values, plain);
         Ok(task)
     }
 
     /// Returns the values of all parameters, given or default.
-    fn values(
-        &self,
-        given: &serde_json::Map<String, Json>,
-    ) -> Result<serde_json::Map<String, Json>, Vec<TemplateProblem>> {
+    fn values(&self, given: &Values) -> Result<Values, Vec<TemplateProblem>> {
         let mut problems = Vec::new();
-        let mut values = serde_json::Map::new();
+        let mut values = Values::new();
         let template = || self.name.clone();
         for name in given.keys().filter(|name| self.parameters.iter().all(|p| p.name != **name)) {
             let names = self.parameters.iter().map(|p| p.name.as_str());
             let nearest = archon_types::nearest(name, names).map(str::to_owned);
-            problems.push(TemplateProblem::UnknownParameter {
-                template: template(),
-                name: name.clone(),
-                nearest,
-            });
+            let (template, name) = (template(), name.clone());
+            problems.push(TemplateProblem::UnknownParameter { template, name, nearest });
         }
         for parameter in &self.parameters {
             let name = parameter.name.clone();
-            let default = parameter.default.as_ref().map(expand::literal_value);
+            let default = parameter.default.as_ref().map(literal);
             match given.get(&name).or(default.as_ref()) {
                 None => problems.push(TemplateProblem::MissingParameter { template: template(), name }),
                 Some(value) if !parameter.takes(value) => {
@@ -253,10 +247,9 @@ impl WorkflowTemplate {
             parts.map(str::to_lowercase).collect()
         };
         let goal = words(goal);
-        let has_all =
-            |phrase: &&Vec<String>| !phrase.is_empty() && phrase.iter().all(|word| goal.contains(word));
-        let phrases: Vec<Vec<String>> = self.matches.iter().map(|phrase| words(phrase)).collect();
-        phrases.iter().filter(has_all).map(Vec::len).max().unwrap_or(0)
+        let phrases = self.matches.iter().map(|phrase| words(phrase));
+        let found = phrases.filter(|phrase| phrase.iter().all(|word| goal.contains(word)));
+        found.map(|phrase| phrase.len()).max().unwrap_or(0)
     }
 }
 

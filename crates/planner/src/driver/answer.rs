@@ -13,21 +13,21 @@ impl Following {
         run.record(plan(PlanRecord::AnswerStarted { command })).await?;
         let (parts, task) = (self.parts.clone(), run.machine.task());
         let background = run.machine.background().to_owned();
-        let form = run.machine.output_format().cloned();
-        let misfit =
-            run.machine.last_problems().map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
+        let output_format = run.machine.output_format().cloned();
+        let invalid_output = run.machine.last_problems();
+        let invalid_output = invalid_output.map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
         let mut context = run.context().clone();
         context.cancel = run.stop().clone();
-        let left = run.machine.remaining_budget();
-        let is_spent = left.tokens == 0 || left.cost_micros == Some(0);
+        let budget = run.machine.remaining_budget();
+        let is_spent = budget.tokens == 0 || budget.cost_micros == Some(0);
         let concluded = async move {
             if is_spent {
                 // All subtasks are done, and their results can be the answer at no further cost.
                 return Happened::Concluded(command, Ok(LastResults::of(&task)));
             }
-            let mut question = ConclusionQuestion::new(&task, left);
-            (question.background, question.form) = (&background, form.as_ref());
-            if let Some((answer, problems)) = &misfit {
+            let mut question = ConclusionQuestion::new(&task, budget);
+            (question.background, question.output_format) = (&background, output_format.as_ref());
+            if let Some((answer, problems)) = &invalid_output {
                 question = question.after(answer, problems);
             }
             Happened::Concluded(command, parts.conclude.conclude(question, &context).await)
@@ -52,8 +52,8 @@ impl Following {
             Err(error) => {
                 tracing::warn!(run = %run.context().run, %error, "no answer was put together");
                 let results = LastResults::of(&task);
-                let form = run.machine.output_format();
-                if form.is_some_and(|form| !form.problems(&json_in(&results.answer)).is_empty()) {
+                let format = run.machine.output_format();
+                if format.is_some_and(|format| !format.problems(&json_in(&results.answer)).is_empty()) {
                     let problem = match &error {
                         PlanError::Model(error) => error.to_string(),
                         error => format!("{error} ({})", error.advice()),
@@ -74,7 +74,7 @@ impl Following {
     }
 
     pub(super) async fn check_output(&mut self, run: &mut Run, answer: &str) -> Recorded {
-        let problems = run.machine.output_format().map(|form| form.problems(answer)).unwrap_or_default();
+        let problems = run.machine.output_format().map(|format| format.problems(answer)).unwrap_or_default();
         if problems.is_empty() {
             self.parts.remember(&run.machine.task(), answer).await;
         }

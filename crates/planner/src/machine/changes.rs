@@ -1,8 +1,8 @@
 //! Applies a replan as a diff against the current plan. Subtasks that are done or running never change.
 
-use archon_types::{Answer, CallId, CommandId, Confirm, FailureKind, PlanDiff, SubTaskId, Task};
+use archon_types::{Answer, CallId, CommandId, Confirm, PlanDiff, SubTaskId, Task};
 
-use super::{Asked, NodeState, Phase, PlanMachine, Proposed, refusal::refusal};
+use super::{Asked, NodeState, PlanMachine, Proposed, failures::refusal};
 use crate::diff;
 
 impl PlanMachine {
@@ -45,9 +45,10 @@ impl PlanMachine {
         }
     }
 
+    /// Applies the diff of a replan to the plan.
     pub(super) fn changed(&mut self, diff: &PlanDiff) {
         let Some(ask) = self.replan.take() else { return };
-        self.given_up.extend(ask.reason.clone());
+        self.reasons_against_plans.extend(ask.reason.clone());
         for id in diff.remove.iter().chain(diff.replace.iter().map(|subtask| &subtask.id)) {
             if self.may_change(id) {
                 self.nodes.drop_node(id);
@@ -60,11 +61,7 @@ impl PlanMachine {
             }
         }
         if let Err(problem) = self.nodes.rebuild() {
-            self.phase = Phase::Broken {
-                kind: FailureKind::Plan,
-                error: format!("the changed plan cannot be followed: {problem}"),
-            };
-            return;
+            return self.break_off("the changed plan cannot be followed", &problem);
         }
         // A subtask that the replan did not change has failed finally.
         self.give_up(&ask.targets);
@@ -73,24 +70,9 @@ impl PlanMachine {
     /// Returns true if a replan may change a subtask: the subtask is not done, skipped or running, and no
     /// person is asked about it.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
-        use NodeState::{
-            Asked, Deciding, Done, DoneWithout, InDoubt, Reviewed, Running, Skipped, ToDecide, ToReview,
-        };
-        let node = self.nodes.of_id(id.as_str());
-        node.is_some_and(|n| {
-            !matches!(
-                n.state,
-                Running { .. }
-                    | InDoubt
-                    | Asked
-                    | ToReview
-                    | Reviewed
-                    | ToDecide
-                    | Deciding
-                    | Done
-                    | DoneWithout
-                    | Skipped
-            )
+        use NodeState::{Delayed, Failed, Gated, Ready, Troubled, Unreachable, Waiting};
+        self.nodes.of_id(id.as_str()).is_some_and(|node| {
+            matches!(node.state, Waiting | Ready | Delayed { .. } | Gated | Troubled | Failed | Unreachable)
         })
     }
 }

@@ -9,15 +9,7 @@ use archon_types::{
 };
 use petgraph::graph::NodeIndex;
 
-use super::{Ask, NodeState, Phase, PlanMachine, refusal::refusal};
-
-/// Permission to make the same call again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Repeat {
-    Allowed,
-    /// Not allowed: the call would fail again, or repeat an effect that cannot be undone.
-    Never,
-}
+use super::{Ask, NodeState, PlanMachine};
 
 impl PlanMachine {
     pub(super) fn finished(&mut self, call: CallId, result: &ToolResult, at: Timestamp) {
@@ -38,11 +30,8 @@ impl PlanMachine {
         }
         // A tool that was stopped may have had an effect. A child run is a new run for each call.
         let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
-        let repeat = match may_have_effect && is_in_doubt {
-            true => Repeat::Never,
-            false => Repeat::Allowed,
-        };
-        self.failed(index, result, at, repeat);
+        let may_repeat = !(may_have_effect && is_in_doubt);
+        self.failed(index, result, at, may_repeat);
     }
 
     /// Stores a person's text as the result of a call, instead of a result of its tool.
@@ -75,7 +64,7 @@ impl PlanMachine {
     pub(super) fn done(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         self.streak.clear();
         if self.nodes.get(index).subtask.rules.review.is_some() {
-            return self.nodes.review(index, result, at);
+            return self.nodes.ask_about_end(index, NodeState::ToReview, result, at);
         }
         self.nodes.end(index, NodeState::Done, Some(result), at);
         self.nodes.release(index);
@@ -89,7 +78,8 @@ impl PlanMachine {
             NodeState::Ready | NodeState::Running { .. } | NodeState::Asked | NodeState::Gated
         ) {
             self.budget.ledger.close(&mut node.money);
-            self.failed(index, result, at, Repeat::Never);
+            // The same call would be refused again.
+            self.failed(index, result, at, false);
         }
     }
 
@@ -98,7 +88,7 @@ impl PlanMachine {
         self.settings.replan.confidence.zip(sure).is_some_and(|(least, sure)| sure < least)
     }
 
-    fn failed(&mut self, index: NodeIndex, result: &ToolResult, at: Timestamp, repeat: Repeat) {
+    fn failed(&mut self, index: NodeIndex, result: &ToolResult, at: Timestamp, may_repeat: bool) {
         let policy = self.settings.replan;
         let node = self.nodes.get_mut(index);
         node.failures += 1;
@@ -116,7 +106,7 @@ impl PlanMachine {
         if may_replan && !has_fallback && (is_critical || is_streak) {
             return self.nodes.end(index, NodeState::Troubled, Some(result.clone()), at);
         }
-        if repeat == Repeat::Allowed && failures < most {
+        if may_repeat && failures < most {
             let until = at + Duration::from_millis(self.settings.retry_delay_ms);
             return self.nodes.again(index, result.clone(), at, until);
         }
@@ -130,7 +120,7 @@ impl PlanMachine {
                 self.nodes.end(index, NodeState::DoneWithout, Some(result.clone()), at);
                 self.nodes.release(index);
             }
-            OnFailure::Ask => self.nodes.decide(index, result.clone(), at),
+            OnFailure::Ask => self.nodes.ask_about_end(index, NodeState::ToDecide, result.clone(), at),
             _ if may_replan => self.nodes.end(index, NodeState::Troubled, Some(result.clone()), at),
             _ => {
                 self.nodes.end(index, NodeState::Failed, Some(result.clone()), at);
@@ -170,13 +160,9 @@ impl PlanMachine {
     fn reason(&self, index: NodeIndex) -> String {
         let node = self.nodes.get(index);
         let why = node.result.as_deref().map(why).unwrap_or_default();
-        let times = match node.failures {
-            0 | 1 => "failed".to_owned(),
-            n => format!("failed {n} times"),
-        };
-        let hint = match node.failures {
-            0 | 1 => "",
-            _ => " Break it down into smaller steps, or go another way.",
+        let (times, hint) = match node.failures {
+            0 | 1 => ("failed".to_owned(), ""),
+            n => (format!("failed {n} times"), " Break it down into smaller steps, or go another way."),
         };
         format!("subtask {} ({}) {times}: {why}.{hint}", node.subtask.id, node.subtask.description)
     }
@@ -184,7 +170,7 @@ impl PlanMachine {
     /// Gives up the subtasks for which no replan was found.
     pub(super) fn replan_failed(&mut self, ask: &Ask, why: &str) {
         let reason = ask.reason.as_deref().unwrap_or_default();
-        self.given_up.push(format!("{reason} No other plan was found: {why}"));
+        self.reasons_against_plans.push(format!("{reason} No other plan was found: {why}"));
         self.give_up(&ask.targets);
     }
 
@@ -194,7 +180,6 @@ impl PlanMachine {
                 self.nodes.give_up(index);
             }
         }
-        debug_assert!(!matches!(self.phase, Phase::Fresh));
     }
 }
 
@@ -220,6 +205,16 @@ fn not_again(mut failure: ToolResult, reason: &str) -> ToolResult {
 
 /// Maximum length of a failure text, in characters.
 const LONGEST: usize = 500;
+
+/// Returns the reason of an answer that is not an approval.
+pub(super) fn refusal(answer: &Answer) -> String {
+    match answer {
+        Answer::Cancel { reason } | Answer::Withdrawn { reason } if !reason.is_empty() => reason.clone(),
+        Answer::Cancel { .. } | Answer::Withdrawn { .. } => "no reason was given".to_owned(),
+        Answer::Expired => "nobody answered in time".to_owned(),
+        _ => "the answer was not a yes".to_owned(),
+    }
+}
 
 /// Returns the result of a call that was cut off and must not run again.
 pub(super) fn unknown(why: &str) -> ToolResult {

@@ -1,9 +1,9 @@
 //! Loops over a list that is known only when the loop starts: the loop's subtasks are added to the plan,
 //! and the loop waits for them.
 
-use archon_types::{CallId, FailureKind, Json, SubTask, SubTaskId, Timestamp, ToolResult};
+use archon_types::{CallId, Json, SubTask, SubTaskId, Timestamp, ToolResult};
 
-use super::{Phase, PlanMachine};
+use super::PlanMachine;
 
 impl PlanMachine {
     pub(super) fn unfolded(&mut self, call: CallId, subtasks: &[SubTask], results: &[Vec<SubTaskId>]) {
@@ -14,15 +14,13 @@ impl PlanMachine {
         }
         node.items = Some(results.to_vec());
         let after = node.subtask.dependencies().iter().chain(subtasks.iter().map(|subtask| &subtask.id));
-        let after: Vec<SubTaskId> = after.cloned().collect();
-        *node.subtask = SubTask::clone(&node.subtask).after(after);
+        *node.subtask = SubTask::clone(&node.subtask).after(after.cloned());
         for subtask in subtasks {
             let command = self.take_command();
             self.nodes.add(subtask.clone(), command);
         }
         if let Err(problem) = self.nodes.rebuild() {
-            let error = format!("the loop cannot be followed: {problem}");
-            self.phase = Phase::Broken { kind: FailureKind::Plan, error };
+            self.break_off("the loop cannot be followed", &problem);
         }
     }
 

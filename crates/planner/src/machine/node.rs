@@ -146,6 +146,12 @@ impl PlanNode {
         CallId::new(self.command, number)
     }
 
+    /// Records the end of the current call.
+    pub(super) fn end_call(&mut self, result: Option<ToolResult>, at: Timestamp) {
+        (self.calls, self.starts) = (self.calls + 1, 0);
+        (self.result, self.ended_at) = (result.map(Box::new), Some(at));
+    }
+
     /// Returns true if the current call's child run had a log, and no person allowed it to start again.
     pub fn is_begun(&self) -> bool {
         self.begun == Some(self.call())

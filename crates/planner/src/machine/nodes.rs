@@ -273,44 +273,37 @@ impl Nodes {
         at: Timestamp,
     ) {
         self.leave(index);
-        let is_troubled = state == NodeState::Troubled;
+        self.graph[index].end_call(result, at);
         self.failed += usize::from(state == NodeState::Failed);
-        let node = &mut self.graph[index];
-        (node.state, node.ended_at) = (state, Some(at));
-        (node.calls, node.starts) = (node.calls + 1, 0);
-        node.result = result.map(Box::new);
-        if is_troubled {
+        if state == NodeState::Troubled {
             self.troubled.insert(index);
         } else {
             self.open -= 1;
         }
+        self.graph[index].state = state;
     }
 
-    /// Records that the call succeeded and a person must review its result.
-    pub(super) fn review(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
+    /// Records that the call ended and a person must be asked about its end: `state` is `ToReview` or
+    /// `ToDecide`.
+    pub(super) fn ask_about_end(
+        &mut self,
+        index: NodeIndex,
+        state: NodeState,
+        result: ToolResult,
+        at: Timestamp,
+    ) {
         self.leave(index);
         let node = &mut self.graph[index];
-        (node.state, node.ended_at, node.result) = (NodeState::ToReview, Some(at), Some(Box::new(result)));
-        self.gated.insert(index);
-    }
-
-    /// Records that the call failed and a person must decide how to continue.
-    pub(super) fn decide(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
-        self.leave(index);
-        let node = &mut self.graph[index];
-        (node.state, node.ended_at, node.result) = (NodeState::ToDecide, Some(at), Some(Box::new(result)));
+        (node.state, node.ended_at, node.result) = (state, Some(at), Some(Box::new(result)));
         self.gated.insert(index);
     }
 
     /// Records that the call ended and is tried again at `until`.
     pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
         self.leave(index);
-        let node = &mut self.graph[index];
-        (node.calls, node.starts) = (node.calls + 1, 0);
-        node.result = Some(Box::new(result));
-        node.ended_at = Some(at);
+        self.graph[index].end_call(Some(result), at);
         if until > at {
-            node.state = NodeState::Delayed { until };
+            self.graph[index].state = NodeState::Delayed { until };
             self.delayed.insert((until, index));
         } else {
             self.make_ready(index);
@@ -319,9 +312,7 @@ impl Nodes {
 
     /// Records that the call was stopped with the run and may have taken effect.
     pub(super) fn stopped(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
-        let node = &mut self.graph[index];
-        (node.calls, node.starts) = (node.calls + 1, 0);
-        (node.result, node.ended_at) = (Some(Box::new(result)), Some(at));
+        self.graph[index].end_call(Some(result), at);
         self.doubt(index);
     }
 
@@ -357,11 +348,10 @@ impl Nodes {
                 let turn = (Reverse(self.graph[index].rank), index);
                 let was_first = self.ready.remove(&turn);
                 for place in self.graph[index].resources.clone() {
-                    let resource = &mut self.resources[place as usize];
-                    resource.parked.remove(&turn);
+                    self.resources[place as usize].parked.remove(&turn);
                     // A resource that the node would have used is free for the next node.
-                    if was_first && resource.used < resource.limit {
-                        self.pull(place as usize);
+                    if was_first {
+                        self.pull(place);
                     }
                 }
             }
@@ -374,9 +364,9 @@ impl Nodes {
             NodeState::Running { .. } => {
                 self.running -= 1;
                 for place in self.graph[index].resources.clone() {
-                    let resource = &mut self.resources[place as usize];
-                    resource.used = resource.used.saturating_sub(1);
-                    self.pull(place as usize);
+                    let used = &mut self.resources[place as usize].used;
+                    *used = used.saturating_sub(1);
+                    self.pull(place);
                 }
             }
             _ => {}
@@ -389,10 +379,16 @@ impl Nodes {
         }
     }
 
-    /// Moves the first node that is parked for a resource back to the ready nodes.
-    fn pull(&mut self, place: usize) {
-        if let Some(turn) = self.resources[place].parked.pop_first() {
-            self.ready.insert(turn);
+    fn is_free(&self, place: u32) -> bool {
+        let resource = &self.resources[place as usize];
+        resource.used < resource.limit
+    }
+
+    /// Moves the first node that is parked for a resource back to the ready nodes, if the resource is
+    /// free.
+    fn pull(&mut self, place: u32) {
+        if self.is_free(place) {
+            self.ready.extend(self.resources[place as usize].parked.pop_first());
         }
     }
 
@@ -403,21 +399,12 @@ impl Nodes {
             return;
         }
         while let Some(turn) = self.ready.first().copied() {
-            let full = |place: &&u32| {
-                let resource = &self.resources[**place as usize];
-                resource.used >= resource.limit
-            };
-            let resources = &self.graph[turn.1].resources;
-            let Some(full) = resources.iter().find(full).copied() else { return };
-            let others: Vec<u32> = resources.iter().copied().filter(|place| *place != full).collect();
+            let resources = self.graph[turn.1].resources.clone();
+            let Some(full) = resources.iter().copied().find(|place| !self.is_free(*place)) else { return };
             self.ready.remove(&turn);
             self.resources[full as usize].parked.insert(turn);
-            for place in others {
-                // Another resource that the node would have used is free for the next node.
-                if self.resources[place as usize].used < self.resources[place as usize].limit {
-                    self.pull(place as usize);
-                }
-            }
+            // Another resource that the node would have used is free for the next node.
+            resources.into_iter().filter(|place| *place != full).for_each(|place| self.pull(place));
         }
     }
 
@@ -471,12 +458,6 @@ impl Nodes {
         self.make_ready(index);
     }
 
-    /// Returns true if the open question comes from the call's child run.
-    pub(super) fn is_asked_below(&self, call: CallId) -> bool {
-        self.index_of(call)
-            .is_some_and(|index| self.graph[index].asked_by == AskedBy::Below && self.asked.contains(&index))
-    }
-
     /// Marks subtasks as ready whose child runs asked questions, because the child runs may have been
     /// answered.
     pub(super) fn look_below(&mut self) {
@@ -493,18 +474,9 @@ impl Nodes {
         self.make_ready(index);
     }
 
-    /// Returns true if a person was asked about the result of this call.
-    pub(super) fn is_reviewed(&self, call: CallId) -> bool {
-        self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Reviewed)
-    }
-
-    /// Returns true if a person was asked how to continue after the failure of this call.
-    pub(super) fn is_decided(&self, call: CallId) -> bool {
-        self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Deciding)
-    }
-
-    pub(super) fn is_question(&self, call: CallId) -> bool {
-        self.index_of(call).is_some_and(|index| self.asked.contains(&index))
+    /// Returns the node of a call about which a person was asked and has not answered.
+    pub(super) fn asked(&self, call: CallId) -> Option<&PlanNode> {
+        self.index_of(call).filter(|index| self.asked.contains(index)).map(|index| &self.graph[index])
     }
 
     pub(super) fn has_questions(&self) -> bool {
@@ -514,38 +486,18 @@ impl Nodes {
     /// Prepares all questions to be asked again, after a run that had ended is resumed.
     pub(super) fn ask_again(&mut self) {
         for index in std::mem::take(&mut self.asked) {
-            match self.graph[index].state {
-                NodeState::Reviewed => {
-                    self.graph[index].state = NodeState::ToReview;
-                    self.gated.insert(index);
+            let node = &mut self.graph[index];
+            node.state = match (&node.state, &node.asked_by) {
+                (NodeState::Reviewed, _) => NodeState::ToReview,
+                (NodeState::Deciding, _) => NodeState::ToDecide,
+                (_, AskedBy::Doubt(_)) => NodeState::InDoubt,
+                _ => {
+                    self.look_again(index);
+                    continue;
                 }
-                NodeState::Deciding => {
-                    self.graph[index].state = NodeState::ToDecide;
-                    self.gated.insert(index);
-                }
-                _ if self.is_asked_in_doubt(index) => {
-                    self.graph[index].state = NodeState::InDoubt;
-                    self.gated.insert(index);
-                }
-                _ => self.look_again(index),
-            }
+            };
+            self.gated.insert(index);
         }
-    }
-
-    /// Returns true if a person was asked about this call because it is in doubt.
-    pub(super) fn is_doubted(&self, call: CallId) -> bool {
-        self.index_of(call).is_some_and(|index| self.asked.contains(&index) && self.is_asked_in_doubt(index))
-    }
-
-    fn is_asked_in_doubt(&self, index: NodeIndex) -> bool {
-        matches!(self.graph[index].asked_by, AskedBy::Doubt(_))
-    }
-
-    /// Returns true if the open question comes from the tool of this call.
-    pub(super) fn is_asked_by_tool(&self, call: CallId) -> bool {
-        self.index_of(call).is_some_and(|index| {
-            self.asked.contains(&index) && matches!(self.graph[index].asked_by, AskedBy::Tool(_))
-        })
     }
 
     pub(super) fn questions(&self) -> Vec<CallId> {
@@ -558,11 +510,8 @@ impl Nodes {
         max_concurrent: u32,
         is_held: impl Fn(&SubTaskId) -> bool,
     ) -> Option<&PlanNode> {
-        let is_free = |place: &u32| {
-            let resource = &self.resources[*place as usize];
-            resource.used < resource.limit
-        };
-        let may_begin = |node: &&PlanNode| !is_held(&node.subtask.id) && node.resources.iter().all(is_free);
+        let are_free = |places: &[u32]| places.iter().all(|place| self.is_free(*place));
+        let may_begin = |node: &&PlanNode| !is_held(&node.subtask.id) && are_free(&node.resources);
         let mut ready = self.ready.iter().map(|(_, index)| &self.graph[*index]);
         if self.running < max_concurrent.max(1) { ready.find(may_begin) } else { None }
     }

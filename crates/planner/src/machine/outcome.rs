@@ -42,8 +42,9 @@ impl PlanMachine {
         if !lost.is_empty() {
             text.push_str(&format!(". Not done because of that: {}", names(&lost)));
         }
-        if !self.given_up.is_empty() {
-            text.push_str(&format!(". Plans that were given up: {}", self.given_up.join(" / ")));
+        let reasons = self.reasons_against_plans.join(" / ");
+        if !reasons.is_empty() {
+            text.push_str(&format!(". Plans that were given up: {reasons}"));
         }
         let subtasks: Vec<&SubTask> = failed.iter().map(|node| &*node.subtask).collect();
         text.push_str(&format!(". {}", SubTask::simpler_goal(&subtasks, all)));

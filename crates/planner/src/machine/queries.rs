@@ -5,7 +5,7 @@ use archon_types::{
     Spending, SubTask, SubTaskId, SubTaskStatus, Timestamp,
 };
 
-use super::{Asked, NodeState, Phase, PlanMachine, PlanNode};
+use super::{Ask, Asked, NodeState, Phase, PlanMachine, PlanNode};
 use crate::{diff::does_same, invariants};
 
 /// Maximum number of subtasks of a plan that is checked after each record in debug builds.
@@ -39,23 +39,24 @@ impl PlanMachine {
 
     /// Returns the problems of the planner's last answer to the open request.
     pub fn problems(&self) -> &[String] {
-        match (&self.phase, &self.replan) {
-            (Phase::Planning(ask), _) | (_, Some(ask)) => &ask.problems,
-            _ => &[],
-        }
+        self.open_request().map_or(&[], |ask| &ask.problems)
     }
 
     /// Returns the number of the attempt at the open request to the planner, from 0.
     pub fn attempt(&self) -> u32 {
-        match (&self.phase, &self.replan) {
-            (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
-            _ => 0,
+        self.open_request().map_or(0, |ask| ask.attempt)
+    }
+
+    fn open_request(&self) -> Option<&Ask> {
+        match &self.phase {
+            Phase::Planning(ask) => Some(ask),
+            _ => self.replan.as_ref(),
         }
     }
 
-    /// Returns true if a person refused a second run of a subtask that does the same work.
-    pub fn was_denied(&self, subtask: &SubTask) -> bool {
-        self.said_no.iter().any(|other| does_same(other, subtask))
+    /// Returns an earlier subtask that does the same work, and of which a person refused a second run.
+    pub fn refused_repeat(&self, subtask: &SubTask) -> Option<&SubTask> {
+        self.refused_repeats.iter().find(|other| does_same(other, subtask))
     }
 
     /// Returns the targets of the open replan. The targets and all subtasks that depend on them may
@@ -121,9 +122,7 @@ impl PlanMachine {
         self.budget.lease(1)
     }
 
-    /// Returns the remaining budget with open leases, otherwise like
-    /// [`remaining_budget`](Self::remaining_budget). Used to check a plan that contains the running
-    /// calls.
+    /// Returns the remaining budget with open leases, against which a plan with running calls is checked.
     pub fn unspent(&self) -> Lease {
         self.budget.unspent()
     }
@@ -156,12 +155,9 @@ impl PlanMachine {
     }
 
     /// Returns the running calls, in the order of the plan.
-    pub fn under_way(&self) -> Vec<CallId> {
-        self.nodes
-            .live()
-            .filter(|n| matches!(n.state, NodeState::Running { .. }))
-            .map(PlanNode::call)
-            .collect()
+    pub fn running_calls(&self) -> Vec<CallId> {
+        let running = self.nodes().filter(|node| matches!(node.state, NodeState::Running { .. }));
+        running.map(PlanNode::call).collect()
     }
 
     /// Returns a description of each violated invariant: those of [`invariants`] for the machine's
@@ -169,8 +165,8 @@ impl PlanMachine {
     pub fn invariants(&self) -> Vec<String> {
         let mut broken = invariants(&self.task());
         let timeless = |n: &&PlanNode| n.status() == SubTaskStatus::Executing && n.started_at.is_none();
-        let names = self.nodes.live().filter(timeless).map(|n| &n.subtask.id);
-        broken.extend(names.map(|id| format!("{id} is executing and has no time at which it began")));
+        let text = |n: &PlanNode| format!("{} is executing and has no start time", n.subtask.id);
+        broken.extend(self.nodes().filter(timeless).map(text));
         broken
     }
 

@@ -6,7 +6,11 @@ use archon_types::{
     ToolResult,
 };
 
-use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown, refusal::refusal};
+use super::{
+    Asked, NodeState, Phase, PlanMachine, PlanNode, Proposed,
+    failures::{refusal, unknown},
+    node::AskedBy,
+};
 use crate::diff::changed;
 
 impl PlanMachine {
@@ -33,20 +37,14 @@ impl PlanMachine {
     pub(super) fn gate(&self, node: &PlanNode) -> RecordBody {
         let summary = node.subtask.rules.gate.clone().unwrap_or_default();
         let details = serde_json::to_value(&node.subtask).unwrap_or_default();
-        let mut request = ApprovalRequest::new(format!("{}.{}", self.run, node.call()), summary, details);
-        // The plan determines the call, so the person cannot change the arguments here.
-        request.allow_modification = false;
-        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
+        self.question_about(node, "", summary, details)
     }
 
     pub(super) fn review(&self, node: &PlanNode) -> RecordBody {
         let summary = node.subtask.rules.review.clone().unwrap_or_default();
         let result = node.result.as_deref().map(ToolResult::text);
         let details = serde_json::json!({ "subtask": node.subtask, "result": result });
-        let id = format!("{}.{}.result", self.run, node.call());
-        let mut request = ApprovalRequest::new(id, summary, details);
-        request.allow_modification = false;
-        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
+        self.question_about(node, ".result", summary, details)
     }
 
     /// Returns the question how to continue after a failed subtask.
@@ -59,12 +57,21 @@ impl PlanMachine {
             why.trim_end_matches(['.', ' '])
         );
         let details = serde_json::json!({ "subtask": node.subtask, "error": error });
-        let mut request =
-            ApprovalRequest::new(format!("{}.{}.failure", self.run, node.call()), summary, details);
-        request.kind = QuestionKind::FailedStep;
+        let mut question = self.question_about(node, ".failure", summary, details);
+        if let RecordBody::ApprovalRequested { request, .. } = &mut question {
+            request.kind = QuestionKind::FailedStep;
+            request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
+        }
+        question
+    }
+
+    /// Returns a question about a subtask. The plan determines the call, so the person cannot change its
+    /// arguments.
+    fn question_about(&self, node: &PlanNode, suffix: &str, summary: String, details: Json) -> RecordBody {
+        let call = node.call();
+        let mut request = ApprovalRequest::new(format!("{}.{call}{suffix}", self.run), summary, details);
         request.allow_modification = false;
-        request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
-        RecordBody::ApprovalRequested { call: node.call(), request: Box::new(request) }
+        RecordBody::ApprovalRequested { call, request: Box::new(request) }
     }
 
     /// Returns the question about a call in doubt, because only a person can find out its effect.
@@ -87,7 +94,7 @@ impl PlanMachine {
         match &self.phase {
             Phase::Confirming { call: open, asked: Asked::Yes } => *open == call,
             Phase::Following => {
-                self.nodes.is_question(call)
+                self.nodes.asked(call).is_some()
                     || self.proposed.as_ref().is_some_and(|p| p.call == call && p.asked == Asked::Yes)
             }
             _ => false,
@@ -96,18 +103,21 @@ impl PlanMachine {
 
     /// Returns true if a person was asked about this call because it is in doubt.
     pub fn is_doubted(&self, call: CallId) -> bool {
-        self.nodes.is_doubted(call)
+        self.nodes.asked(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Doubt(_)))
     }
 
     /// Returns true if a text is a valid answer to the open question about this call.
     pub fn takes_reply(&self, call: CallId) -> bool {
-        self.is_asked_by_tool(call) || self.is_doubted(call) || self.nodes.is_decided(call)
+        let is_decision = |node: &PlanNode| node.state == NodeState::Deciding;
+        self.is_asked_by_tool(call)
+            || self.is_doubted(call)
+            || self.nodes.asked(call).is_some_and(is_decision)
     }
 
     /// Returns true if the open question comes from the tool of a subtask. The answer may then change the
     /// arguments.
     pub fn is_asked_by_tool(&self, call: CallId) -> bool {
-        self.nodes.is_asked_by_tool(call)
+        self.nodes.asked(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Tool(_)))
     }
 
     pub(super) fn question_asked(&mut self, call: CallId, request: &ApprovalRequest) {
@@ -121,7 +131,7 @@ impl PlanMachine {
 
     pub(super) fn answered(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
         self.suspended = false;
-        if self.nodes.is_asked_below(call) {
+        if self.nodes.asked(call).is_some_and(|node| node.asked_by == AskedBy::Below) {
             return self.nodes.approve(call, at);
         }
         match &self.phase {
@@ -140,33 +150,29 @@ impl PlanMachine {
         if self.proposed.as_ref().is_some_and(|proposed| proposed.call == call) {
             return self.change_answered(answer);
         }
-        if !self.nodes.is_question(call) {
-            return;
-        }
-        match answer {
-            answer if self.nodes.is_decided(call) && !answer.is_consent() => self.decided(call, answer, at),
-            Answer::Reply { text } if self.nodes.is_asked_by_tool(call) || self.nodes.is_doubted(call) => {
-                self.replied(call, text, at);
-            }
-            answer if !answer.is_consent() && self.nodes.is_doubted(call) => {
-                self.note_no(call);
+        let Some(PlanNode { subtask, state, asked_by, .. }) = self.nodes.asked(call) else { return };
+        match (answer, asked_by) {
+            _ if *state == NodeState::Deciding && !answer.is_consent() => self.decided(call, answer, at),
+            (Answer::Reply { text }, AskedBy::Tool(_) | AskedBy::Doubt(_)) => self.replied(call, text, at),
+            (_, AskedBy::Doubt(_)) if !answer.is_consent() => {
+                // No replan may do the same work.
+                self.refused_repeats.push(SubTask::clone(subtask));
                 self.refused(call, &unknown(&refusal(answer)), at);
             }
-            answer if !answer.is_consent() && self.nodes.is_reviewed(call) => {
-                let subtask = self.nodes.of_call(call).map(|node| node.subtask.id.to_string());
-                let what = format!("the result of {} was not approved", subtask.unwrap_or_default());
+            _ if !answer.is_consent() && *state == NodeState::Reviewed => {
+                let what = format!("the result of {} was not approved", subtask.id);
                 self.break_off(&what, &refusal(answer));
             }
-            answer if !answer.is_consent() => {
+            _ if !answer.is_consent() => {
                 let why = format!("it was not approved: {}", refusal(answer));
                 self.refused(call, &ToolResult::error(why), at);
             }
-            Answer::Trust { rules } => {
+            (Answer::Trust { rules }, _) => {
                 let new = rules.iter().filter(|rule| !self.trusted.contains(rule));
                 self.trusted.extend(new.cloned().collect::<Vec<_>>());
                 self.nodes.approve(call, at);
             }
-            Answer::Edit { arguments } if self.nodes.is_asked_by_tool(call) => {
+            (Answer::Edit { arguments }, AskedBy::Tool(_)) => {
                 if let Some(node) = self.nodes.of_call_mut(call) {
                     node.edited = Some(arguments.clone());
                 }
@@ -174,12 +180,6 @@ impl PlanMachine {
             }
             _ => self.nodes.approve(call, at),
         }
-    }
-
-    /// Records a subtask whose second run was refused, so that no replan does the same work.
-    fn note_no(&mut self, call: CallId) {
-        let subtask = self.nodes.of_call(call).map(|node| SubTask::clone(&node.subtask));
-        self.said_no.extend(subtask);
     }
 
     /// Fails the run because of a person's answer.

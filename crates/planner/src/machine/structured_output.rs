@@ -10,7 +10,7 @@ use super::{Asked, Phase, PlanMachine};
 impl PlanMachine {
     /// Returns the schema that the answer must fit; `None` if no schema is required.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
-        self.output.as_ref().map(|form| &form.format)
+        self.output.as_ref().map(|checker| &checker.format)
     }
 
     /// Returns the last answer and its problems while the answer is made again.
@@ -39,23 +39,23 @@ impl PlanMachine {
         };
     }
 
-    /// Fails the run without an answer. The last answer, which did not fit, is kept for the next attempt.
+    /// Fails the run without an answer. The next attempt gets the last answer, which did not fit.
     pub(super) fn not_concluded(&mut self, problem: &str, kind: FailureKind) {
         if let Phase::Concluding { last, .. } = &mut self.phase {
-            self.said = last.take();
+            self.invalid_output = last.take();
         }
         self.phase = Phase::Broken { kind, error: format!("the answer was not put together: {problem}") };
     }
 
     pub(super) fn output_checked(&mut self, problems: &[SchemaProblem]) {
-        let (Phase::Matching { answer }, Some(form)) = (&self.phase, &mut self.output) else { return };
+        let (Phase::Matching { answer }, Some(checker)) = (&self.phase, &mut self.output) else { return };
         let answer = answer.clone();
-        match form.checked(problems) {
+        match checker.checked(problems) {
             OutputVerdict::Fits => self.phase = Phase::Concluded { answer },
             OutputVerdict::Again => self.put_together(Some(answer)),
             OutputVerdict::Failed(error) => {
                 self.phase = Phase::Broken { kind: FailureKind::StructuredOutput, error };
-                self.said = Some(answer);
+                self.invalid_output = Some(answer);
             }
         }
     }
@@ -63,10 +63,10 @@ impl PlanMachine {
     /// Writes the last answer that did not fit the schema into an outcome, and an error if a limit ended
     /// the run before an answer fit.
     pub(super) fn note_output(&self, outcome: &mut Outcome) {
-        let is_left = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.output.is_some();
-        outcome.error = is_left.then(|| "there is no answer yet that fits the schema".to_owned());
-        if let Some(said) = &self.said {
-            outcome.set_answer(said.as_str());
+        let is_missing = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.output.is_some();
+        outcome.error = is_missing.then(|| "there is no answer yet that fits the schema".to_owned());
+        if let Some(answer) = &self.invalid_output {
+            outcome.set_answer(answer.as_str());
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use archon_types::SubTask;
 
 use super::{Drawing, colour, layout::layout, one_line};
+use crate::texts::{shortened, tool_mark};
 
 /// Width of a character, height of a line, and space around the text of a box, in pixels.
 const CHARACTER: f64 = 7.2;
@@ -91,16 +92,8 @@ impl Drawing<'_> {
 }
 
 fn lines(subtask: &SubTask) -> [String; 3] {
-    let tool = subtask.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default();
-    let status = format!("{}{tool}", subtask.status());
-    [subtask.id.as_str(), &subtask.description, &status].map(|text| shortened(&one_line(text)))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    let status = format!("{}{}", subtask.status(), tool_mark(subtask));
+    [subtask.id.as_str(), &subtask.description, &status].map(|text| shortened(&one_line(text), LONGEST))
 }
 
 /// Escapes text for XML, and drops characters that XML does not allow.

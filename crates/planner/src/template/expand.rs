@@ -1,17 +1,17 @@
 //! Expands the steps of a template to subtasks: choices become conditions, loops become concurrent
 //! subtasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
 
 use super::{
     OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate,
-    marks::{OUTER, unmarked},
+    marks::{OUTER, references_of, unmarked},
 };
 use crate::{
-    condition::Condition,
-    references::{Piece, Reference, pieces, reference, references},
+    references::{Piece, Reference, only_reference, pieces, reference, references, resolve_text},
+    texts::text_of,
 };
 
 pub(super) type Values = serde_json::Map<String, Json>;
@@ -129,8 +129,8 @@ impl Expansion<'_> {
     fn choice(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
         self.refuse(step, id, "a choice");
         let before = self.followed(step, id, before);
-        let condition = step.condition.as_deref().unwrap_or_default();
-        let condition = self.condition(condition);
+        let condition = braced_text(step.condition.as_deref().unwrap_or_default());
+        let condition = condition_with(&condition, &self.values);
         let inside = |condition: String| {
             let condition = match &place.condition {
                 Some(outer) => format!("({outer}) and ({condition})"),
@@ -185,26 +185,21 @@ impl Expansion<'_> {
             Some(OnError::Word(OnErrorWord::Ask)) => OnFailure::Ask,
             Some(_) => OnFailure::Skip,
         };
-        let arguments = step.args.as_ref().map(|args| substitute(&braced(args), &self.values));
-        let mut used: Vec<Reference> = arguments.as_ref().map(references).unwrap_or_default();
-        if let Some(Ok(condition)) = rules.when.as_deref().map(Condition::parse) {
-            used.extend(condition.references());
-        }
-        let dependencies = self.dependencies(step, id, used, before);
         let description = match (&step.description, &step.tool) {
             (Some(text), _) => self.text(&braced_text(text)),
             (None, Some(tool)) => format!("Run {tool}"),
             (None, None) => String::new(),
         };
-        let mut subtask = SubTask::new(id, description).with_rules(rules.clone());
+        let mut subtask = SubTask::new(id, description).with_rules(rules);
         if let Some(tool) = &step.tool {
+            let arguments = step.args.as_ref().map(|args| substitute(&braced(args), &self.values));
             subtask = subtask.with_tool(tool, Some(arguments.unwrap_or_else(|| Json::Object(Values::new()))));
         }
-        self.subtasks.push(subtask.after(dependencies));
-        for name in [Some(id.to_owned()), step.save_as.clone()].into_iter().flatten() {
-            self.owners.entry(name).or_default().push(id.into());
+        let mut dependencies = self.followed(step, id, before);
+        for reference in references_of(&subtask).iter().filter(|reference| !reference.may_be_text()) {
+            dependencies.extend(self.owner(&reference.head, id));
         }
-        let own = Ends { last: vec![id.into()], results: vec![id.into()] };
+        let own = self.add(subtask.after(once_each(dependencies)));
         match &step.on_error {
             Some(OnError::Steps(steps)) => {
                 // Not `== null`, because a tool may return null.
@@ -220,6 +215,16 @@ impl Expansion<'_> {
             }
             _ => own,
         }
+    }
+
+    /// Adds a subtask, which gives its id and its second name their values, and returns the ends of its step.
+    pub(super) fn add(&mut self, subtask: SubTask) -> Ends {
+        let id = subtask.id.clone();
+        for name in [Some(id.to_string()), subtask.rules.save_as.clone()].into_iter().flatten() {
+            self.owners.entry(name).or_default().push(id.clone());
+        }
+        self.subtasks.push(subtask);
+        Ends { last: vec![id.clone()], results: vec![id] }
     }
 
     /// Returns the question to a person before the step, with known values filled in. An unknown name is
@@ -251,23 +256,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// Returns the dependencies of a step: the steps that it follows, and those to which it refers.
-    fn dependencies(
-        &mut self,
-        step: &TemplateStep,
-        id: &str,
-        used: Vec<Reference>,
-        before: Vec<SubTaskId>,
-    ) -> Vec<SubTaskId> {
-        let mut dependencies = self.followed(step, id, before);
-        for reference in used.iter().filter(|reference| !reference.may_be_text()) {
-            dependencies.extend(self.owner(&reference.head, id));
-        }
-        let mut seen = std::collections::HashSet::new();
-        dependencies.retain(|dependency| seen.insert(dependency.clone()));
-        dependencies
-    }
-
     /// Returns the steps that a step follows: those that `after` names, or the ones above.
     pub(super) fn followed(
         &mut self,
@@ -294,11 +282,13 @@ impl Expansion<'_> {
         }
         Vec::new()
     }
+}
 
-    /// Returns a condition with known values filled in.
-    fn condition(&self, condition: &str) -> String {
-        condition_with(&braced_text(condition), &self.values)
-    }
+/// Returns the ids in order, each once.
+pub(super) fn once_each(mut ids: Vec<SubTaskId>) -> Vec<SubTaskId> {
+    let mut seen = HashSet::new();
+    ids.retain(|id| seen.insert(id.clone()));
+    ids
 }
 
 /// Returns ends without a result, after the steps `before`.
@@ -306,6 +296,7 @@ pub(super) fn after(before: Vec<SubTaskId>) -> Ends {
     Ends { last: before, results: Vec::new() }
 }
 
+/// Replaces references to `values` in a condition by these values.
 pub(super) fn condition_with(condition: &str, values: &Values) -> String {
     let mut out = String::new();
     // The quote that is open at the value. The text of the value must not close the quote.
@@ -327,7 +318,7 @@ pub(super) fn condition_with(condition: &str, values: &Values) -> String {
         };
         let value = values.get(&reference.head).map(|_| substitute_text(&reference.to_string(), values));
         match (&value, open) {
-            (Some(Json::String(text)), None) if is_reference(text) => out.push_str(text),
+            (Some(Json::String(text)), None) if only_reference(text).is_some() => out.push_str(text),
             (Some(Json::String(text)), None) => out.push_str(&format!("'{}'", text.replace('\'', "''"))),
             (Some(Json::String(text)), Some(quote)) => {
                 out.push_str(&text.replace(quote, &format!("{quote}{quote}")));
@@ -340,27 +331,19 @@ pub(super) fn condition_with(condition: &str, values: &Values) -> String {
     out
 }
 
-/// Returns true if the text is only a reference.
-fn is_reference(text: &str) -> bool {
-    matches!(pieces(text).as_slice(), [Piece::Reference(_)])
-}
-
-/// Escapes values as data, so that no part of them is a reference.
-pub(super) fn literal(values: &Values) -> Values {
-    values.iter().map(|(name, value)| (name.clone(), literal_value(value))).collect()
-}
-
-/// Escapes one value, like [`literal`].
-pub(super) fn literal_value(value: &Json) -> Json {
+/// Escapes a value as data, so that no part of the value is a reference.
+pub(super) fn literal(value: &Json) -> Json {
     with_texts(value, &|text| escaped(text).into())
 }
 
 /// Reverses [`literal`].
-pub(super) fn plain(values: &Values) -> Values {
-    values
-        .iter()
-        .map(|(name, value)| (name.clone(), with_texts(value, &|text| unescaped(text).into())))
-        .collect()
+pub(super) fn plain(value: &Json) -> Json {
+    with_texts(value, &|text| unescaped(text).into())
+}
+
+/// Changes each of the values.
+pub(super) fn each_value(values: &Values, change: impl Fn(&Json) -> Json) -> Values {
+    values.iter().map(|(name, value)| (name.clone(), change(value))).collect()
 }
 
 /// Returns the value with something else in place of each of its texts.
@@ -389,12 +372,7 @@ pub(super) fn unescaped(text: &str) -> String {
 
 /// Converts `{{name}}` of templates to `{name}` of plans, and escapes single braces.
 fn braced(value: &Json) -> Json {
-    match value {
-        Json::String(text) => Json::String(braced_text(text)),
-        Json::Array(items) => items.iter().map(braced).collect(),
-        Json::Object(entries) => entries.iter().map(|(key, value)| (key.clone(), braced(value))).collect(),
-        other => other.clone(),
-    }
+    with_texts(value, &|text| braced_text(text).into())
 }
 
 fn braced_text(text: &str) -> String {
@@ -403,19 +381,12 @@ fn braced_text(text: &str) -> String {
     while let Some(at) = rest.find("{{") {
         out.push_str(&escaped(&rest[..at]));
         let after = &rest[at + 2..];
-        let inner = after.split_once("}}").map(|(inner, behind)| (inner.trim(), behind));
-        let is_reference =
-            |inner: &str| matches!(pieces(&format!("{{{inner}}}")).as_slice(), [Piece::Reference(_)]);
-        match inner.filter(|(inner, _)| is_reference(inner)) {
-            Some((inner, behind)) => {
-                out.push_str(&format!("{{{inner}}}"));
-                rest = behind;
-            }
-            None => {
-                out.push_str("{{");
-                rest = after;
-            }
-        }
+        let inner = after.split_once("}}").map(|(inner, behind)| (format!("{{{}}}", inner.trim()), behind));
+        let (piece, behind) = inner
+            .filter(|(inner, _)| only_reference(inner).is_some())
+            .unwrap_or_else(|| ("{{".to_owned(), after));
+        out.push_str(&piece);
+        rest = behind;
     }
     out.push_str(&escaped(rest));
     out
@@ -429,16 +400,11 @@ pub(super) fn escaped(text: &str) -> String {
     while let Some(at) = rest.find('{') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = match reference(rest) {
-            Some((_, length)) => {
-                out.push_str(&format!("{{{}}}", &rest[..length]));
-                length
-            }
-            None => {
-                out.push('{');
-                1
-            }
+        let (piece, length) = match reference(rest) {
+            Some((_, length)) => (format!("{{{}}}", &rest[..length]), length),
+            None => ("{".to_owned(), 1),
         };
+        out.push_str(&piece);
         rest = &rest[length..];
     }
     out.push_str(rest);
@@ -458,10 +424,7 @@ pub(super) fn text_with(text: &str, values: &Values) -> String {
 /// Replaces references like [`text_with`], in a text that is filled again with other values. Escapes
 /// stay.
 pub(super) fn text_to_fill(text: &str, values: &Values) -> String {
-    match substitute_text(text, values) {
-        Json::String(text) => text,
-        other => other.to_string(),
-    }
+    text_of(&substitute_text(text, values))
 }
 
 fn substitute_text(text: &str, values: &Values) -> Json {
@@ -470,27 +433,21 @@ fn substitute_text(text: &str, values: &Values) -> Json {
         // A value that is itself a reference has no parts yet, so the path is appended to the reference.
         if references(value).is_empty() || reference.path.is_empty() {
             let lookup = |name: &str| (name == reference.head).then(|| value.clone());
-            return crate::references::resolve_text(&reference.to_string(), &lookup).ok();
+            return resolve_text(&reference.to_string(), &lookup).ok();
         }
-        let inner = value.as_str()?.strip_suffix('}')?;
-        let path = reference.to_string();
-        Some(Json::String(format!(
-            "{inner}{}",
-            path.strip_prefix('{')?.strip_prefix(reference.head.as_str())?
-        )))
+        let mut whole = only_reference(value.as_str()?)?;
+        whole.path.extend(reference.path.iter().cloned());
+        Some(Json::String(whole.to_string()))
     };
-    let all = pieces(text);
-    if let [Piece::Reference(reference)] = all.as_slice() {
-        return known(reference).unwrap_or_else(|| Json::String(text.to_owned()));
+    if let Some(reference) = only_reference(text) {
+        return known(&reference).unwrap_or_else(|| Json::String(text.to_owned()));
     }
     let piece = |piece: Piece| match piece {
         // Escaped text stays escaped.
         Piece::Text(text) => escaped(&text),
-        Piece::Reference(reference) => match known(&reference) {
-            Some(Json::String(text)) => text,
-            Some(other) => other.to_string(),
-            None => reference.to_string(),
-        },
+        Piece::Reference(reference) => {
+            known(&reference).map_or_else(|| reference.to_string(), |value| text_of(&value))
+        }
     };
-    Json::String(all.into_iter().map(piece).collect())
+    Json::String(pieces(text).into_iter().map(piece).collect())
 }

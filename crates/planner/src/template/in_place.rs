@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 
-use archon_types::{ForEach, Json, OnFailure, SubTask, SubTaskId};
+use archon_types::{ForEach, Json, OnFailure, SubTask, SubTaskId, SubTaskStatus};
 
 use super::{
     TemplateProblem, WorkflowTemplate,
-    expand::{Ends, Values, escaped, steps, with_texts},
+    expand::{Ends, Values, each_value, escaped, once_each, steps, with_texts},
     marks::{OUTER, names_of, unmarked},
 };
 use crate::references::{Piece, Reference, pieces};
@@ -65,18 +65,11 @@ impl Replaced {
             return subtasks;
         }
         let name = |head: &str| names.get(head).cloned().unwrap_or_else(|| head.to_owned());
-        let dependencies = |subtask: &SubTask| -> Vec<SubTaskId> {
-            let mut all: Vec<SubTaskId> = Vec::new();
-            for id in subtask.dependencies() {
-                let now = last.get(id).map_or(std::slice::from_ref(id), Vec::as_slice);
-                all.extend(now.iter().filter(|id| !all.contains(id)).cloned().collect::<Vec<_>>());
-            }
-            all
-        };
+        let steps_of = |id: &SubTaskId| last.get(id).cloned().unwrap_or_else(|| vec![id.clone()]);
         let changed = |subtask: SubTask| match subtask.status() {
-            archon_types::SubTaskStatus::Pending | archon_types::SubTaskStatus::Blocked => {
-                let dependencies = dependencies(&subtask);
-                with_names(&subtask, subtask.id.clone(), &name).after(dependencies)
+            SubTaskStatus::Pending | SubTaskStatus::Blocked => {
+                let dependencies = subtask.dependencies().iter().flat_map(steps_of).collect();
+                with_names(&subtask, subtask.id.clone(), &name).after(once_each(dependencies))
             }
             _ => subtask,
         };
@@ -222,25 +215,22 @@ fn rules_without_meaning(
 
 /// Marks references in values as references to subtasks outside the template.
 fn outer(values: &Values) -> Values {
-    let mark = |head: &str| format!("{OUTER}{head}");
-    values.iter().map(|(name, value)| (name.clone(), with_heads(value, &mark))).collect()
+    each_value(values, |value| with_heads(value, &|head| format!("{OUTER}{head}")))
 }
 
 /// Returns the subtask with another id, and with other names in all its references.
 fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -> SubTask {
-    let mut rules = subtask.rules.clone();
-    rules.save_as = rules.save_as.as_deref().map(name);
-    rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, name));
-    let mut new = SubTask::new(id, subtask.description.clone()).with_rules(rules);
-    new.expected_output.clone_from(&subtask.expected_output);
-    new.critical = subtask.critical;
+    let mut new = subtask.clone();
+    new.id = id;
+    new.rules.save_as = new.rules.save_as.as_deref().map(name);
+    new.rules.when = new.rules.when.as_deref().map(|condition| text_with_heads(condition, name));
     if let Some(each) = &mut new.rules.each {
         **each = each_with_names(each, new.id.as_str(), name);
     }
-    if let Some(tool) = subtask.tool_name() {
-        new = new.with_tool(tool, subtask.tool_args().map(|arguments| with_heads(arguments, name)));
+    match subtask.tool_name() {
+        Some(tool) => new.with_tool(tool, subtask.tool_args().map(|args| with_heads(args, name))),
+        None => new,
     }
-    new.after(subtask.dependencies().to_vec())
 }
 
 /// Returns a loop with other names in its references to the outside. The loop's own steps are renamed by

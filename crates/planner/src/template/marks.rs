@@ -4,6 +4,11 @@ use std::collections::HashSet;
 
 use archon_types::{ForEach, SubTask};
 
+use crate::{
+    condition::Condition,
+    references::{Reference, references},
+};
+
 /// Prefix of references to subtasks outside a template, because the template's own steps may have the
 /// same names.
 pub(super) const OUTER: &str = "outer__";
@@ -11,6 +16,15 @@ pub(super) const OUTER: &str = "outer__";
 /// Returns the name of a reference in the plan around the template.
 pub(super) fn unmarked(head: &str) -> &str {
     head.strip_prefix(OUTER).unwrap_or(head)
+}
+
+/// Returns the references in the arguments and in the condition of a step.
+pub(super) fn references_of(step: &SubTask) -> Vec<Reference> {
+    let mut found = step.tool_args().map(references).unwrap_or_default();
+    if let Some(Ok(condition)) = step.rules.when.as_deref().map(Condition::parse) {
+        found.extend(condition.references());
+    }
+    found
 }
 
 /// Returns the ids and second names of the steps of a loop.

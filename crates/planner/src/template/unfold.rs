@@ -7,12 +7,15 @@ use archon_types::{ForEach, Json, SubTask, SubTaskId};
 use super::{
     TemplateProblem, TemplateStep,
     expand::{
-        Ends, Expansion, LATER, Place, Values, after, condition_with, literal_value, substitute,
+        Ends, Expansion, LATER, Place, Values, after, condition_with, literal, once_each, substitute,
         text_to_fill, text_with, unescaped,
     },
-    marks::{names_of, unmarked},
+    marks::{names_of, references_of, unmarked},
 };
-use crate::references::{Piece, pieces, references};
+use crate::{
+    references::{Reference, only_reference, references},
+    texts::tool_mark,
+};
 
 impl Expansion<'_> {
     /// Adds a loop over the result of a step, as one subtask that contains the steps for one item.
@@ -25,11 +28,8 @@ impl Expansion<'_> {
         list: Json,
     ) -> Ends {
         let item = step.item.clone().unwrap_or_else(|| "item".to_owned());
-        let head = list.as_str().map(pieces).and_then(|pieces| match pieces.as_slice() {
-            [Piece::Reference(reference)] => Some(reference.head.clone()),
-            _ => None,
-        });
-        let Some(head) = head.filter(|_| !step.body.is_empty()) else {
+        let reference = list.as_str().and_then(only_reference).filter(|_| !step.body.is_empty());
+        let Some(Reference { head, .. }) = reference else {
             self.problems.push(TemplateProblem::UnknownList { step: id.to_owned() });
             return after(before);
         };
@@ -43,12 +43,9 @@ impl Expansion<'_> {
             let (inside, around): (Vec<_>, Vec<_>) =
                 step.dependencies().iter().cloned().partition(|id| own.contains(id));
             dependencies.extend(around);
-            let tool = step.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default();
-            words.push(format!("{}{tool}", step.description));
+            words.push(format!("{}{}", step.description, tool_mark(&step)));
             inner.push(step.after(inside));
         }
-        let mut seen = HashSet::new();
-        dependencies.retain(|id| seen.insert(id.clone()));
         let mut each = ForEach::new(list, item.clone(), inner);
         each.results = ends.results;
         each.max_items = step.max_items.unwrap_or(each.max_items);
@@ -56,16 +53,12 @@ impl Expansion<'_> {
         if !self.is_of_item {
             description = unescaped(&description);
         }
-        let mut subtask = SubTask::new(id, description).after(dependencies);
+        let mut subtask = SubTask::new(id, description).after(once_each(dependencies));
         subtask.rules.each = Some(Box::new(each));
         subtask.rules.when.clone_from(&place.condition);
         subtask.rules.save_as.clone_from(&step.save_as);
         subtask.rules.gate = self.gate(step, id);
-        self.subtasks.push(subtask);
-        for name in [Some(id.to_owned()), step.save_as.clone()].into_iter().flatten() {
-            self.owners.entry(name).or_default().push(id.into());
-        }
-        Ends { last: vec![id.into()], results: vec![id.into()] }
+        self.add(subtask)
     }
 
     /// Returns the steps for one item, which refer to the item by its name.
@@ -105,11 +98,8 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
     let names = names_of(each);
     let (mut subtasks, mut results) = (Vec::new(), Vec::new());
     for (number, item) in (1..).zip(items) {
-        let mut values: Values = Values::new();
-        for name in &names {
-            values.insert(name.clone(), Json::String(format!("{{{}}}", numbered(name, number))));
-        }
-        values.insert(each.item.clone(), literal_value(item));
+        let mut values = numbered_references(&names, number);
+        values.insert(each.item.clone(), literal(item));
         for step in &each.steps {
             let mut new = of_item(step, number, (&values, text_with), &names);
             if step.dependencies().is_empty() {
@@ -118,13 +108,22 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
             }
             subtasks.push(new);
         }
-        results.push(each.results.iter().map(|id| numbered(id.as_str(), number).into()).collect());
+        results.push(numbered_ids(&each.results, number));
     }
     (subtasks, results)
 }
 
 fn numbered(name: &str, number: usize) -> String {
     format!("{name}_{number}")
+}
+
+fn numbered_ids(ids: &[SubTaskId], number: usize) -> Vec<SubTaskId> {
+    ids.iter().map(|id| numbered(id.as_str(), number).into()).collect()
+}
+
+/// Returns the references to the names of one item's steps.
+fn numbered_references(names: &HashSet<String>, number: usize) -> Values {
+    names.iter().map(|name| (name.clone(), format!("{{{}}}", numbered(name, number)).into())).collect()
 }
 
 /// Returns a step of a loop for one item. `text` fills the step's description and question with `values`.
@@ -134,15 +133,14 @@ fn of_item(
     (values, text): (&Values, fn(&str, &Values) -> String),
     names: &HashSet<String>,
 ) -> SubTask {
-    let mut rules = step.rules.clone();
-    rules.save_as = rules.save_as.map(|name| numbered(&name, number));
-    rules.when = rules.when.map(|condition| condition_with(&condition, values));
-    rules.each = rules.each.map(|each| Box::new(inner_of_item(&each, number, values, names)));
-    rules.gate = rules.gate.map(|question| text(&question, values));
-    let description = text(&step.description, values);
-    let mut new = SubTask::new(numbered(step.id.as_str(), number), description).with_rules(rules);
-    new.expected_output.clone_from(&step.expected_output);
-    new.critical = step.critical;
+    let mut new = step.clone();
+    new.id = numbered(step.id.as_str(), number).into();
+    new.description = text(&step.description, values);
+    let rules = &mut new.rules;
+    rules.save_as = rules.save_as.take().map(|name| numbered(&name, number));
+    rules.when = rules.when.take().map(|condition| condition_with(&condition, values));
+    rules.each = rules.each.take().map(|each| Box::new(inner_of_item(&each, number, values, names)));
+    rules.gate = rules.gate.take().map(|question| text(&question, values));
     if let Some(tool) = step.tool_name() {
         new = new.with_tool(tool, step.tool_args().map(|arguments| substitute(arguments, values)));
     }
@@ -157,27 +155,22 @@ fn of_item(
 fn inner_of_item(each: &ForEach, number: usize, outer: &Values, names: &HashSet<String>) -> ForEach {
     let own = names_of(each);
     let mut values = outer.clone();
-    for name in &own {
-        values.insert(name.clone(), Json::String(format!("{{{}}}", numbered(name, number))));
-    }
+    values.extend(numbered_references(&own, number));
     values.remove(&each.item);
     let all: HashSet<String> = names.union(&own).cloned().collect();
     let mut new = each.clone();
     new.list = substitute(&each.list, outer);
     new.steps = each.steps.iter().map(|step| of_item(step, number, (&values, text_to_fill), &all)).collect();
-    new.results = each.results.iter().map(|id| numbered(id.as_str(), number).into()).collect();
+    new.results = numbered_ids(&each.results, number);
     new
 }
 
 /// Returns the references of a loop to the outside.
-pub(crate) fn around(each: &ForEach) -> Vec<crate::Reference> {
+pub(crate) fn around(each: &ForEach) -> Vec<Reference> {
     let own = names_of(each);
     let mut found = references(&each.list);
     for step in &each.steps {
-        let mut used = step.tool_args().map(references).unwrap_or_default();
-        if let Some(Ok(condition)) = step.rules.when.as_deref().map(crate::condition::Condition::parse) {
-            used.extend(condition.references());
-        }
+        let mut used = references_of(step);
         used.extend(step.rules.each.as_deref().map(around).unwrap_or_default());
         found.extend(used.into_iter().filter(|used| used.head != each.item && !own.contains(&used.head)));
     }

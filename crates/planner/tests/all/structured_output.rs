@@ -170,7 +170,7 @@ async fn plan_results_as_answer_must_match_the_schema_or_the_model_is_asked() {
     // The same where a model is asked for forms only, and with nobody to ask.
     for (result, asked) in [(GOOD, 0), ("It is Paris.", 1)] {
         let world = world((1, result), 0, texts(&[GOOD]));
-        let model = LlmConclusion::new(Arc::new(world.model.clone()), "m").for_forms();
+        let model = LlmConclusion::new(Arc::new(world.model.clone()), "m").only_for_schemas();
         let world = world.concluding(model);
         assert_eq!((world.start().await.answer(), world.model.requests().len()), (Some(GOOD), asked));
     }

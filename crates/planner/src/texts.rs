@@ -1,0 +1,26 @@
+//! Makes the parts of which texts about plans consist.
+
+use archon_types::{Json, SubTask, SubTaskId};
+
+/// Returns a text unchanged, and any other value as JSON.
+pub(crate) fn text_of(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Returns ids with `between` between them.
+pub(crate) fn joined(ids: &[SubTaskId], between: &str) -> String {
+    ids.iter().map(SubTaskId::as_str).collect::<Vec<_>>().join(between)
+}
+
+/// Returns ` [tool]` for a subtask with a tool, and an empty text otherwise.
+pub(crate) fn tool_mark(subtask: &SubTask) -> String {
+    subtask.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default()
+}
+
+/// Returns the text with `…` in place of all characters after the first `most`.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
