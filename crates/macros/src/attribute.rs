@@ -27,20 +27,9 @@ pub(crate) enum Effect {
 /// Flags that set the annotation field of the same name.
 const FLAGS: &[&str] = &["blocking", "concurrency_safe", "destructive", "requires_confirmation"];
 
-const KNOWN: &[&str] = &[
-    "name",
-    "description",
-    "version",
-    "summary",
-    "read_only",
-    "idempotent",
-    "destructive",
-    "concurrency_safe",
-    "requires_confirmation",
-    "blocking",
-    "timeout_ms",
-    "crate",
-];
+/// All words that the attribute accepts, for error texts.
+const KNOWN: &str = "name, description, version, summary, read_only, idempotent, destructive, concurrency_safe, \
+                     requires_confirmation, blocking, timeout_ms, crate";
 
 impl Attribute {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
@@ -84,10 +73,9 @@ impl Attribute {
 
 /// Returns the error text for an unknown word, with a suggestion.
 fn unknown(word: &str) -> String {
-    let known = KNOWN.join(", ");
-    match nearest(word, KNOWN.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`? `#[tool]` accepts: {known}"),
-        None => format!("`#[tool]` accepts: {known}"),
+    match nearest(word, KNOWN.split(", ")) {
+        Some(meant) => format!("did you mean `{meant}`? `#[tool]` accepts: {KNOWN}"),
+        None => format!("`#[tool]` accepts: {KNOWN}"),
     }
 }
 

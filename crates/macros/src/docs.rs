@@ -1,6 +1,6 @@
 //! Reads doc comments: the descriptions of a tool and of its arguments for the model.
 
-use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaNameValue};
 
 /// Returns the text of the doc comments among `attributes`, with common leading space removed and ends
 /// trimmed.
@@ -31,17 +31,18 @@ fn unindented(block: &str) -> Vec<String> {
     lines.iter().enumerate().map(cut).collect()
 }
 
-/// Returns whether the attribute is a doc comment, written as `///` or as `#[doc]`.
+/// Returns true if the attribute is a doc comment, written as `///` or as `#[doc]`.
 pub(crate) fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
 
 fn doc_text(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
-        Meta::NameValue(meta) if is_doc(attribute) => match &meta.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value()),
-            _ => None,
-        },
+        Meta::NameValue(MetaNameValue { value: Expr::Lit(ExprLit { lit: Lit::Str(line), .. }), .. })
+            if is_doc(attribute) =>
+        {
+            Some(line.value())
+        }
         _ => None,
     }
 }
@@ -67,10 +68,8 @@ impl Documentation {
 
     /// Returns the first name under `# Arguments` that is not a parameter.
     pub(crate) fn stray_argument(&self, parameters: &[String]) -> Option<&str> {
-        self.arguments
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .find(|name| !parameters.iter().any(|p| p == name))
+        let mut names = self.arguments.iter().map(|(name, _)| name.as_str());
+        names.find(|name| !parameters.iter().any(|parameter| parameter == name))
     }
 }
 

@@ -73,15 +73,13 @@ impl Expansion {
         let Some(stray) = named.into_iter().find(|name| !arguments.iter().any(|known| known == name)) else {
             return Ok(());
         };
-        match nearest(stray, arguments.iter().map(String::as_str)) {
-            Some(meant) => {
-                refuse(format!("`{stray}` is not an argument of the tool; did you mean `{meant}`?"))
+        refuse(match nearest(stray, arguments.iter().map(String::as_str)) {
+            Some(meant) => format!("`{stray}` is not an argument of the tool; did you mean `{meant}`?"),
+            None => {
+                let arguments = listed(arguments);
+                format!("`{stray}` is not an argument of the tool: its arguments are {arguments}")
             }
-            None => refuse(format!(
-                "`{stray}` is not an argument of the tool: its arguments are {}",
-                listed(arguments)
-            )),
-        }
+        })
     }
 
     fn tokens(&self) -> TokenStream {
@@ -89,19 +87,16 @@ impl Expansion {
         let vis = &self.function.vis;
         let documents = self.function.attrs.iter().filter(|attribute| docs::is_doc(attribute));
         let (definition, debug) = self.definition();
-        let kept: Vec<_> = self.states().map(|state| &state.ident).collect();
-        let given = self.states().map(|state| {
-            let (ident, ty) = (&state.ident, &state.ty);
-            quote!(#ident: #ty)
-        });
+        let names = self.states().map(|state| &state.ident);
+        let fields = self.state_fields();
         let inner = self.inner_function();
         let implementation = self.implementation();
         quote! {
             #definition
 
             #(#documents)*
-            #vis fn #ident(#(#given),*) -> #ident {
-                #ident { #(#kept),* }
+            #vis fn #ident(#(#fields),*) -> #ident {
+                #ident { #(#names),* }
             }
 
             impl #ident {
@@ -119,10 +114,7 @@ impl Expansion {
     fn definition(&self) -> (TokenStream, TokenStream) {
         let ident = &self.function.sig.ident;
         let vis = &self.function.vis;
-        let kept = self.states().map(|state| {
-            let (ident, ty) = (&state.ident, &state.ty);
-            quote!(#ident: #ty)
-        });
+        let fields = self.state_fields();
         let docs = format!("The type of the tool [`{ident}()`]; `run` is the function itself.");
         if self.states().next().is_none() {
             let definition = quote! {
@@ -138,7 +130,7 @@ impl Expansion {
         let definition = quote! {
             #[doc = #docs]
             #[allow(non_camel_case_types)]
-            #vis struct #ident { #(#kept),* }
+            #vis struct #ident { #(#fields),* }
         };
         let debug = quote! {
             #[automatically_derived]
@@ -254,10 +246,8 @@ impl Expansion {
             Effect::Idempotent => quote!(spec.annotations.effect = #support::Effect::Idempotent;),
         });
         let flags = self.flags().into_iter().map(|flag| quote!(spec.annotations.#flag = true;));
-        let timeout = self
-            .attribute
-            .timeout_ms
-            .map(|ms| quote!(spec.annotations.timeout_ms = ::core::option::Option::Some(#ms);));
+        let set_timeout = |ms| quote!(spec.annotations.timeout_ms = ::core::option::Option::Some(#ms););
+        let timeout = self.attribute.timeout_ms.map(set_timeout);
         quote! {
             #[allow(unused_mut)]
             let mut spec = #support::spec::<Arguments>(#name, #description);
@@ -296,17 +286,16 @@ impl Expansion {
         });
         let wait = self.function.sig.asyncness.map(|_| quote!(.await));
         let success = quote!((&#support::Returned::new(returned)).take_result());
-        let finish = if signature::returns_result(&self.function.sig.output) {
-            quote! {
+        let finish = match signature::returns_result(&self.function.sig.output) {
+            true => quote! {
                 match returned {
                     ::core::result::Result::Ok(returned) => #success,
                     ::core::result::Result::Err(failed) => {
                         ::core::result::Result::Err((&#support::Failed::new(failed)).take_error())
                     }
                 }
-            }
-        } else {
-            success
+            },
+            false => success,
         };
         quote! {
             #[allow(unused_imports)]
@@ -330,6 +319,11 @@ impl Expansion {
             Parameter::State(state) => Some(&**state),
             _ => None,
         })
+    }
+
+    /// Returns the states as `name: Type`, for the fields of the type and the parameters of the constructor.
+    fn state_fields(&self) -> impl Iterator<Item = TokenStream> {
+        self.states().map(|State { ident, ty }| quote!(#ident: #ty))
     }
 
     /// Returns the argument's description: the argument's own doc comment, else the function's list, else
@@ -362,7 +356,7 @@ fn default_function(index: usize) -> Ident {
     format_ident!("default_{index}")
 }
 
-/// Prints the path without spaces, as serde and schemars need it.
+/// Returns the path without spaces, as serde and schemars need it.
 fn path_text(path: &TokenStream) -> String {
     path.to_string().replace(' ', "")
 }

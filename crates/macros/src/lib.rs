@@ -30,9 +30,5 @@ pub fn facade_tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn run(attribute: TokenStream, item: TokenStream, home: &str) -> TokenStream {
-    match expand::expand(attribute.into(), item.into(), home) {
-        Ok(tokens) => tokens,
-        Err(e) => e.to_compile_error(),
-    }
-    .into()
+    expand::expand(attribute.into(), item.into(), home).unwrap_or_else(|e| e.to_compile_error()).into()
 }

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
     Attribute, Error, FnArg, GenericArgument, Ident, ItemFn, Pat, PatType, PathArguments, Result, ReturnType,
-    Type, ext::IdentExt, spanned::Spanned,
+    Type, TypeSlice, ext::IdentExt, spanned::Spanned,
 };
 
 use crate::docs;
@@ -50,10 +50,9 @@ pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
     for input in &mut function.sig.inputs {
         match input {
             FnArg::Receiver(receiver) => {
-                return Err(Error::new(
-                    receiver.self_token.span(),
-                    "`#[tool]` takes a free function; pass its state as a parameter: `#[state] desk: &Desk`",
-                ));
+                let text =
+                    "`#[tool]` takes a free function; pass its state as a parameter: `#[state] desk: &Desk`";
+                return Err(Error::new(receiver.self_token.span(), text));
             }
             FnArg::Typed(typed) => parameters.push(parameter(typed)?),
         }
@@ -61,7 +60,7 @@ pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
     Ok(parameters)
 }
 
-/// Returns whether the function returns a type called `Result`.
+/// Returns true if the function returns a type called `Result`.
 pub(crate) fn returns_result(output: &ReturnType) -> bool {
     matches!(output, ReturnType::Type(_, ty) if last_segment(ty).is_some_and(|name| name == "Result"))
 }
@@ -118,12 +117,15 @@ fn parameter(typed: &mut PatType) -> Result<Parameter> {
     })))
 }
 
-/// Removes `#[state]` from the attributes and returns whether it was there.
+/// Removes the attribute with this name from the attributes, and returns the attribute.
+fn take(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
+    let at = attributes.iter().position(|attribute| attribute.path().is_ident(name))?;
+    Some(attributes.remove(at))
+}
+
+/// Removes `#[state]` from the attributes and returns true if it was there.
 fn take_state(attributes: &mut Vec<Attribute>) -> Result<bool> {
-    let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("state")) else {
-        return Ok(false);
-    };
-    let attribute = attributes.remove(at);
+    let Some(attribute) = take(attributes, "state") else { return Ok(false) };
     match attribute.meta.require_path_only() {
         Ok(_) => Ok(true),
         Err(_) => Err(Error::new(attribute.span(), "write `#[state]` alone: `#[state] db: &Database`")),
@@ -148,7 +150,7 @@ fn state(typed: &PatType) -> Result<State> {
     match &*reference.elem {
         Type::ImplTrait(_) => refuse("a tool has one type: name the type instead of `impl Trait`"),
         Type::TraitObject(_) | Type::Slice(_) => refuse(UNSIZED),
-        elem if last_segment(elem).is_some_and(|name| name == "str") => refuse(UNSIZED),
+        elem if is_str(elem) => refuse(UNSIZED),
         elem => Ok(State { ident: pattern.ident.clone(), ty: elem.clone() }),
     }
 }
@@ -157,10 +159,7 @@ const UNSIZED: &str =
     "a tool owns its state, so the type must be sized: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
 
 fn take_default(attributes: &mut Vec<Attribute>) -> Result<Option<TokenStream>> {
-    let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("default")) else {
-        return Ok(None);
-    };
-    let attribute = attributes.remove(at);
+    let Some(attribute) = take(attributes, "default") else { return Ok(None) };
     match attribute.meta.require_list() {
         Ok(list) if !list.tokens.is_empty() => Ok(Some(list.tokens.clone())),
         _ => Err(Error::new(attribute.span(), "write the value: `#[default(10)]`")),
@@ -180,34 +179,28 @@ fn is_context(ty: &Type) -> Option<bool> {
 /// Returns the type that is parsed from JSON for a parameter of type `ty`, and whether the function takes a
 /// reference to it.
 fn owned_type(ty: &Type) -> Result<(TokenStream, bool)> {
+    let refuse = |why: &str| Err(Error::new(ty.span(), why));
     match ty {
         Type::Reference(reference) => match &*reference.elem {
-            elem if reference.mutability.is_none()
-                && last_segment(elem).is_some_and(|name| name == "str") =>
-            {
+            elem if reference.mutability.is_none() && is_str(elem) => {
                 Ok((quote!(::std::string::String), true))
             }
-            Type::Slice(slice) if reference.mutability.is_none() => {
-                let elem = &slice.elem;
+            Type::Slice(TypeSlice { elem, .. }) if reference.mutability.is_none() => {
                 Ok((quote!(::std::vec::Vec<#elem>), true))
             }
-            _ => Err(Error::new(
-                ty.span(),
+            _ => refuse(
                 "a tool owns its arguments: take the type itself (`&str`, `&[T]` and `&ToolContext` are fine too)",
-            )),
+            ),
         },
-        Type::ImplTrait(_) => {
-            Err(Error::new(ty.span(), "a tool has one schema: name the type instead of `impl Trait`"))
+        Type::ImplTrait(_) => refuse("a tool has one schema: name the type instead of `impl Trait`"),
+        _ if holds_reference(ty) => {
+            refuse("a tool owns its arguments: use an owned type inside, for instance `String`")
         }
-        _ if holds_reference(ty) => Err(Error::new(
-            ty.span(),
-            "a tool owns its arguments: use an owned type inside, for instance `String`",
-        )),
         _ => Ok((quote!(#ty), false)),
     }
 }
 
-/// Returns whether a type argument of `ty` is a reference, as in `Option<&str>`.
+/// Returns true if a type argument of `ty` is a reference, as in `Option<&str>`.
 fn holds_reference(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.iter().any(|segment| match &segment.arguments {
@@ -216,6 +209,10 @@ fn holds_reference(ty: &Type) -> bool {
         }),
         _ => false,
     })
+}
+
+fn is_str(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|name| name == "str")
 }
 
 fn last_segment(ty: &Type) -> Option<&Ident> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use archon_run::Recorded;
 use archon_types::{
     ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, FailureKind, Journal, Json,
-    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject, ToolCall, ToolResult,
-    ToolSpec, Toolbox, binding, is_log_lost, questions_below, rebound,
+    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, Subject, ToolCall, ToolResult, ToolSpec,
+    Toolbox, binding, is_log_lost, questions_below, rebound,
 };
 use serde_json::json;
 
@@ -20,26 +20,16 @@ use crate::{
 /// Starts a call of the machine, or records the reason why the call cannot start.
 pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
-    let (subtask, tool) = (node.subtask.clone(), node.tool().map(str::to_owned));
-    let (subtask, tool) = (&*subtask, tool.as_deref());
-    let definition = tool.and_then(|name| plan.tool(name));
+    let definition = node.tool().and_then(|name| plan.tool(name));
     let arguments = match run.machine.arguments(call, definition.as_ref()) {
         Ok(arguments) => arguments,
-        Err(why) => {
-            return run
-                .record(vec![RecordBody::ToolCallRefused { call, result: not_begun(why).into() }])
-                .await;
-        }
+        Err(why) => return refuse(run, call, why).await,
     };
-    match (tool, arguments) {
-        (Some(tool), Some(arguments)) if definition.is_some() => {
-            let attempt = run.machine.node(call).map_or(0, |node| node.starts);
-            run_tool(plan, run, call, ToolCall::new(format!("call_{call}"), tool, arguments), attempt).await
-        }
-        (tool, arguments) => {
+    match (definition, arguments) {
+        (Some(tool), Some(arguments)) => run_tool(plan, run, call, &tool.name, arguments).await,
+        (_, arguments) => {
             let Some(lease) = run.machine.lease(call) else { return Ok(()) };
             let child = run.context().run.of_call(call);
-            let task = task_text(plan, run, subtask, tool, arguments.as_ref());
             let started = RecordBody::ToolCallStarted {
                 call,
                 attempt: 0,
@@ -47,7 +37,7 @@ pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> 
                 child_run: Some(child.clone()),
             };
             run.record(vec![RecordBody::LeaseGranted { call, child_run: child, lease }, started]).await?;
-            run_agent(plan, run, call, subtask, tool, task);
+            run_agent(plan, run, call, arguments.as_ref());
             Ok(())
         }
     }
@@ -57,8 +47,7 @@ pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> 
 /// resumed. A tool that may have had an effect is not called again.
 pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
-    let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
-    let (starts, is_begun) = (node.starts, node.is_begun());
+    let (tool, is_begun) = (node.tool().map(str::to_owned), node.is_begun());
     let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
     let definition = tool.as_deref().and_then(|name| plan.tool(name));
     let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
@@ -67,18 +56,18 @@ pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) ->
             let request = lost_question(plan, run, call, &child);
             plan.ask_about(run, call, request).await
         }
-        (Some(_), _, tool, arguments) => {
-            let task = task_text(plan, run, &subtask, tool, arguments.as_ref());
-            run_agent(plan, run, call, &subtask, tool, task);
+        (Some(_), _, _, arguments) => {
+            run_agent(plan, run, call, arguments.as_ref());
             Ok(())
         }
         (None, Effect::ReadOnly | Effect::Idempotent, Some(tool), Some(arguments)) => {
-            run_tool(plan, run, call, ToolCall::new(format!("call_{call}"), tool, arguments), starts).await
+            run_tool(plan, run, call, tool, arguments).await
         }
         // A call that may have had an effect is in doubt already and not running.
         _ => {
-            let result = ToolResult::error("it was cut off, and what does it is not there any more");
-            run.record(vec![RecordBody::ToolCallFinished { call, result: Arc::new(result) }]).await
+            let result =
+                Arc::new(ToolResult::error("it was cut off, and what does it is not there any more"));
+            run.record(vec![RecordBody::ToolCallFinished { call, result }]).await
         }
     }
 }
@@ -127,35 +116,22 @@ fn lost_question(plan: &Following, run: &Run, call: CallId, child: &RunId) -> Bo
     Box::new(request)
 }
 
-/// Returns the task for the agent that executes a subtask.
-fn task_text(
-    plan: &Following,
-    run: &Run,
-    subtask: &SubTask,
-    tool: Option<&str>,
-    arguments: Option<&Json>,
-) -> String {
-    let task = run.machine.task();
-    match plan.parts.options.briefing {
-        Briefing::Full => brief((&task, run.machine.background()), subtask, tool, arguments),
-        Briefing::Short => short_brief(&task, subtask),
-    }
-}
-
 async fn run_tool(
     plan: &mut Following,
     run: &mut Run,
     call: CallId,
-    tool_call: ToolCall,
-    attempt: u32,
+    tool: &str,
+    arguments: Json,
 ) -> Recorded {
     let Some(toolbox) = plan.parts.toolbox.clone() else { return Ok(()) };
+    let attempt = run.machine.node(call).map_or(0, |node| node.starts);
     let mut context = trusting(run);
     context.cancel = run.stop().clone();
     context.processes = Some(run.reporter());
     context.under_way = Some(run.under_way());
-    let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
-    let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
+    let spec = toolbox.specs().iter().find(|spec| spec.name == tool).cloned();
+    let (arguments, edited, agreed) = agreed(run, call, arguments, spec.as_ref());
+    let tool_call = ToolCall::new(format!("call_{call}"), tool, arguments);
     // An approval that was given counts even if nobody can be asked any more.
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || plan.parts.approver.is_some();
@@ -167,10 +143,7 @@ async fn run_tool(
         }
         Prepared::Ask(mut request) => {
             let Some(spec) = spec else {
-                let why = format!("{} is not there any more", tool_call.name);
-                return run
-                    .record(vec![RecordBody::ToolCallRefused { call, result: not_begun(why).into() }])
-                    .await;
+                return refuse(run, call, format!("{tool} is not there any more")).await;
             };
             if request.binding.is_empty() {
                 request.binding = binding(&spec, &tool_call.arguments, &Subject::Unknown);
@@ -181,12 +154,7 @@ async fn run_tool(
             }
             ReadyCall::new(call, tool_call, spec.annotations.effect)
         }
-        _ => {
-            let why = format!("{} is not ready", tool_call.name);
-            return run
-                .record(vec![RecordBody::ToolCallRefused { call, result: not_begun(why).into() }])
-                .await;
-        }
+        _ => return refuse(run, call, format!("{tool} is not ready")).await,
     };
     ready.started_before = attempt;
     let started = RecordBody::ToolCallStarted { call, attempt, effect: ready.effect, child_run: None };
@@ -197,21 +165,21 @@ async fn run_tool(
     Ok(())
 }
 
-/// Returns the call with the arguments that a person changed, these arguments, and the binding of the
+/// Returns the arguments of the call, the arguments that a person changed, and the binding of the
 /// approval, if the tool is unchanged.
 fn agreed(
     run: &Run,
     call: CallId,
-    tool_call: ToolCall,
+    planned: Json,
     spec: Option<&ToolSpec>,
-) -> (ToolCall, Option<Json>, Option<String>) {
+) -> (Json, Option<Json>, Option<String>) {
     let node = run.machine.node(call);
     let agreed = node.and_then(|node| node.agreed.clone());
-    let Some(edited) = node.and_then(|node| node.edited.clone()) else { return (tool_call, None, agreed) };
+    let Some(edited) = node.and_then(|node| node.edited.clone()) else { return (planned, None, agreed) };
     let agreed = agreed.zip(spec).and_then(|(agreed, spec)| {
-        [&tool_call.arguments, &edited].iter().find_map(|asked| rebound(&agreed, spec, asked, &edited))
+        [&planned, &edited].iter().find_map(|asked| rebound(&agreed, spec, asked, &edited))
     });
-    (ToolCall { arguments: edited.clone(), ..tool_call }, Some(edited), agreed)
+    (edited.clone(), Some(edited), agreed)
 }
 
 /// Executes a prepared call, and returns its result or its questions.
@@ -229,7 +197,7 @@ async fn executed(
                 let text = format!("[A person changed the arguments of this call to {edited}]");
                 result.content.insert(0, Content::text(text));
             }
-            Happened::Ended(vec![RecordBody::ToolCallFinished { call, result: result.into() }])
+            ended(call, *result)
         }
         // The call waits for its child run.
         Executed::Suspended(said) => {
@@ -240,14 +208,13 @@ async fn executed(
     }
 }
 
-fn run_agent(
-    plan: &Following,
-    run: &mut Run,
-    call: CallId,
-    subtask: &SubTask,
-    tool: Option<&str>,
-    task: String,
-) {
+fn run_agent(plan: &Following, run: &mut Run, call: CallId, arguments: Option<&Json>) {
+    let Some(node) = run.machine.node(call) else { return };
+    let (subtask, tool, whole) = (&*node.subtask, node.tool(), run.machine.task());
+    let task = match plan.parts.options.briefing {
+        Briefing::Full => brief((&whole, run.machine.background()), subtask, tool, arguments),
+        Briefing::Short => short_brief(&whole, subtask),
+    };
     let worker = plan.parts.workers.worker(subtask, tool);
     let context = child_context(plan, run, call);
     let (stop, child) = (run.stop().clone(), context.run.clone());
@@ -270,10 +237,10 @@ fn run_agent(
 
 /// Returns the records of a child run that has ended: its spending and its result.
 fn settled(call: CallId, outcome: &Outcome, agent: &str) -> Happened {
-    let settled =
-        RecordBody::LeaseSettled { call, child_run: outcome.run.clone(), spent: outcome.spending() };
-    let result = Box::new(outcome.to_result(agent));
-    Happened::Ended(vec![settled, RecordBody::ToolCallFinished { call, result: result.into() }])
+    let (child_run, spent) = (outcome.run.clone(), outcome.spending());
+    let settled = RecordBody::LeaseSettled { call, child_run, spent };
+    let result = Arc::new(outcome.to_result(agent));
+    Happened::Ended(vec![settled, RecordBody::ToolCallFinished { call, result }])
 }
 
 /// Returns the context of the child run for a subtask.
@@ -302,7 +269,8 @@ pub(crate) fn citation(node: &PlanNode) -> Citation {
     Citation::new(&node.subtask, node.result.as_deref().and_then(|result| result.child_run.clone()))
 }
 
-/// Returns the result of a call that could not start.
-pub(crate) fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
-    Box::new(ToolResult::error(why.to_string()))
+/// Records the reason why a call cannot start.
+pub(crate) async fn refuse(run: &mut Run, call: CallId, why: impl std::fmt::Display) -> Recorded {
+    let result = Arc::new(ToolResult::error(why.to_string()));
+    run.record(vec![RecordBody::ToolCallRefused { call, result }]).await
 }

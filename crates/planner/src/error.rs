@@ -7,6 +7,7 @@ use crate::problem::{PlanProblem, all_with_remedies};
 /// Reason why a run has no outcome. A plan that fails is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the texts say what the fields are")]
 pub enum PlanRunError {
     /// The journal failed.
     #[error(transparent)]
@@ -17,7 +18,6 @@ pub enum PlanRunError {
     /// The planner gave no draft of a plan.
     #[error("{error}")]
     NoDraft {
-        /// Reason of the failure.
         error: PlanError,
         /// Spending of the failed draft.
         spent: Spending,
@@ -25,66 +25,33 @@ pub enum PlanRunError {
     /// The plan has problems, so it cannot be followed.
     #[error("the plan cannot be followed: {}", all(problems))]
     Problems {
-        /// All problems of the plan.
+        /// All problems of the plan, warnings included.
         problems: Vec<PlanProblem>,
     },
     /// The log does not belong to a run of a plan.
     #[error("run {run} is not the run of a plan")]
-    NotAPlan {
-        /// Id of the run.
-        run: RunId,
-    },
+    NotAPlan { run: RunId },
     /// The question does not accept an answer of this kind, such as changed arguments or a text.
     #[error("the question about call {call} of run {run} does not accept this kind of answer")]
-    NotChangeable {
-        /// Id of the run.
-        run: RunId,
-        /// The call that the question is about.
-        call: CallId,
-    },
+    NotChangeable { run: RunId, call: CallId },
     /// No open question has this id.
     #[error("run {run} has no open question with the id {question}")]
-    NoSuchQuestion {
-        /// Id of the run.
-        run: RunId,
-        /// Id of the question.
-        question: String,
-    },
+    NoSuchQuestion { run: RunId, question: String },
     /// Several open questions are about the same call.
     #[error("run {run} has {} open questions about call {call}: {}", questions.len(), questions.join(", "))]
-    SeveralQuestions {
-        /// Id of the run.
-        run: RunId,
-        /// The call that the questions are about.
-        call: CallId,
-        /// Ids of the questions.
-        questions: Vec<String>,
-    },
+    SeveralQuestions { run: RunId, call: CallId, questions: Vec<String> },
     /// The question has expired.
     #[error("the question about call {call} of run {run} has expired")]
-    Expired {
-        /// Id of the run.
-        run: RunId,
-        /// The call that the question is about.
-        call: CallId,
-    },
+    Expired { run: RunId, call: CallId },
     /// The JSON Schema of the answer is invalid.
     #[error("the JSON Schema of the answer is invalid: {problem}")]
-    InvalidSchema {
-        /// The problem with the schema.
-        problem: String,
-    },
+    InvalidSchema { problem: String },
     /// The run cannot be started or resumed.
     #[error(transparent)]
     Refused(#[from] RunRefused),
     /// Processes of the run that outlived a crash cannot be ended.
     #[error("processes of run {run} are still running and cannot be ended: process group {group}")]
-    ProcessesLeft {
-        /// Id of the run.
-        run: RunId,
-        /// Id of one process group.
-        group: u32,
-    },
+    ProcessesLeft { run: RunId, group: u32 },
 }
 
 impl PlanRunError {
@@ -95,16 +62,16 @@ impl PlanRunError {
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Plan(error) | Self::NoDraft { error, .. } => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
-            Self::NotChangeable { .. } => "approve or cancel it without changes".to_owned(),
+            Self::NotChangeable { .. } => "approve or cancel the call without changes".to_owned(),
             Self::NoSuchQuestion { .. } => "list the open questions of the run first".to_owned(),
-            Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
+            Self::SeveralQuestions { .. } => "answer one of the questions by its id".to_owned(),
             Self::Expired { .. } => "resume the run: an expired question counts as refused".to_owned(),
             Self::InvalidSchema { .. } => {
                 "use a schema that is valid by JSON Schema draft 2020-12".to_owned()
             }
             Self::NotAPlan { .. } => "resume the run with the agent that started it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
-                format!("end them yourself (kill -9 -{group}), then resume the run")
+                format!("end the processes yourself (kill -9 -{group}), then resume the run")
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque},
 };
 
 use archon_types::{Plan, SubTask, SubTaskId, Task};
@@ -26,15 +26,15 @@ impl PlanGraph {
     pub fn new<'a>(subtasks: impl IntoIterator<Item = &'a SubTask>) -> Self {
         let mut graph = DiGraph::new();
         let mut by_id = HashMap::new();
-        let mut kept = Vec::new();
+        let mut nodes = Vec::new();
         for subtask in subtasks {
             if !by_id.contains_key(&subtask.id) {
-                by_id.insert(subtask.id.clone(), graph.add_node(subtask.id.clone()));
-                kept.push(subtask);
+                let node = graph.add_node(subtask.id.clone());
+                by_id.insert(subtask.id.clone(), node);
+                nodes.push((node, subtask));
             }
         }
-        for subtask in kept {
-            let to = by_id[&subtask.id];
+        for (to, subtask) in nodes {
             let mut seen = HashSet::new();
             for dependency in subtask.dependencies() {
                 if let Some(from) = by_id.get(dependency).filter(|from| seen.insert(**from)) {
@@ -76,39 +76,33 @@ impl PlanGraph {
         // Tarjan's algorithm is not used, because its recursion is as deep as a chain is long.
         let groups = petgraph::algo::kosaraju_scc(&self.graph);
         let mut cycles: Vec<_> =
-            groups.into_iter().filter(|g| g.len() > 1).map(|g| self.way_round(&g)).collect();
-        cycles.sort_by_key(|cycle| cycle.first().and_then(|id| self.by_id.get(*id).copied()));
-        cycles.into_iter().map(|cycle| cycle.into_iter().cloned().collect()).collect()
+            groups.into_iter().filter(|group| group.len() > 1).map(|group| self.cycle(&group)).collect();
+        cycles.sort_unstable();
+        cycles
+            .into_iter()
+            .map(|cycle| cycle.into_iter().map(|node| self.graph[node].clone()).collect())
+            .collect()
     }
 
     /// Returns the shortest cycle through the first subtask of a strongly connected group.
-    fn way_round(&self, group: &[NodeIndex]) -> Vec<&SubTaskId> {
+    fn cycle(&self, group: &[NodeIndex]) -> Vec<NodeIndex> {
         let within: HashSet<_> = group.iter().copied().collect();
         let Some(start) = group.iter().min().copied() else { return Vec::new() };
         let mut from: HashMap<NodeIndex, NodeIndex> = HashMap::new();
-        let mut queue = std::collections::VecDeque::from([start]);
+        let mut queue = VecDeque::from([start]);
         while let Some(node) = queue.pop_front() {
-            let mut next: Vec<_> = self.graph.neighbors(node).filter(|n| within.contains(n)).collect();
-            next.sort_unstable();
-            for to in next {
+            let next = self.graph.neighbors(node).filter(|next| *next != node && within.contains(next));
+            for to in next.collect::<BTreeSet<_>>() {
                 if to == start {
-                    let mut way = vec![start, node];
-                    let mut at = node;
-                    while at != start {
-                        at = from[&at];
-                        way.push(at);
-                    }
-                    way.reverse();
-                    // Without `dedup`, a path of one step would name its start three times.
-                    way.dedup();
-                    way.push(start);
-                    way.dedup();
-                    return way.into_iter().map(|node| &self.graph[node]).collect();
+                    let way_back = std::iter::successors(Some(node), |at| from.get(at).copied());
+                    let mut cycle: Vec<_> = std::iter::once(start).chain(way_back).collect();
+                    cycle.reverse();
+                    return cycle;
                 }
-                if let std::collections::hash_map::Entry::Vacant(free) = from.entry(to) {
-                    free.insert(node);
+                from.entry(to).or_insert_with(|| {
                     queue.push_back(to);
-                }
+                    node
+                });
             }
         }
         Vec::new()
@@ -117,11 +111,8 @@ impl PlanGraph {
     /// Returns the subtasks in an order that respects all dependencies, and otherwise in the order of the
     /// plan. Subtasks on a cycle or after one are left out.
     pub fn order(&self) -> Vec<SubTaskId> {
-        let mut waiting: Vec<usize> = self
-            .graph
-            .node_indices()
-            .map(|n| self.graph.edges_directed(n, Direction::Incoming).count())
-            .collect();
+        let dependencies = |node| self.graph.edges_directed(node, Direction::Incoming).count();
+        let mut waiting: Vec<usize> = self.graph.node_indices().map(dependencies).collect();
         let mut ready: BinaryHeap<_> =
             self.graph.node_indices().filter(|n| waiting[n.index()] == 0).map(Reverse).collect();
         let mut order = Vec::with_capacity(waiting.len());
@@ -147,14 +138,12 @@ impl PlanGraph {
         let mut best: HashMap<NodeIndex, (u64, Option<NodeIndex>)> = HashMap::new();
         for id in order.iter().rev() {
             let node = self.by_id[id];
-            let mut next: Vec<_> = self.graph.neighbors(node).collect();
-            next.sort_unstable();
-            let behind =
-                next.into_iter().map(|n| (best[&n].0, Some(n))).reduce(|a, b| if b.0 > a.0 { b } else { a });
-            let (rest, to) = behind.unwrap_or((0, None));
-            best.insert(node, (rest.saturating_add(length(id)), to));
+            // Of equally long paths, the one through the first subtask of the plan is taken.
+            let next = self.graph.neighbors(node).max_by_key(|next| (best[next].0, Reverse(*next)));
+            let rest = next.map_or(0, |next| best[&next].0);
+            best.insert(node, (rest.saturating_add(length(id)), next));
         }
-        let start = self.graph.node_indices().reduce(|a, b| if best[&b].0 > best[&a].0 { b } else { a });
+        let start = self.graph.node_indices().max_by_key(|node| (best[node].0, Reverse(*node)));
         let total = start.map_or(0, |start| best[&start].0);
         let path = std::iter::successors(start, |node| best[node].1);
         (path.map(|node| self.graph[node].clone()).collect(), total)

@@ -281,12 +281,9 @@ impl PlanMachine {
                 }
             }
             PlanRecord::PlanningPaid { spent, .. } => self.budget.ledger.spend(*spent),
-            PlanRecord::Planned { command, task, .. } => {
-                if let Phase::Planning(ask) = &self.phase
-                    && ask.command == *command
-                {
-                    self.on_plan_made(task);
-                }
+            PlanRecord::Planned { command, task, .. } if matches!(&self.phase, Phase::Planning(ask) if ask.command == *command) =>
+            {
+                self.planned(*command, task);
             }
             PlanRecord::Rejected { command, attempt, problems, retryable, failure } => {
                 self.rejected((*command, *attempt), problems, *retryable, *failure);
@@ -459,6 +456,14 @@ impl PlanMachine {
         Ask { command, attempt: 0, asked: Asked::No, reason, problems: Vec::new(), targets }
     }
 
+    /// Adds subtasks to the plan. The nodes must be rebuilt afterwards.
+    fn add(&mut self, subtasks: &[SubTask]) {
+        for subtask in subtasks {
+            let command = self.take_command();
+            self.nodes.add(subtask.clone(), command);
+        }
+    }
+
     fn take_command(&mut self) -> CommandId {
         self.next_command += 1;
         CommandId(self.next_command - 1)
@@ -481,7 +486,6 @@ impl PlanMachine {
     fn skipped(&mut self, call: CallId, at: Timestamp) {
         if let Some(index) = self.nodes.ready_call(call) {
             self.nodes.end(index, NodeState::Skipped, Some(ToolResult::success("null")), at);
-            self.nodes.release(index);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     Answer, CallId, Context, DynApprover, DynPlanner, Journal, LongTerm, MemoryQuery, PlanError,
-    PlanningContext, Task, Toolbox,
+    PlanningContext, Task, ToolDefinition, ToolSpec, Toolbox,
 };
 
 use crate::{
@@ -28,10 +28,8 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
         let mut planning = PlanningContext::new(context.clone());
-        if let Some(toolbox) = &self.toolbox {
-            planning.specs = toolbox.specs();
-            planning.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
-        }
+        planning.specs = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
+        planning.tools = self.tools();
         planning.values = machine.task().context;
         planning.memories = machine.memories().to_vec();
         machine.background().clone_into(&mut planning.background);
@@ -39,13 +37,15 @@ impl Parts {
         planning
     }
 
+    fn tools(&self) -> Vec<ToolDefinition> {
+        let specs = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
+        specs.iter().map(ToolSpec::definition).collect()
+    }
+
     /// Returns the options for checking a plan. The first plan is checked against the limits, a replan
     /// against the remaining budget.
     pub(crate) fn check_options(&self, context: &Context, machine: &PlanMachine) -> CheckOptions {
-        let mut options = CheckOptions::default();
-        if let Some(toolbox) = &self.toolbox {
-            options.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
-        }
+        let mut options = CheckOptions::new(self.tools());
         options.missing_tools.clone_from(&self.options.missing_tools);
         options.settings = machine.settings().clone();
         options.size = self.options.size;
@@ -53,9 +53,9 @@ impl Parts {
         let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
         budget.cost = limits.max_cost_micros;
         if machine.replans() > 0 {
-            let left = machine.unspent();
-            (budget.tokens, budget.cost, budget.duration_ms) =
-                (left.tokens, left.cost_micros, left.duration_ms);
+            let lease = machine.unspent();
+            (budget.tokens, budget.duration_ms) = (lease.tokens, lease.duration_ms);
+            budget.cost = lease.cost_micros;
         }
         options.budget = Some(budget);
         options
@@ -69,16 +69,15 @@ impl Parts {
         answer: &Answer,
         context: &Context,
     ) -> Result<(), PlanRunError> {
+        let not_changeable = || Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
         let arguments = match answer {
             Answer::Edit { arguments } => arguments,
-            Answer::Reply { .. } if !machine.takes_reply(call) => {
-                return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
-            }
+            Answer::Reply { .. } if !machine.takes_reply(call) => return not_changeable(),
             _ => return Ok(()),
         };
         match machine.node(call) {
             Some(_) if machine.is_asked_by_tool(call) && arguments.is_object() => return Ok(()),
-            Some(_) => return Err(PlanRunError::NotChangeable { run: context.run.clone(), call }),
+            Some(_) => return not_changeable(),
             None => {}
         }
         let task: Result<Task, _> = serde_json::from_value(arguments.clone());
@@ -108,12 +107,11 @@ impl Parts {
 
     pub(crate) async fn remember(&self, task: &Task, answer: &str) {
         let Some(memory) = &self.memory else { return };
-        let mut about = serde_json::Map::new();
-        about.insert("kind".to_owned(), "plan".into());
-        about.insert("subtasks".to_owned(), task.subtasks.len().into());
+        let count = task.subtasks.len();
+        let about = [("kind".to_owned(), "plan".into()), ("subtasks".to_owned(), count.into())];
         let content = format!("{}\n{answer}", task.original_query);
-        if let Err(error) = memory.store(&content, about).await {
-            tracing::warn!(%error, "the outcome was not remembered");
+        if let Err(error) = memory.store(&content, about.into_iter().collect()).await {
+            tracing::warn!(%error, "the memory did not store the outcome");
         }
     }
 }

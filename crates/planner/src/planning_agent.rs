@@ -12,7 +12,10 @@ use archon_types::{
 
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanNode, PlanProblem, PlanRunError,
-    PlanningAgentOptions, Workers, check, following::Following, open_questions, parts::Parts,
+    PlanningAgentOptions, Workers, check,
+    following::{Following, plan},
+    open_questions,
+    parts::Parts,
     problem::ProblemKind,
 };
 
@@ -135,9 +138,8 @@ impl PlanningAgent {
         context: &Context,
     ) -> Result<PlanDraft, PlanRunError> {
         if goal.trim().is_empty() {
-            return Err(PlanRunError::Problems {
-                problems: vec![PlanProblem::of_plan(ProblemKind::EmptyGoal)],
-            });
+            let problems = vec![PlanProblem::of_plan(ProblemKind::EmptyGoal)];
+            return Err(PlanRunError::Problems { problems });
         }
         let machine = PlanMachine::new(&self.started(&place, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
@@ -145,22 +147,19 @@ impl PlanningAgent {
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
         planning.background = place.background;
-        let mut task = match self.parts.options.plan.clone() {
-            Some(subtasks) => Task::new(context.run.as_str(), goal).with_subtasks(subtasks),
-            None => self
-                .parts
-                .planner
-                .create_plan(goal, &planning)
-                .await
-                .map_err(|error| PlanRunError::NoDraft { error, spent: planning.expenses.total() })?,
+        let planned = match self.parts.options.plan.clone() {
+            Some(subtasks) => Ok(Task::new(context.run.as_str(), goal).with_subtasks(subtasks)),
+            None => self.parts.planner.create_plan(goal, &planning).await,
         };
+        let spent = planning.expenses.total();
+        let mut task = planned.map_err(|error| PlanRunError::NoDraft { error, spent })?;
         for (key, value) in &planning.values {
             task.context.entry(key.clone()).or_insert_with(|| value.clone());
         }
         let mut options = self.parts.check_options(context, &machine);
         options.settings = self.parts.options.settings.clone();
         let problems = check(&task, &options);
-        Ok(PlanDraft { task, problems, spent: planning.expenses.total() })
+        Ok(PlanDraft { task, problems, spent })
     }
 
     /// Starts the run that `context` names, and drives the run until it ends or is suspended.
@@ -197,18 +196,17 @@ impl PlanningAgent {
     async fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;
-        let plan = |record| RecordBody::Plan(Box::new(record));
         let mut settings = options.settings.clone();
         if options.plan.is_some() {
             settings.replan.max_replans = 0;
         }
-        let mut bodies = vec![plan(PlanRecord::Settings(settings))];
+        let mut bodies = plan(PlanRecord::Settings(settings));
         if let Some(subtasks) = options.plan.clone() {
-            bodies.push(plan(PlanRecord::FixedPlan { subtasks }));
+            bodies.extend(plan(PlanRecord::FixedPlan { subtasks }));
         }
         let values = options.values.clone();
         if !values.is_empty() || !memories.is_empty() || !background.is_empty() {
-            bodies.push(plan(PlanRecord::Inputs { context: values, memories, background }));
+            bodies.extend(plan(PlanRecord::Inputs { context: values, memories, background }));
         }
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
@@ -312,13 +310,12 @@ impl PlanningAgent {
                     toolbox.recall(&context.session, tool, result);
                 }
             }
-        }
-        let groups = surviving_groups(&open.records);
-        let toolbox = self.parts.toolbox.as_ref().filter(|_| !groups.is_empty());
-        if let Some(toolbox) = toolbox
-            && let Some(group) = toolbox.end_processes(&groups, &context).await.first()
-        {
-            return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
+            let groups = surviving_groups(&open.records);
+            if !groups.is_empty()
+                && let Some(group) = toolbox.end_processes(&groups, &context).await.first()
+            {
+                return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
+            }
         }
         // Only the first record reached the journal, so the run needs the goal again.
         let opening = match goal.filter(|_| !open.is_asked()) {

@@ -2,6 +2,7 @@
 //! once.
 
 use archon_types::{Json, SubTask, SubTaskRules, nearest};
+use serde_json::json;
 
 use crate::{
     arguments::type_of,
@@ -174,37 +175,29 @@ fn subtask(place: usize, step: &Json) -> Result<SubTask, Vec<PlanProblem>> {
         let kind = ProblemKind::WrongType { place, field, expected: "an object", found };
         return Err(vec![PlanProblem::of_plan(kind)]);
     };
-    let mut form = Form { place, fields, problems: Vec::new() };
-    let id = form.text("id", Need::Required);
-    let description = form.text("description", Need::Required);
-    let expected_output = form.text("expected_output", Need::Optional).filter(|text| !text.is_empty());
-    let tool_name = form.text("tool_name", Need::Optional).filter(|name| !name.is_empty());
-    let dependencies = form.texts("dependencies");
-    let critical = form.flag("critical");
-    let tool_args = fields.get("tool_args").filter(|args| !args.is_null() && !is_empty(args)).cloned();
-    let names_none = fields.get("tool_name").is_none_or(|name| name.is_null() || name == "");
-    if tool_args.is_some() && names_none {
-        form.problem(ProblemKind::ArgumentsWithoutTool);
-    }
-    let rules = form.rules();
-    form.unknown();
-    if !form.problems.is_empty() {
-        return Err(form.problems);
-    }
+    let mut reader = Reader { place, fields, problems: Vec::new() };
+    let id = reader.text("id", Need::Required);
+    let description = reader.text("description", Need::Required);
     let mut subtask = SubTask::new(id.unwrap_or_default(), description.unwrap_or_default());
-    subtask.expected_output = expected_output;
-    if let Some(name) = tool_name {
-        // `{}` is a call without arguments.
-        let empty = fields.get("tool_args").filter(|args| args.is_object()).cloned();
-        subtask = subtask.with_tool(name, tool_args.or(empty));
+    subtask.expected_output = reader.text("expected_output", Need::Optional).filter(|text| !text.is_empty());
+    let tool_name = reader.text("tool_name", Need::Optional).filter(|name| !name.is_empty());
+    let dependencies = reader.texts("dependencies");
+    subtask.critical = reader.flag("critical");
+    // `{}` is a call without arguments, and without a tool it is nothing.
+    let tool_args = fields.get("tool_args").filter(|args| !args.is_null()).cloned();
+    let names_none = fields.get("tool_name").is_none_or(|name| name.is_null() || name == "");
+    if names_none && tool_args.as_ref().is_some_and(|args| *args != json!({})) {
+        reader.problem(ProblemKind::ArgumentsWithoutTool);
     }
-    subtask.critical = critical;
-    subtask.rules = rules;
+    subtask.rules = reader.rules();
+    reader.unknown();
+    if !reader.problems.is_empty() {
+        return Err(reader.problems);
+    }
+    if let Some(name) = tool_name {
+        subtask = subtask.with_tool(name, tool_args);
+    }
     Ok(subtask.after(dependencies))
-}
-
-fn is_empty(arguments: &Json) -> bool {
-    arguments.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 enum Need {
@@ -212,13 +205,14 @@ enum Need {
     Optional,
 }
 
-struct Form<'a> {
+/// Reads the fields of one subtask.
+struct Reader<'a> {
     place: usize,
     fields: &'a serde_json::Map<String, Json>,
     problems: Vec<PlanProblem>,
 }
 
-impl Form<'_> {
+impl Reader<'_> {
     fn text(&mut self, field: &'static str, need: Need) -> Option<String> {
         match (self.fields.get(field), need) {
             (Some(Json::String(text)), _) => return Some(text.clone()),
@@ -232,23 +226,16 @@ impl Form<'_> {
     }
 
     fn texts(&mut self, field: &'static str) -> Vec<String> {
-        let fields = self.fields;
-        match fields.get(field) {
-            None => self.problem(ProblemKind::MissingField { place: self.place, field }),
-            Some(Json::Array(items)) => {
-                let text = |item: &Json| match item {
-                    Json::String(text) => Some(text.clone()),
-                    Json::Number(number) => Some(number.to_string()),
-                    _ => None,
-                };
-                match items.iter().map(text).collect() {
-                    Some(texts) => return texts,
-                    None => self.wrong(field, "a list of ids", &fields[field]),
-                }
-            }
-            Some(other) => self.wrong(field, "a list of ids", other),
-        }
-        Vec::new()
+        let Some(value) = self.fields.get(field) else {
+            self.problem(ProblemKind::MissingField { place: self.place, field });
+            return Vec::new();
+        };
+        let text = |item: &Json| (item.is_string() || item.is_number()).then(|| text_of(item));
+        let texts = value.as_array().and_then(|items| items.iter().map(text).collect());
+        texts.unwrap_or_else(|| {
+            self.wrong(field, "a list of ids", value);
+            Vec::new()
+        })
     }
 
     fn flag(&mut self, field: &'static str) -> bool {
@@ -266,20 +253,12 @@ impl Form<'_> {
         let Some(rules) = self.fields.get("rules").filter(|rules| !rules.is_null()) else {
             return SubTaskRules::default();
         };
-        match serde_json::from_value(rules.clone()) {
-            Ok(rules) => rules,
-            Err(error) => {
-                let (place, field) = (self.place, "rules".to_owned());
-                let kind = ProblemKind::WrongType {
-                    place,
-                    field,
-                    expected: "an object of rules",
-                    found: format!("invalid ({error})"),
-                };
-                self.problem(kind);
-                SubTaskRules::default()
-            }
-        }
+        serde_json::from_value(rules.clone()).unwrap_or_else(|error| {
+            let (place, field) = (self.place, "rules".to_owned());
+            let (expected, found) = ("an object of rules", format!("invalid ({error})"));
+            self.problem(ProblemKind::WrongType { place, field, expected, found });
+            SubTaskRules::default()
+        })
     }
 
     /// Reports unknown fields, and the fields of subtasks that have started.
@@ -289,9 +268,8 @@ impl Form<'_> {
             let nearest = nearest(field, FIELDS).map(str::to_owned);
             self.problem(ProblemKind::UnknownField { place: self.place, field: field.clone(), nearest });
         }
-        if let Some(status) =
-            fields.get("status").filter(|s| !matches!(s.as_str(), Some("pending" | "blocked")))
-        {
+        let has_begun = |status: &&Json| !matches!(status.as_str(), Some("pending" | "blocked"));
+        if let Some(status) = fields.get("status").filter(has_begun) {
             self.problem(ProblemKind::Begun { status: text_of(status) });
         } else if fields.contains_key("result") {
             self.problem(ProblemKind::Begun { status: "done".to_owned() });

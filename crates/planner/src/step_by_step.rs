@@ -107,7 +107,6 @@ impl Asking<'_> {
         let (question, spoken_of) = with_names(part, &names).unwrap_or_else(|| (part.to_owned(), Vec::new()));
         let ids: Vec<SubTaskId> = spoken_of.iter().map(|place| before[*place].id.clone()).collect();
         Ok(match self.call(&question).await? {
-            None if before.is_empty() => subtask,
             None => subtask.after(if ids.is_empty() { open } else { ids }),
             Some(call) if ids.is_empty() => subtask.with_tool(call.name, Some(call.arguments)),
             Some(call) => {

@@ -116,17 +116,14 @@ impl Planner for TemplatePlanner {
         }
         match &self.otherwise {
             Some(planner) => self.expand(planner.create_plan(goal, &self.with_templates(context)).await?),
-            None => Err(PlanError::Unreadable { problem: format!("no template is one for {goal:?}") }),
+            None => Err(PlanError::Unreadable { problem: format!("no template matches the goal {goal:?}") }),
         }
     }
 
     async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         match &self.otherwise {
             Some(planner) => self.expand(planner.replan(task, reason, &self.with_templates(context)).await?),
-            None => {
-                let problem = "the template has no other way".to_owned();
-                Err(PlanError::Unreadable { problem })
-            }
+            None => Err(PlanError::Unreadable { problem: "a template gives no other plan".to_owned() }),
         }
     }
 }

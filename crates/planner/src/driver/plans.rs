@@ -2,11 +2,11 @@
 
 use archon_run::Recorded;
 use archon_types::{
-    CallId, CommandId, Json, PlanDiff, PlanError, PlanRecord, Planner, RecordBody, Spending, SubTask, Task,
+    CallId, CommandId, Json, PlanDiff, PlanError, PlanRecord, Planner, Spending, SubTask, Task,
 };
 
 use crate::{
-    PlanNode, calls, check, check_diff, difference,
+    PlanNode, PlanProblem, calls, check, check_diff, difference,
     following::{Following, Happened, Run, plan},
     problem::with_remedy,
     references::describe,
@@ -38,12 +38,10 @@ impl Following {
                 (None, Some(subtasks)) => Ok(task.with_subtasks(subtasks)),
                 (Some(_), Some(_)) => Err(PlanError::Fixed),
                 (None, None) => planner.create_plan(&task.goal, &planning).await,
-                (Some(reason), None) => {
-                    let wrong = planning
-                        .failure
-                        .take()
-                        .map(|wrong| format!("\nThe last answer was refused: {wrong}"));
-                    let reason = format!("{reason}{}", wrong.unwrap_or_default());
+                (Some(mut reason), None) => {
+                    if let Some(problems) = planning.failure.take() {
+                        reason.push_str(&format!("\nThe last answer was refused: {problems}"));
+                    }
                     planner.replan(&task, &reason, &planning).await
                 }
             };
@@ -82,42 +80,37 @@ impl Following {
     /// Checks the planner's plan and returns its record: accepted, or rejected with all problems.
     fn judged(&self, run: &Run, command: CommandId, attempt: u32, task: Task) -> PlanRecord {
         let (machine, options) = (&run.machine, self.parts.check_options(run.context(), &run.machine));
-        let (record, found) = match machine.replans() {
+        let (record, problems) = match machine.replans() {
             0 => {
                 let mut task = task;
                 for (key, value) in machine.task().context {
                     task.context.entry(key).or_insert(value);
                 }
-                let found = check(&task, &options);
-                let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
-                (PlanRecord::Planned { command, task: Box::new(task), warnings }, found)
+                let (errors, warnings) = errors_and_warnings(&check(&task, &options));
+                (PlanRecord::Planned { command, task: Box::new(task), warnings }, errors)
             }
             _ => {
                 let (diff, mut found) = difference(machine, &task);
                 found.extend(check_diff(machine, &diff, &options));
-                let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
-                (PlanRecord::Replanned { command, diff: Box::new(diff), warnings }, found)
+                let (errors, warnings) = errors_and_warnings(&found);
+                (PlanRecord::Replanned { command, diff: Box::new(diff), warnings }, errors)
             }
         };
-        let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
-        match errors.is_empty() {
-            true => record,
-            // A fixed plan would be the same at another attempt.
-            false => {
-                let retryable = machine.fixed().is_none();
-                PlanRecord::Rejected { command, attempt, problems: errors, retryable, failure: None }
-            }
+        if problems.is_empty() {
+            return record;
         }
+        // A fixed plan would be the same at another attempt.
+        let retryable = machine.fixed().is_none();
+        PlanRecord::Rejected { command, attempt, problems, retryable, failure: None }
     }
 
     /// Expands a loop whose list is known: adds the loop's subtasks to the plan if they pass the checks;
     /// otherwise the loop fails.
     pub(super) async fn unfold(&mut self, run: &mut Run, call: CallId) -> Recorded {
-        let record = match self.unfolded(run, call) {
-            Ok(unfolded) => RecordBody::Plan(Box::new(unfolded)),
-            Err(why) => RecordBody::ToolCallRefused { call, result: calls::not_begun(why).into() },
-        };
-        run.record(vec![record]).await
+        match self.unfolded(run, call) {
+            Ok(unfolded) => run.record(plan(unfolded)).await,
+            Err(why) => calls::refuse(run, call, why).await,
+        }
     }
 
     fn unfolded(&self, run: &Run, call: CallId) -> Result<PlanRecord, String> {
@@ -138,14 +131,19 @@ impl Following {
             let mut diff = PlanDiff::default();
             diff.add.clone_from(&subtasks);
             let options = self.parts.check_options(run.context(), &run.machine);
-            let problems = check_diff(&run.machine, &diff, &options);
-            let errors: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
+            let (errors, _) = errors_and_warnings(&check_diff(&run.machine, &diff, &options));
             if !errors.is_empty() {
                 return Err(errors.join("; "));
             }
         }
         Ok(PlanRecord::LoopExpanded { call, subtasks, results })
     }
+}
+
+/// Returns the errors and the warnings among problems, each with its remedy.
+fn errors_and_warnings(problems: &[PlanProblem]) -> (Vec<String>, Vec<String>) {
+    let (errors, warnings): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.is_error());
+    (errors.into_iter().map(with_remedy).collect(), warnings.into_iter().map(with_remedy).collect())
 }
 
 /// Records the spending of the planner's own model calls.

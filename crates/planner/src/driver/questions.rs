@@ -60,24 +60,19 @@ impl Following {
         Ok(())
     }
 
-    /// Returns the plan's own open question with this id and binding.
-    fn question(
-        &self,
-        machine: &PlanMachine,
-        (request_id, binding): (&str, &str),
-    ) -> Option<&(CallId, ApprovalRequest)> {
-        self.open.iter().find(|(call, request)| {
-            let is_own = request.call_path.is_empty() && machine.is_waiting_for(*call);
-            is_own && request.is_meant(request_id, binding)
-        })
+    /// Returns the open questions of the plan and of its child runs.
+    fn open_questions(&self, machine: &PlanMachine) -> impl Iterator<Item = &(CallId, ApprovalRequest)> {
+        self.open.iter().filter(|(call, _)| machine.is_waiting_for(*call))
+    }
+
+    /// Returns the plan's own open questions.
+    fn own_questions(&self, machine: &PlanMachine) -> impl Iterator<Item = &(CallId, ApprovalRequest)> {
+        self.open_questions(machine).filter(|(_, request)| request.call_path.is_empty())
     }
 
     /// Returns the earliest time at which one of the plan's own open questions expires.
     pub(crate) fn next_expiry(&self, machine: &PlanMachine) -> Option<Timestamp> {
-        let mine = |(call, request): &&(CallId, ApprovalRequest)| {
-            request.call_path.is_empty() && machine.is_waiting_for(*call)
-        };
-        self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
+        self.own_questions(machine).filter_map(|(_, request)| request.expires_at).min()
     }
 
     /// Returns the record of an answer that was given at `at`. If the answer is not acceptable, the
@@ -85,11 +80,12 @@ impl Following {
     pub(crate) fn record_of_answer(
         &self,
         machine: &PlanMachine,
-        meant: (&str, &str),
+        (id, binding): (&str, &str),
         answer: Answer,
         at: Timestamp,
     ) -> Option<RecordBody> {
-        let (call, request) = self.question(machine, meant)?;
+        let (call, request) =
+            self.own_questions(machine).find(|(_, request)| request.is_meant(id, binding))?;
         if request.is_expired(at) {
             return Some(RecordBody::ApprovalAnswered { call: *call, answer: Answer::Expired });
         }
@@ -112,11 +108,9 @@ impl Following {
             return Ok(());
         }
         run.receive(self).await?;
-        let is_over = |(call, request): &&(CallId, ApprovalRequest)| {
-            request.call_path.is_empty() && request.is_expired(now) && run.machine.is_waiting_for(*call)
-        };
-        let over: Vec<CallId> = self.open.iter().filter(is_over).map(|(call, _)| *call).collect();
-        for call in over {
+        let expired = self.own_questions(&run.machine).filter(|(_, request)| request.is_expired(now));
+        let expired: Vec<CallId> = expired.map(|(call, _)| *call).collect();
+        for call in expired {
             run.record(vec![RecordBody::ApprovalAnswered { call, answer: Answer::Expired }]).await?;
         }
         Ok(())
@@ -126,8 +120,7 @@ impl Following {
     pub(crate) async fn answered_below(&mut self, run: &mut Run) -> Result<Vec<RecordBody>, JournalError> {
         let Some(inbox) = self.journal().inbox() else { return Ok(Vec::new()) };
         let mut answered: Vec<RecordBody> = Vec::new();
-        let is_open = |(call, _): &&(CallId, ApprovalRequest)| run.machine.is_waiting_for(*call);
-        let open: Vec<_> = self.open.iter().filter(is_open).cloned().collect();
+        let open: Vec<_> = self.open_questions(&run.machine).cloned().collect();
         for (call, request) in &open {
             let Some(asker) = request.asker() else { continue };
             for entry in inbox.waiting(&asker.run).await? {

@@ -50,13 +50,11 @@ impl PlanMachine {
         match answer {
             Answer::Reply { text } if text.trim().is_empty() => {
                 self.nodes.end(index, NodeState::DoneWithout, failure, at);
-                self.nodes.release(index);
             }
             Answer::Reply { text } => self.replied(call, text, at),
             no => {
                 let failure = failure.map(|failure| not_again(failure, &refusal(no)));
                 self.nodes.end(index, NodeState::Failed, failure, at);
-                self.nodes.abandon(index);
             }
         }
     }
@@ -67,7 +65,6 @@ impl PlanMachine {
             return self.nodes.ask_about_end(index, NodeState::ToReview, result, at);
         }
         self.nodes.end(index, NodeState::Done, Some(result), at);
-        self.nodes.release(index);
     }
 
     pub(super) fn refused(&mut self, call: CallId, result: &ToolResult, at: Timestamp) {
@@ -115,18 +112,15 @@ impl PlanMachine {
             (node.agreed, node.edited) = (None, None);
             return self.nodes.again(index, result.clone(), at, at);
         }
-        match on_failure {
-            OnFailure::Skip => {
-                self.nodes.end(index, NodeState::DoneWithout, Some(result.clone()), at);
-                self.nodes.release(index);
+        let state = match on_failure {
+            OnFailure::Ask => {
+                return self.nodes.ask_about_end(index, NodeState::ToDecide, result.clone(), at);
             }
-            OnFailure::Ask => self.nodes.ask_about_end(index, NodeState::ToDecide, result.clone(), at),
-            _ if may_replan => self.nodes.end(index, NodeState::Troubled, Some(result.clone()), at),
-            _ => {
-                self.nodes.end(index, NodeState::Failed, Some(result.clone()), at);
-                self.nodes.abandon(index);
-            }
-        }
+            OnFailure::Skip => NodeState::DoneWithout,
+            _ if may_replan => NodeState::Troubled,
+            _ => NodeState::Failed,
+        };
+        self.nodes.end(index, state, Some(result.clone()), at);
     }
 
     /// Requests a replan if subtasks failed and no replan is requested yet.

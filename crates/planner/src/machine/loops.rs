@@ -15,10 +15,7 @@ impl PlanMachine {
         node.items = Some(results.to_vec());
         let after = node.subtask.dependencies().iter().chain(subtasks.iter().map(|subtask| &subtask.id));
         *node.subtask = SubTask::clone(&node.subtask).after(after.cloned());
-        for subtask in subtasks {
-            let command = self.take_command();
-            self.nodes.add(subtask.clone(), command);
-        }
+        self.add(subtasks);
         if let Err(problem) = self.nodes.rebuild() {
             self.break_off("the loop cannot be followed", &problem);
         }

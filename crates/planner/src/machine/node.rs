@@ -195,25 +195,24 @@ impl PlanNode {
 
     /// Returns the subtask with its status and result.
     pub fn as_subtask(&self) -> SubTask {
-        let fresh = SubTask::clone(&self.subtask).after(self.subtask.dependencies().to_vec());
-        let step = |subtask: SubTask, to: SubTaskStatus| {
-            if subtask.status() == to { subtask } else { subtask.with_status(to).unwrap_or(subtask) }
-        };
+        use SubTaskStatus::{Blocked, Completed, Executing, Failed, Pending};
+        let planned = SubTask::clone(&self.subtask).after(self.subtask.dependencies().to_vec());
+        // A status that cannot follow changes nothing.
+        let step = |subtask: SubTask, to| subtask.with_status(to).unwrap_or(subtask);
         let status = self.status();
-        if status == fresh.status() {
-            return fresh;
+        if status == Blocked {
+            return planned;
         }
-        let pending = step(fresh, SubTaskStatus::Pending);
-        if status == SubTaskStatus::Pending {
+        let pending = step(planned, Pending);
+        if status == Pending {
             return pending;
         }
-        let executing = step(pending, SubTaskStatus::Executing);
+        let executing = step(pending, Executing);
         match (&self.result, status) {
-            (_, SubTaskStatus::Executing) => executing,
-            (Some(result), SubTaskStatus::Completed | SubTaskStatus::Failed) => {
+            (Some(result), Completed | Failed) => {
                 executing.with_result(ToolResult::clone(result)).unwrap_or(executing)
             }
-            (None, status) => step(executing, status),
+            (None, Completed | Failed) => step(executing, status),
             _ => executing,
         }
     }

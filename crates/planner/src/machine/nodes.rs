@@ -223,7 +223,7 @@ impl Nodes {
     }
 
     /// Decrements the counters of the nodes that depend on this one.
-    pub(super) fn release(&mut self, index: NodeIndex) {
+    fn release(&mut self, index: NodeIndex) {
         let mut next = self.graph.neighbors(index).detach();
         while let Some(dependent) = next.next_node(&self.graph) {
             let node = &mut self.graph[dependent];
@@ -235,7 +235,7 @@ impl Nodes {
     }
 
     /// Marks all nodes that depend on a failed node as unreachable.
-    pub(super) fn abandon(&mut self, index: NodeIndex) {
+    fn abandon(&mut self, index: NodeIndex) {
         let mut queue = VecDeque::from([index]);
         while let Some(node) = queue.pop_front() {
             let mut next = self.graph.neighbors(node).detach();
@@ -264,7 +264,7 @@ impl Nodes {
     }
 
     /// Ends a node's call, or a node that never started. `state` is final, or `Troubled` for a node that
-    /// waits for a replan.
+    /// waits for a replan. The nodes that depend on the node may start, or become unreachable.
     pub(super) fn end(
         &mut self,
         index: NodeIndex,
@@ -274,13 +274,22 @@ impl Nodes {
     ) {
         self.leave(index);
         self.graph[index].end_call(result, at);
-        self.failed += usize::from(state == NodeState::Failed);
-        if state == NodeState::Troubled {
-            self.troubled.insert(index);
-        } else {
-            self.open -= 1;
+        self.graph[index].state = state.clone();
+        match state {
+            NodeState::Troubled => _ = self.troubled.insert(index),
+            NodeState::Failed => self.fail(index),
+            _ => {
+                self.open -= 1;
+                self.release(index);
+            }
         }
-        self.graph[index].state = state;
+    }
+
+    /// Counts a node that has failed finally, and marks all nodes that depend on it as unreachable.
+    fn fail(&mut self, index: NodeIndex) {
+        self.failed += 1;
+        self.open -= 1;
+        self.abandon(index);
     }
 
     /// Records that the call ended and a person must be asked about its end: `state` is `ToReview` or
@@ -335,9 +344,7 @@ impl Nodes {
     pub(super) fn give_up(&mut self, index: NodeIndex) {
         if self.troubled.remove(&index) {
             self.graph[index].state = NodeState::Failed;
-            self.failed += 1;
-            self.open -= 1;
-            self.abandon(index);
+            self.fail(index);
         }
     }
 
@@ -440,8 +447,7 @@ impl Nodes {
         let node = &mut self.graph[index];
         if node.state == NodeState::Reviewed {
             let (result, ended) = (node.result.take().map(|result| *result), node.ended_at.unwrap_or(at));
-            self.end(index, NodeState::Done, result, ended);
-            return self.release(index);
+            return self.end(index, NodeState::Done, result, ended);
         }
         if node.state == NodeState::Deciding {
             node.failures = 0;

@@ -5,16 +5,12 @@ use archon_types::{CallId, CommandId, Confirm, FailureKind, Task};
 use super::{Asked, Nodes, Phase, PlanMachine};
 
 impl PlanMachine {
-    pub(super) fn on_plan_made(&mut self, task: &Task) {
-        let call = match &self.phase {
-            Phase::Planning(ask) => CallId::new(ask.command, 0),
-            _ => return,
-        };
+    /// Adopts the planner's plan, which a person may have to approve.
+    pub(super) fn planned(&mut self, command: CommandId, task: &Task) {
         self.adopt(task);
-        if self.phase != Phase::Following || self.settings.confirm == Confirm::Never {
-            return;
+        if self.phase == Phase::Following && self.settings.confirm != Confirm::Never {
+            self.phase = Phase::Confirming { call: CallId::new(command, 0), asked: Asked::No };
         }
-        self.phase = Phase::Confirming { call, asked: Asked::No };
     }
 
     /// Adopts a plan without changes. A plan that cannot be followed fails the run.
@@ -22,15 +18,10 @@ impl PlanMachine {
         if !task.goal.trim().is_empty() {
             self.task.goal.clone_from(&task.goal);
         }
-        for (key, value) in &task.context {
-            self.task.context.insert(key.clone(), value.clone());
-        }
+        self.task.context.extend(task.context.clone());
         self.nodes = Nodes::default();
         self.nodes.limit(&self.settings);
-        for subtask in &task.subtasks {
-            let command = self.take_command();
-            self.nodes.add(subtask.clone(), command);
-        }
+        self.add(&task.subtasks);
         self.phase = match self.nodes.rebuild() {
             Ok(()) => Phase::Following,
             Err(error) => Phase::Broken { kind: FailureKind::Plan, error },
