@@ -1,4 +1,5 @@
-//! Checks the arguments of a subtask against its tool's JSON Schema, as far as the arguments are known.
+//! Checks the arguments of a subtask against its tool's JSON Schema, before the values of references are
+//! known.
 
 use archon_types::{Json, ToolDefinition};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};

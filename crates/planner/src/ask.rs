@@ -74,12 +74,12 @@ impl Asked {
         self.ask(request, context.left, &context.expenses, &context.run).await
     }
 
-    /// Sends a request once and adds its cost to `expenses`. Fails without a request if the request may
-    /// cost more than is left.
+    /// Sends a request once and adds its cost to `expenses`. Fails without sending if the request may cost
+    /// more than the rest of `budget`.
     pub(crate) async fn ask(
         &self,
         request: Request,
-        left: Option<Lease>,
+        budget: Option<Lease>,
         expenses: &SpendingCounter,
         context: &Context,
     ) -> Result<AssistantMessage, PlanError> {
@@ -88,7 +88,7 @@ impl Asked {
         let prices = || std::iter::once((self.model.as_str(), own)).chain(others());
         let at_most = prices().map(|(_, price)| at_most(&request, price.as_ref())).max().unwrap_or_default();
         let unknown = prices().find(|(_, price)| price.is_none()).map(|(model, _)| model);
-        check(at_most, unknown, left, expenses)?;
+        check(at_most, unknown, budget, expenses)?;
         let answer = ask(&*self.provider, request, context).await.map_err(|error| match error {
             ProviderError::Cancelled => PlanError::Cancelled,
             error => PlanError::Model(error),
@@ -122,15 +122,15 @@ impl Asked {
 fn check(
     at_most: u64,
     unknown: Option<&str>,
-    left: Option<Lease>,
+    budget: Option<Lease>,
     expenses: &SpendingCounter,
 ) -> Result<(), PlanError> {
-    let Some(left) = left else { return Ok(()) };
+    let Some(budget) = budget else { return Ok(()) };
     let spent = expenses.total();
-    if left.tokens <= spent.tokens {
+    if budget.tokens <= spent.tokens {
         return Err(PlanError::OverBudget { what: "tokens" });
     }
-    match (left.cost_micros, unknown) {
+    match (budget.cost_micros, unknown) {
         (Some(_), Some(model)) => Err(PlanError::UnknownPrice { model: model.to_owned() }),
         (Some(cost), None) if at_most > cost.saturating_sub(spent.cost_micros) => {
             Err(PlanError::OverBudget { what: "money" })

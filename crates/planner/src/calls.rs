@@ -65,8 +65,9 @@ pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) ->
         }
         // A call that may have had an effect is in doubt already and not running.
         _ => {
-            let result =
-                Arc::new(ToolResult::error("it was cut off, and what does it is not there any more"));
+            let result = Arc::new(ToolResult::error(
+                "the call was cut off, and its tool or its arguments do not exist any more",
+            ));
             run.record(vec![RecordBody::ToolCallFinished { call, result }]).await
         }
     }
@@ -224,7 +225,7 @@ fn run_agent(plan: &Following, run: &mut Run, call: CallId, arguments: Option<&J
         let outcome = worker.run(&task, &context).await;
         let name = worker.name();
         match outcome.status {
-            OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
+            OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::Interrupted,
             OutcomeStatus::Suspended => {
                 let said = outcome.to_question(call, name);
                 Happened::Asked(call, questions_below(Some(&*journal), &child, call, said).await)

@@ -2,7 +2,6 @@
 //! replan.
 
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
 };
@@ -16,7 +15,7 @@ pub struct PlanControl(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    said: VecDeque<PlanRecord>,
+    requests: Vec<PlanRecord>,
     driver: Option<Waker>,
 }
 
@@ -44,20 +43,20 @@ impl PlanControl {
 
     fn send(&self, record: PlanRecord) {
         let mut state = self.state();
-        state.said.push_back(record);
+        state.requests.push(record);
         if let Some(driver) = state.driver.take() {
             driver.wake();
         }
     }
 
     pub(crate) fn take(&self) -> Vec<PlanRecord> {
-        self.state().said.drain(..).collect()
+        std::mem::take(&mut self.state().requests)
     }
 
     /// Returns ready when there is a request.
     pub(crate) fn poll(&self, task: &mut std::task::Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.said.is_empty() {
+        if state.requests.is_empty() {
             state.driver = Some(task.waker().clone());
             return Poll::Pending;
         }

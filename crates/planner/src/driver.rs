@@ -126,7 +126,7 @@ impl Executor<PlanMachine> for Following {
                     None => Ok(()),
                 }
             }
-            Happened::Decided(..) | Happened::LeftOpen => Ok(()),
+            Happened::Decided(..) | Happened::Interrupted => Ok(()),
         }
     }
 

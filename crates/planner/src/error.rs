@@ -15,19 +15,12 @@ pub enum PlanRunError {
     /// The planner gave no plan, or a person's edited plan cannot be parsed.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The planner gave no draft of a plan.
+    /// The planner gave no draft of a plan, and the failed draft had this spending.
     #[error("{error}")]
-    NoDraft {
-        error: PlanError,
-        /// Spending of the failed draft.
-        spent: Spending,
-    },
-    /// The plan has problems, so it cannot be followed.
+    NoDraft { error: PlanError, spent: Spending },
+    /// The plan has errors, so it cannot be followed. The problems include its warnings.
     #[error("the plan cannot be followed: {}", all(problems))]
-    Problems {
-        /// All problems of the plan, warnings included.
-        problems: Vec<PlanProblem>,
-    },
+    Problems { problems: Vec<PlanProblem> },
     /// The log does not belong to a run of a plan.
     #[error("run {run} is not the run of a plan")]
     NotAPlan { run: RunId },

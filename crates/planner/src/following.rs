@@ -40,7 +40,7 @@ pub(crate) enum Happened {
     /// An approver answered a question, or left the answer to another person.
     Decided((String, String), Decision),
     /// A call was stopped with the run, and continues when the run is resumed.
-    LeftOpen,
+    Interrupted,
     /// The planner answered or failed. The last value is the spending of the planner's own model calls.
     Planned(CommandId, Result<Task, PlanError>, Spending),
     /// The answer of the plan is made, or could not be made.

@@ -234,8 +234,8 @@ mod tests {
         fn goal_parts_of_any_text_keep_all_words_except_links(goal in "([a-z]{1,5}|and|then|add|[,;.\u{130}ß]| ){0,40}") {
             let found = parts(&goal);
             let words = |text: &str| text.split_whitespace().map(plain).filter(|w| !w.is_empty() && !is_link(w)).count();
-            let kept: usize = found.iter().map(|part| words(part)).sum();
-            prop_assert_eq!(kept, words(&goal));
+            let found_words: usize = found.iter().map(|part| words(part)).sum();
+            prop_assert_eq!(found_words, words(&goal));
             for part in found {
                 with_names(&part, &["A", "B"]);
             }

@@ -13,7 +13,6 @@
 //! | the graph of dependencies | `graph.rs` |
 //! | the next step of a run | `machine.rs`, `machine/nodes.rs` |
 //! | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
-//! | the budget | `Budget` of `archon-run` |
 //! | driving a run | `planning_agent.rs`, `driver.rs`, `following.rs` |
 //! | plans and their checks during a run | `driver/plans.rs` |
 //! | questions to people and their answers | `driver/questions.rs` |
@@ -57,7 +56,6 @@ mod diff;
 mod diff_check;
 mod driver;
 mod error;
-mod fold;
 mod following;
 mod goal_parts;
 mod graph;
@@ -89,10 +87,9 @@ pub use control::PlanControl;
 pub use diff::{changed, show_diff};
 pub use diff_check::{check_diff, difference};
 pub use error::PlanRunError;
-pub use fold::fold;
 pub use graph::{PlanGraph, invariants, plan_of};
 pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Shape, Structured};
-pub use machine::{MACHINE_VERSION, NodeState, PlanMachine, PlanNode, PlanTask};
+pub use machine::{MACHINE_VERSION, NodeState, PlanMachine, PlanNode, PlanTask, fold};
 pub use options::PlanningAgentOptions;
 pub use plan_check::{CheckedPlanner, LlmPlanCheck, PlanCheck};
 pub use plan_output::{plan_outline, plan_schema};

@@ -18,6 +18,8 @@ mod questions;
 mod structured_output;
 mod values;
 
+use std::sync::Arc;
+
 use archon_run::{Budget, Next};
 use archon_types::{
     CallId, CommandId, Effect, FailureKind, LimitReached, Outcome, OutcomeStatus, OutputChecker, PlanDiff,
@@ -505,10 +507,7 @@ impl PlanMachine {
         (self.cancelled, self.suspended) = (false, false);
         self.nodes.doubt_cut_off();
         self.nodes.look_below();
-        if let Phase::Planning(ask) = &mut self.phase {
-            ask.asked = Asked::No;
-        }
-        if let Phase::Concluding { asked, .. } = &mut self.phase {
+        if let Phase::Planning(Ask { asked, .. }) | Phase::Concluding { asked, .. } = &mut self.phase {
             *asked = Asked::No;
         }
         // A replan that waits for a person's approval is not requested again.
@@ -528,6 +527,12 @@ impl PlanMachine {
             self.put_together(None);
         }
     }
+}
+
+/// Returns the machine of a plan's log, which has the state of every subtask; `None` for a log of another
+/// kind of run.
+pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
+    archon_run::fold(records, PlanMachine::new)
 }
 
 fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -92,13 +92,13 @@ impl PlanningAgent {
         self
     }
 
-    /// Sets a structured output: the answer must be JSON that fits the schema of `form`. An answer that
+    /// Sets a structured output: the answer must be JSON that fits the schema of `format`. An answer that
     /// does not fit is made again, at most as often as `check` allows; then the run fails. The schema is
     /// recorded, so that a resumed run uses the same schema. Agents of subtasks do not see the schema.
-    pub fn with_output_schema(self, form: ResponseFormat, check: OutputCheck) -> Self {
+    pub fn with_output_schema(self, format: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;
-            Arc::make_mut(&mut config.options).response_format = Some(form);
+            Arc::make_mut(&mut config.options).response_format = Some(format);
             config.output_check = Some(check);
         })
     }

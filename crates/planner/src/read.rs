@@ -155,18 +155,9 @@ fn may_be_plan(value: &Json) -> bool {
     }
 }
 
-const FIELDS: [&str; 10] = [
-    "id",
-    "description",
-    "expected_output",
-    "tool_name",
-    "tool_args",
-    "dependencies",
-    "critical",
-    "rules",
-    "status",
-    "result",
-];
+/// The fields of a subtask.
+const FIELDS: &str =
+    "id description expected_output tool_name tool_args dependencies critical rules status result";
 
 fn subtask(place: usize, step: &Json) -> Result<SubTask, Vec<PlanProblem>> {
     let Some(fields) = step.as_object() else {
@@ -264,8 +255,8 @@ impl Reader<'_> {
     /// Reports unknown fields, and the fields of subtasks that have started.
     fn unknown(&mut self) {
         let fields = self.fields;
-        for field in fields.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
-            let nearest = nearest(field, FIELDS).map(str::to_owned);
+        for field in fields.keys().filter(|field| FIELDS.split(' ').all(|known| known != *field)) {
+            let nearest = nearest(field, FIELDS.split(' ')).map(str::to_owned);
             self.problem(ProblemKind::UnknownField { place: self.place, field: field.clone(), nearest });
         }
         let has_begun = |status: &&Json| !matches!(status.as_str(), Some("pending" | "blocked"));

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     PlanGraph, plan_of,
-    texts::{joined, shortened, tool_mark},
+    texts::{joined, one_line, shortened, tool_mark},
 };
 
 /// The output format of a rendered plan.
@@ -80,8 +80,8 @@ impl<'a> Drawing<'a> {
         for (from, to, is_critical) in &edges {
             let _ = writeln!(out, "    n{from} {} n{to}", if *is_critical { "==>" } else { "-->" });
         }
-        for status in STATUSES {
-            let _ = writeln!(out, "    classDef {status} fill:{}", colour(status));
+        for (status, colour) in COLOURS {
+            let _ = writeln!(out, "    classDef {status} fill:{colour}");
         }
         out
     }
@@ -130,22 +130,16 @@ impl<'a> Drawing<'a> {
     }
 }
 
-const STATUSES: [SubTaskStatus; 5] = [
-    SubTaskStatus::Pending,
-    SubTaskStatus::Executing,
-    SubTaskStatus::Completed,
-    SubTaskStatus::Failed,
-    SubTaskStatus::Blocked,
+const COLOURS: [(SubTaskStatus, &str); 5] = [
+    (SubTaskStatus::Pending, "#ffffff"),
+    (SubTaskStatus::Executing, "#ffe680"),
+    (SubTaskStatus::Completed, "#9fdf9f"),
+    (SubTaskStatus::Failed, "#ff9f9f"),
+    (SubTaskStatus::Blocked, "#d9d9d9"),
 ];
 
 fn colour(status: SubTaskStatus) -> &'static str {
-    match status {
-        SubTaskStatus::Completed => "#9fdf9f",
-        SubTaskStatus::Executing => "#ffe680",
-        SubTaskStatus::Failed => "#ff9f9f",
-        SubTaskStatus::Blocked => "#d9d9d9",
-        _ => "#ffffff",
-    }
+    COLOURS.iter().find(|(known, _)| *known == status).map_or("#ffffff", |(_, colour)| colour)
 }
 
 fn label(subtask: &SubTask) -> String {
@@ -154,10 +148,6 @@ fn label(subtask: &SubTask) -> String {
 
 /// Maximum length of a label, in characters.
 const LONGEST: usize = 80;
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[cfg(test)]
 mod tests {

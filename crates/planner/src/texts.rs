@@ -17,6 +17,11 @@ pub(crate) fn tool_mark(subtask: &SubTask) -> String {
     subtask.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default()
 }
 
+/// Returns the text in one line, with one space between words.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the text with `…` in place of all characters after the first `most`.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

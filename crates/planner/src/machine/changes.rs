@@ -64,7 +64,7 @@ impl PlanMachine {
             return self.break_off("the changed plan cannot be followed", &problem);
         }
         // A subtask that the replan did not change has failed finally.
-        self.give_up(&ask.targets);
+        self.fail_targets(&ask.targets);
     }
 
     /// Returns true if a replan may change a subtask: the subtask is not done, skipped or running, and no

@@ -1,5 +1,5 @@
 //! Ends calls of a plan. After a failure, another attempt, a fallback tool or a replan follows, or all
-//! subtasks that depend on the failed one are given up.
+//! subtasks that depend on the failed one become unreachable.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use archon_types::{
 use petgraph::graph::NodeIndex;
 
 use super::{Ask, NodeState, PlanMachine};
+use crate::texts::one_line;
 
 impl PlanMachine {
     pub(super) fn finished(&mut self, call: CallId, result: &ToolResult, at: Timestamp) {
@@ -130,7 +131,7 @@ impl PlanMachine {
             return;
         }
         if self.replans >= self.settings.replan.max_replans {
-            troubled.into_iter().for_each(|index| self.nodes.give_up(index));
+            troubled.into_iter().for_each(|index| self.nodes.fail_troubled(index));
             return;
         }
         let reasons: Vec<String> = troubled.iter().map(|index| self.reason(*index)).collect();
@@ -161,17 +162,17 @@ impl PlanMachine {
         format!("subtask {} ({}) {times}: {why}.{hint}", node.subtask.id, node.subtask.description)
     }
 
-    /// Gives up the subtasks for which no replan was found.
+    /// Fails the subtasks for which no replan was found.
     pub(super) fn replan_failed(&mut self, ask: &Ask, why: &str) {
         let reason = ask.reason.as_deref().unwrap_or_default();
         self.reasons_against_plans.push(format!("{reason} No other plan was found: {why}"));
-        self.give_up(&ask.targets);
+        self.fail_targets(&ask.targets);
     }
 
-    pub(super) fn give_up(&mut self, targets: &[SubTaskId]) {
+    pub(super) fn fail_targets(&mut self, targets: &[SubTaskId]) {
         for id in targets {
             if let Some(index) = self.nodes.index_of_id(id) {
-                self.nodes.give_up(index);
+                self.nodes.fail_troubled(index);
             }
         }
     }
@@ -181,8 +182,7 @@ impl PlanMachine {
 /// `.
 pub(super) fn why(result: &ToolResult) -> String {
     let text = result.error_message.clone().unwrap_or_else(|| result.text());
-    let line: Vec<&str> = text.split_whitespace().collect();
-    let line = line.join(" ");
+    let line = one_line(&text);
     let line = line.strip_prefix("Error: ").unwrap_or(&line).trim_end_matches('.');
     line.chars().take(LONGEST).collect()
 }

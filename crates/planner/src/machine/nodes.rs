@@ -41,7 +41,7 @@ pub(super) struct Nodes {
     failed: usize,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Resource {
     name: String,
     limit: u32,
@@ -59,8 +59,7 @@ impl Nodes {
         let resource = |(name, limit): (&String, &u32)| Resource {
             name: name.clone(),
             limit: (*limit).max(1),
-            used: 0,
-            parked: BTreeSet::new(),
+            ..Resource::default()
         };
         self.resources = settings.resources.iter().map(resource).collect();
     }
@@ -341,7 +340,7 @@ impl Nodes {
     }
 
     /// Marks a troubled node as failed, because no replan repaired it.
-    pub(super) fn give_up(&mut self, index: NodeIndex) {
+    pub(super) fn fail_troubled(&mut self, index: NodeIndex) {
         if self.troubled.remove(&index) {
             self.graph[index].state = NodeState::Failed;
             self.fail(index);

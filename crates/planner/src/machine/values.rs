@@ -36,10 +36,9 @@ impl PlanMachine {
         if let Some(known) = self.task.context.get(name) {
             return Some(known.clone());
         }
-        let mut named = self.nodes.live().filter(|n| n.subtask.rules.save_as.as_deref() == Some(name));
-        let mut values: Vec<Json> = named.by_ref().filter_map(value).collect();
-        let known = values.iter().position(|value| !value.is_null());
-        known.map(|place| values.swap_remove(place)).or_else(|| values.into_iter().next())
+        let named = self.nodes.live().filter(|n| n.subtask.rules.save_as.as_deref() == Some(name));
+        // The first value that is not null, otherwise null.
+        named.filter_map(value).min_by_key(Json::is_null)
     }
 
     /// Returns the value with this name, like [`value`](Self::value). For `<step> failed`, returns

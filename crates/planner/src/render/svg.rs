@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use archon_types::SubTask;
 
-use super::{Drawing, colour, layout::layout, one_line};
-use crate::texts::{shortened, tool_mark};
+use super::{Drawing, colour, layout::layout};
+use crate::texts::{one_line, shortened, tool_mark};
 
 /// Width of a character, height of a line, and space around the text of a box, in pixels.
 const CHARACTER: f64 = 7.2;

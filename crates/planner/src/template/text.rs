@@ -1,5 +1,7 @@
 //! Parses templates from JSON and YAML. Errors name the line and column.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{TemplateProblem, WorkflowTemplate};
@@ -11,23 +13,16 @@ struct Wrapped {
     workflow: WorkflowTemplate,
 }
 
-/// Detects the key `workflow` in a text.
-#[derive(Deserialize)]
-struct IsWrapped {
-    #[serde(rename = "workflow")]
-    _workflow: IgnoredAny,
-}
+/// The keys of a file.
+type Keys = HashMap<String, IgnoredAny>;
 
 /// Parses the wrapped form if the plain form failed because of the key `workflow`. Otherwise returns
 /// `error`, the failure of the plain form.
-fn wrapped<E>(
+fn wrapped<E: std::fmt::Display>(
     error: E,
     is_wrapped: impl FnOnce() -> bool,
     read: impl FnOnce() -> Result<Wrapped, E>,
-) -> Result<WorkflowTemplate, E>
-where
-    E: std::fmt::Display,
-{
+) -> Result<WorkflowTemplate, E> {
     match error.to_string().contains("unknown field `workflow`") && is_wrapped() {
         true => read().map(|wrapped| wrapped.workflow),
         false => Err(error),
@@ -40,7 +35,7 @@ impl WorkflowTemplate {
     /// # Errors
     /// [`TemplateProblem::Unreadable`] if the text is not JSON or not a template.
     pub fn from_json(text: &str) -> Result<Self, TemplateProblem> {
-        let is_wrapped = || serde_json::from_str::<IsWrapped>(text).is_ok();
+        let is_wrapped = || serde_json::from_str(text).is_ok_and(|keys: Keys| keys.contains_key("workflow"));
         let read = serde_json::from_str(text);
         let read = read.or_else(|error| wrapped(error, is_wrapped, || serde_json::from_str(text)));
         read.map_err(|error| {
@@ -59,7 +54,7 @@ impl WorkflowTemplate {
     /// [`TemplateProblem::Unreadable`] if the text is not YAML or not a template.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, TemplateProblem> {
-        let is_wrapped = || yaml::<IsWrapped>(text).is_ok();
+        let is_wrapped = || yaml(text).is_ok_and(|keys: Keys| keys.contains_key("workflow"));
         let read = yaml(text).or_else(|error| wrapped(error, is_wrapped, || yaml(text)));
         read.map_err(|error| {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));

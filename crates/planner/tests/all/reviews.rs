@@ -139,7 +139,7 @@ fn failed_step_with_ask_takes_a_reply_as_its_result_and_an_empty_one_for_none() 
 
 // spec: AP-09
 #[test]
-fn failed_step_with_ask_is_given_up_after_a_no_and_makes_no_other_plan() {
+fn failed_step_with_ask_fails_for_good_after_a_refusal_and_makes_no_other_plan() {
     let long = "too dear ".repeat(40);
     for (answer, why) in [
         (Answer::Cancel { reason: "leave it".into() }, "leave it"),
