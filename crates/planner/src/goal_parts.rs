@@ -93,17 +93,18 @@ const FOLLOWING: &[&str] = &[
 ];
 
 /// Verbs that ask for an explanation.
-const TELLING: &str = "tell say name summarise summarize explain describe answer report compare decide suggest \
-                       judge recommend mention conclude state";
+const TELLING: &str = "tell say name summarise summarize explain describe answer report compare decide \
+                       suggest judge recommend mention conclude state";
 
 /// Verbs that ask for something new to be made.
 const COMPOSING: &str =
     "plan write outline design prepare organise organize draft invent compose create arrange make";
 
 /// Other verbs with which an instruction starts.
-const DOING: &str = "compute calculate add subtract multiply divide sum take read open look search find list show \
-                     count give print check translate choose fetch get save delete run use convert combine sort \
-                     double halve square edit move copy extract evaluate download send ask determine work";
+const DOING: &str = "compute calculate add subtract multiply divide sum take read open look search find list \
+                     show count give print check translate choose fetch get save delete run use convert \
+                     combine sort double halve square edit move copy extract evaluate download send ask \
+                     determine work";
 
 /// Returns true if a text starts with one of the verbs.
 fn starts_with_one(text: &str, verbs: &str) -> bool {

@@ -283,9 +283,10 @@ impl PlanMachine {
                 }
             }
             PlanRecord::PlanningPaid { spent, .. } => self.budget.ledger.spend(*spent),
-            PlanRecord::Planned { command, task, .. } if matches!(&self.phase, Phase::Planning(ask) if ask.command == *command) =>
-            {
-                self.planned(*command, task);
+            PlanRecord::Planned { command, task, .. } => {
+                if matches!(&self.phase, Phase::Planning(ask) if ask.command == *command) {
+                    self.planned(*command, task);
+                }
             }
             PlanRecord::Rejected { command, attempt, problems, retryable, failure } => {
                 self.rejected((*command, *attempt), problems, *retryable, *failure);
