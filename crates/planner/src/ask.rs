@@ -71,7 +71,7 @@ impl Asked {
         request: Request,
         context: &PlanningContext,
     ) -> Result<AssistantMessage, PlanError> {
-        self.ask(request, context.left, &context.expenses, &context.run).await
+        self.ask(request, context.budget, &context.expenses, &context.run).await
     }
 
     /// Sends a request once and adds its cost to `expenses`. Fails without sending if the request may cost
