@@ -6,8 +6,8 @@
 //! fork does not store the turn twice.
 
 mod extraction;
+mod grace_period;
 mod parts;
-mod patience;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,12 +19,12 @@ use archon_types::{
     MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RecalledText, Speaker,
     Timestamp, TokenEstimate, Trust, ViewPart,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::{Knowledge, KnowledgeExtractor, Memory};
+use crate::{Knowledge, KnowledgeExtractor, Memory, fact::hashed_id};
 use extraction::Extraction;
-use patience::{Hurried, Patience};
+use grace_period::{GracePeriod, HurriedEmbedder};
 
 /// Options of a memory that an agent uses.
 #[derive(Clone)]
@@ -79,11 +79,11 @@ pub struct TurnMemory {
     extractions: Vec<Extraction>,
     /// Ids that are known to be stored, in lock stripes by session. The lock makes the writers of one
     /// session take turns.
-    kept: [Mutex<HashSet<String>>; SHELVES],
+    stored: [Mutex<HashSet<String>>; STRIPES],
 }
 
 /// Number of lock stripes, which is the maximum number of sessions that store at the same time.
-const SHELVES: usize = 16;
+const STRIPES: usize = 16;
 /// The maximum number of known ids in a stripe; for other ids the store is queried.
 const MOST_KNOWN: usize = 4_096;
 /// The maximum number of ids in one request to the store.
@@ -93,7 +93,7 @@ impl TurnMemory {
     /// Creates the memory of an agent. `summary` is the first line of a model's summary of a conversation.
     pub fn new(parts: AgentMemory, summary: impl Into<String>) -> Self {
         let extractions = parts.extractors.iter().cloned().map(Extraction::new).collect();
-        Self { parts, summary: summary.into(), extractions, kept: Default::default() }
+        Self { parts, summary: summary.into(), extractions, stored: Default::default() }
     }
 
     /// Stores the messages of a run and the model's summaries, as
@@ -107,11 +107,9 @@ impl TurnMemory {
         said: &[Attributed],
         compaction: Option<&Compaction>,
     ) -> Result<(), MemoryError> {
-        let mut turns = turns(context, said);
-        turns.extend(
-            compaction.into_iter().flat_map(|compaction| summaries(context, compaction, &self.summary)),
-        );
-        let turns = turns.into_iter().flat_map(in_parts).map(|turn| self.marked(turn)).collect();
+        let summaries = compaction.into_iter().flat_map(|made| summaries(context, made, &self.summary));
+        let turns = turns(context, said).into_iter().chain(summaries);
+        let turns = turns.flat_map(in_parts).map(|turn| self.marked(turn)).collect();
         let begun: Vec<_> = self.extractions.iter().map(Extraction::begin).collect();
         let new = self.keep_new(context, turns).await?;
         let new: Vec<MemoryEntry> =
@@ -158,33 +156,33 @@ impl TurnMemory {
     /// and of the program contains no facts about the person.
     fn marked(&self, mut turn: Turn) -> Turn {
         if turn.by == Speaker::Person {
-            let unread =
-                |entry, extraction: &Extraction| Knowledge::left_unread(entry, &*extraction.extractor);
-            turn.entry = self.extractions.iter().fold(turn.entry, unread);
+            for extraction in &self.extractions {
+                turn.entry = Knowledge::mark_unread(turn.entry, &*extraction.extractor);
+            }
         }
         turn
     }
 
     /// Stores the turns that are not in the store yet, and returns them. Stored turns stay unchanged.
     async fn keep_new(&self, context: &Context, mut turns: Vec<Turn>) -> Result<Vec<Turn>, MemoryError> {
-        let patience = Patience::of(context);
-        let shelf = ContentHash::of(&context.session) % SHELVES as u64;
-        let shelf = &self.kept[usize::try_from(shelf).unwrap_or(0)];
+        let grace_period = GracePeriod::of(context);
+        let stripe = ContentHash::of(&context.session) % STRIPES as u64;
+        let stripe = &self.stored[usize::try_from(stripe).unwrap_or(0)];
         // Another run may hold the lock while its embedder hangs. Without the lock two runs may store the
         // same turn, under one id.
-        let mut kept = patience.wait_for(shelf.lock()).await;
-        if let Some(kept) = &kept {
-            turns.retain(|turn| !kept.contains(&turn.entry.id));
+        let mut known = grace_period.wait_for(stripe.lock()).await;
+        if let Some(known) = &known {
+            turns.retain(|turn| !known.contains(&turn.entry.id));
         }
         let ids: Vec<String> = turns.iter().map(|turn| turn.entry.id.clone()).collect();
         let there = self.there(&ids).await?;
         turns.retain(|turn| !there.contains(&turn.entry.id));
-        self.store(patience, turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
-        if let Some(kept) = &mut kept {
-            if kept.len() + ids.len() > MOST_KNOWN {
-                kept.clear();
+        self.store(grace_period, turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
+        if let Some(known) = &mut known {
+            if known.len() + ids.len() > MOST_KNOWN {
+                known.clear();
             }
-            kept.extend(ids);
+            known.extend(ids);
         }
         Ok(turns)
     }
@@ -192,16 +190,17 @@ impl TurnMemory {
     /// Stores entries, with vectors if there is an embedder. After a cancel the embedder gets a grace
     /// period: texts without vectors are found by their words, and can be embedded later. The store itself
     /// is never interrupted, since it may hold a lock.
-    async fn store(&self, patience: Arc<Patience>, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
-        let memory = &self.parts.memory;
-        let kept = match memory.embedder() {
-            // The wrapped memory sees the same changes, so that it does not return stale answers.
-            Some(embedder) => {
-                memory.with_embedder(Arc::new(Hurried::new(embedder.clone(), patience))).keep(entries).await
-            }
-            None => memory.keep(entries).await,
-        };
-        kept.map(drop)
+    async fn store(
+        &self,
+        grace_period: Arc<GracePeriod>,
+        entries: Vec<MemoryEntry>,
+    ) -> Result<(), MemoryError> {
+        let mut memory = self.parts.memory.clone();
+        if let Some(embedder) = memory.embedder().cloned() {
+            // The new handle shares the count of writes, so neither of the two returns stale answers.
+            memory = memory.with_embedder(Arc::new(HurriedEmbedder { embedder, grace_period }));
+        }
+        memory.keep(entries).await.map(drop)
     }
 
     /// Returns those of these ids that are in the store. A damaged entry counts as missing, so that it is
@@ -261,7 +260,7 @@ fn turns(context: &Context, said: &[Attributed]) -> Vec<Turn> {
         let Some(text) = words(message) else { continue };
         let (of, at) = (role(message), message.timestamp());
         let nth = times.entry((of, at, text.clone())).or_default();
-        let id = id("turn", &json!([context.session, of, at, text, *nth]));
+        let id = hashed_id("turn", &json!([context.session, of, at, text, *nth]));
         *nth += 1;
         let role = if *by == Speaker::Tool { "tool" } else { of };
         let mut entry = MemoryEntry::of_message(id, role, text, at);
@@ -280,7 +279,7 @@ fn ids_of<'a>(context: &'a Context, window: &'a [Attributed]) -> impl Iterator<I
 }
 
 fn summary_id(context: &Context, text: &str) -> String {
-    id("summary", &json!([context.session, text]))
+    hashed_id("summary", &json!([context.session, text]))
 }
 
 /// The role in which a model reads a message.
@@ -292,9 +291,9 @@ fn role(message: &Message) -> &'static str {
     }
 }
 
-/// The text of a message; `None` if it is blank.
+/// The text of a message without the memories that were added to it, which are stored already; `None` if the
+/// text is blank.
 fn words(message: &Message) -> Option<String> {
-    // Without the memories that were added to it, which are stored already.
     let texts: Vec<&str> = message.own_content().iter().filter_map(Content::as_text).collect();
     let text = texts.join("\n");
     (!text.trim().is_empty()).then_some(text)
@@ -322,12 +321,4 @@ fn of_run(mut entry: MemoryEntry, context: &Context) -> MemoryEntry {
     entry.run = Some(context.run.clone());
     entry.metadata.insert("session".to_owned(), context.session.as_str().into());
     entry
-}
-
-/// Makes an id from the content alone, so that the same content has the same id. SHA-256 prevents anyone
-/// from writing a text with another text's id.
-fn id(kind: &str, content: &Value) -> String {
-    let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
-    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{kind}:{hex}")
 }

@@ -17,15 +17,11 @@ pub struct ConversationMemory {
 impl Memory {
     /// Returns the turns of a session.
     pub fn conversation(&self, session: impl Into<SessionId>) -> ConversationMemory {
-        ConversationMemory::new(self.clone(), session.into())
+        ConversationMemory { memory: self.clone(), session: session.into() }
     }
 }
 
 impl ConversationMemory {
-    pub(crate) fn new(memory: Memory, session: SessionId) -> Self {
-        Self { memory, session }
-    }
-
     /// Returns the session's id.
     pub fn session(&self) -> &SessionId {
         &self.session
@@ -48,8 +44,7 @@ impl ConversationMemory {
     }
 }
 
-/// The metadata key for the session of turns, of summaries, and of values that came with a summary.
-pub(crate) const SESSION: &str = "session";
+pub(crate) use crate::rank::SESSION;
 
 impl Episodic for ConversationMemory {
     fn append(&self, mut entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>> {

@@ -93,20 +93,16 @@ impl Fact {
         let source = self.sources.first()?;
         let since = self.since.unwrap_or(now);
         let content = json!([source, self.key(), normal(&self.object), since, self.until, self.trust]);
-        let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
-        let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Some(format!("fact:{hex}"))
+        Some(hashed_id("fact", &content))
     }
 
     pub(crate) fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
-        for (part, name) in
-            [(&self.subject, "subject"), (&self.relation, "relation"), (&self.object, "object")]
-        {
-            if part.trim().is_empty() {
-                return Err(MemoryError::Invalid { id, problem: format!("the fact has no {name}") });
-            }
+        let parts = [&self.subject, &self.relation, &self.object].map(|part| part.trim());
+        if let Some(empty) = parts.iter().position(|part| part.is_empty()) {
+            let problem = format!("the fact has no {}", ["subject", "relation", "object"][empty]);
+            return Err(MemoryError::Invalid { id, problem });
         }
-        let text = format!("{} {} {}", self.subject.trim(), self.relation.trim(), self.object.trim());
+        let text = parts.join(" ");
         let mut entry = MemoryEntry::new(id.clone(), text, now);
         (entry.kind, entry.trust, entry.run) = (MemoryKind::Fact, self.trust, self.run.clone());
         (entry.key, entry.valid_from) = (Some(self.key()), Some(self.since.unwrap_or(now)));
@@ -130,6 +126,14 @@ impl Fact {
         let fact: Self = serde_json::from_value(fact.clone()).ok()?;
         fact.until
     }
+}
+
+/// Makes an id from the content alone, so that the same content has the same id. SHA-256 prevents anyone
+/// from writing a text with another text's id.
+pub(crate) fn hashed_id(kind: &str, content: &Json) -> String {
+    let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}:{hex}")
 }
 
 const FACT: &str = "fact";

@@ -90,15 +90,11 @@ pub struct Knowledge {
 impl Memory {
     /// Returns the facts.
     pub fn knowledge(&self) -> Knowledge {
-        Knowledge::new(self.clone())
+        Knowledge { memory: self.clone() }
     }
 }
 
 impl Knowledge {
-    pub(crate) fn new(memory: Memory) -> Self {
-        Self { memory }
-    }
-
     /// Stores facts in order, either all of them or none.
     ///
     /// # Errors

@@ -5,8 +5,8 @@ mod belief;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archon_types::{
-    BoxFuture, Candidate, Damaged, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
+    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
 use hmac_sha256::Hash;
 use serde_json::Map;
@@ -15,6 +15,7 @@ use crate::{
     Memory,
     conversation::SESSION,
     embedding::vectors,
+    memory::warn_of_damaged,
     rank::{Item, Ranked, Ranker, Ranking, ends_of},
 };
 use belief::{belief, chosen};
@@ -28,15 +29,11 @@ pub struct LongTermMemory {
 impl Memory {
     /// Returns the long-term memory.
     pub fn long_term(&self) -> LongTermMemory {
-        LongTermMemory::new(self.clone())
+        LongTermMemory { memory: self.clone() }
     }
 }
 
 impl LongTermMemory {
-    pub(crate) fn new(memory: Memory) -> Self {
-        Self { memory }
-    }
-
     /// Finds memories for a query; `context` is additional text about the task that improves the ranking.
     ///
     /// # Errors
@@ -49,22 +46,21 @@ impl LongTermMemory {
         let minute = self.memory.now().as_millis() / 60_000;
         // Hashed, because the context and the ids to leave out may be long.
         let key = Hash::hash(format!("{query:?}\u{1f}{context}\u{1f}{minute}").as_bytes());
-        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (kept, generation) = self.memory.answers(|answers| {
-            let kept = answers.kept.iter().find(|(asked, _)| *asked == key).map(|(_, answer)| answer.clone());
-            answers.hits += u64::from(kept.is_some());
-            (kept, answers.generation)
+        let (cached, generation) = self.memory.answers(|answers| {
+            let cached = answers.cached.iter().find(|(asked, _)| *asked == key);
+            answers.hits += u64::from(cached.is_some());
+            (cached.map(|(_, answer)| answer.clone()), answers.generation)
         });
-        if let Some(kept) = kept {
-            return Ok(kept);
+        if let Some(cached) = cached {
+            return Ok(cached);
         }
         let found = self.search(query, context).await?;
         let most = self.memory.options().cached;
         self.memory.answers(|answers| {
             if most > 0 && answers.generation == generation {
-                answers.kept.push_back((key, found.clone()));
-                while answers.kept.len() > most {
-                    answers.kept.pop_front();
+                answers.cached.push_back((key, found.clone()));
+                while answers.cached.len() > most {
+                    answers.cached.pop_front();
                 }
             }
         });
@@ -186,7 +182,7 @@ impl LongTermMemory {
 
     async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
         let found = self.memory.store().candidates(search).await?;
-        warn_of(&found.damaged);
+        warn_of_damaged(&found.damaged);
         Ok(found.candidates)
     }
 
@@ -302,14 +298,8 @@ impl LongTerm for LongTermMemory {
             let filter = filter_of(&MemoryQuery::new(""), self.memory.now());
             let listing = Listing::new(filter, MemoryOrder::Latest, limit);
             let page = self.memory.store().list(&listing).await?;
-            warn_of(&page.damaged);
+            warn_of_damaged(&page.damaged);
             Ok(page.entries)
         })
-    }
-}
-
-fn warn_of(damaged: &[Damaged]) {
-    for Damaged { id, problem, .. } in damaged {
-        tracing::warn!(id, problem, "a damaged memory is left out");
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use archon_types::{
-    Clock, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    Clock, Damaged, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
     MemoryOrder, MemoryStore, Recalled, Timestamp,
 };
 
@@ -39,15 +39,13 @@ pub(crate) struct Parts {
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
-/// The hits of a query, in order.
-pub(crate) type Remembered = Vec<Recalled>;
-
 /// Cached answers to queries, latest last. They are valid until the next write.
 #[derive(Default)]
 pub(crate) struct Answers {
     /// The number of writes when the first of the answers was looked up.
     pub(crate) generation: u64,
-    pub(crate) kept: VecDeque<(String, Remembered)>,
+    /// The hash of each query, and its hits in order.
+    pub(crate) cached: VecDeque<([u8; 32], Vec<Recalled>)>,
     pub(crate) hits: u64,
 }
 
@@ -127,7 +125,7 @@ impl Memory {
         let written = self.parts.written.load(Ordering::Acquire);
         if answers.generation != written {
             answers.generation = written;
-            answers.kept.clear();
+            answers.cached.clear();
         }
         work(&mut answers)
     }
@@ -292,9 +290,7 @@ impl Memory {
         let mut entries = Vec::new();
         loop {
             let page = self.parts.store.list(&listing).await?;
-            for damaged in &page.damaged {
-                tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
-            }
+            warn_of_damaged(&page.damaged);
             entries.extend(page.entries);
             match page.next {
                 Some(next) => listing.after = Some(next),
@@ -319,9 +315,20 @@ const MOST_TRIES: u32 = 256;
 /// The text of a marker, which contains no word, so that no search finds it.
 const NOTHING: &str = "-";
 
-/// Deletes an entry in its own collection only.
-pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
+/// Matches this entry only, in its own collection.
+pub(crate) fn filter_for(entry: &MemoryEntry) -> MemoryFilter {
     let mut filter = MemoryFilter::all().exactly(&entry.collection);
     filter.ids = vec![entry.id.clone()];
-    MemoryChange::Forget(filter)
+    filter
+}
+
+/// Deletes an entry in its own collection only.
+pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
+    MemoryChange::Forget(filter_for(entry))
+}
+
+pub(crate) fn warn_of_damaged(damaged: &[Damaged]) {
+    for Damaged { id, problem, .. } in damaged {
+        tracing::warn!(id, problem, "a damaged memory is left out");
+    }
 }

@@ -1,7 +1,7 @@
 //! Collects the memories for a prompt, within a token budget.
 //!
 //! Working memory comes first, then long-term memories, then the latest turns, which get the rest of the
-//! budget. A recall never fails: a part that cannot be read is left out, and the run continues without it.
+//! budget. A recall never fails: a part that cannot be read is remaining out, and the run continues without it.
 
 mod turns;
 
@@ -80,14 +80,8 @@ pub enum RecallStep {
 impl Memory {
     /// Returns a builder of the memories for a prompt.
     pub fn recall(&self) -> Recall {
-        Recall::new(self.clone())
-    }
-}
-
-impl Recall {
-    pub(crate) fn new(memory: Memory) -> Self {
-        Self {
-            memory,
+        Recall {
+            memory: self.clone(),
             conversation: None,
             task: None,
             split: BudgetSplit::default(),
@@ -95,7 +89,9 @@ impl Recall {
             without: BTreeSet::new(),
         }
     }
+}
 
+impl Recall {
     /// Includes the turns of a session. Turns in the prompt are not recalled a second time.
     pub fn with_session(mut self, session: impl Into<SessionId>) -> Self {
         let session = session.into();
@@ -192,8 +188,8 @@ impl Recall {
             query.without.extend(turns.ids_from(held));
             let (memories, step) = self.find(&query, words).await;
             context.step = step;
-            let left = room.all.saturating_sub(turns.tokens_from(held));
-            lines = self.lines(&memories, room.memories.min(left), counter);
+            let remaining = room.all.saturating_sub(turns.tokens_from(held));
+            lines = self.lines(&memories, room.memories.min(remaining), counter);
             let first = turns.first_within(room.all - tokens_of(&lines));
             // A found turn that is too long for a line took a memory's place, too.
             let repeated = memories.iter().filter_map(|memory| turns.find_from(first, memory)).min();
@@ -215,11 +211,11 @@ impl Recall {
 
     /// Formats the memories as lines, as many as fit.
     fn lines(&self, memories: &[Recalled], room: u64, counter: &dyn TokenCounter) -> Vec<Line> {
-        let mut left = room;
+        let mut remaining = room;
         let line = |memory: &Recalled| {
             let line = self.line(memory);
             let tokens = counter.count(&line) + 1;
-            left = left.checked_sub(tokens)?;
+            remaining = remaining.checked_sub(tokens)?;
             Some(Line { text: line + "\n", tokens, memory: memory.clone() })
         };
         memories.iter().filter_map(line).collect()
@@ -337,7 +333,7 @@ fn tokens_of(lines: &[Line]) -> u64 {
 
 impl RecalledContext {
     /// Returns the parts of a prompt in order: system, working memory, long-term memories, turns, step.
-    /// Empty parts are left out. An untrusted turn is one line with a mark.
+    /// Empty parts are remaining out. An untrusted turn is one line with a mark.
     pub fn assemble(&self, system: &str, step: &str) -> Vec<String> {
         let recent: Vec<String> = self.recent.iter().map(turn_line).collect();
         let parts = [

@@ -27,15 +27,11 @@ pub(crate) struct AtHand {
 impl Memory {
     /// Returns the values of a task.
     pub fn task(&self, task: impl Into<TaskId>) -> TaskMemory {
-        TaskMemory::new(self.clone(), task.into())
+        TaskMemory { memory: self.clone(), task: task.into() }
     }
 }
 
 impl TaskMemory {
-    pub(crate) fn new(memory: Memory, task: TaskId) -> Self {
-        Self { memory, task }
-    }
-
     /// Sets values with this trust level, all of them or none, except those whose stored value has a higher
     /// trust level. Returns the number of values that were set. [`update`](Working::update) sets trusted
     /// values.

@@ -17,7 +17,7 @@ use crate::{
 #[non_exhaustive]
 pub struct Imported {
     /// The number of entries that were stored.
-    pub kept: usize,
+    pub stored: usize,
     /// The numbers of the refused lines, from 1, each with the reason.
     pub refused: Vec<(usize, String)>,
 }
@@ -231,7 +231,7 @@ fn is_refusal(error: &MemoryError) -> bool {
 
 impl Imported {
     fn add(&mut self, other: Self) {
-        self.kept += other.kept;
+        self.stored += other.stored;
         self.refused.extend(other.refused);
     }
 }
@@ -297,7 +297,7 @@ fn with_trust(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<
                 .push((number, format!("the stored entry {} has a higher trust level", entry.id)));
             continue;
         }
-        imported.kept += 1;
+        imported.stored += 1;
         known.insert(name.clone(), entry.trust);
         match places.get(&name) {
             Some(place) => entries[*place] = entry,

@@ -16,7 +16,7 @@ use crate::{
     Memory,
     embedding::vector_of_each,
     knowledge::{name, sources_of, with_other_sources},
-    memory::forget_in,
+    memory::{filter_for, forget_in},
     words::normalized_words,
 };
 
@@ -79,11 +79,10 @@ impl Memory {
         let entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
         let now = self.now();
         let is_old = |entry: &MemoryEntry| limits.age.is_some_and(|age| now.since(last_use(entry)) > age);
-        let (old, mut left): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_old);
-        left.sort_by_key(worth);
-        left.truncate(left.len().saturating_sub(limits.entries.unwrap_or(usize::MAX)));
-        let many = left;
-        Ok(EvictionCounts { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
+        let (old, mut excess): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_old);
+        excess.sort_by_key(worth);
+        excess.truncate(excess.len().saturating_sub(limits.entries.unwrap_or(usize::MAX)));
+        Ok(EvictionCounts { aged: self.forget_each(old).await?, evicted: self.forget_each(excess).await? })
     }
 
     /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and
@@ -309,10 +308,7 @@ fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEn
     let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();
     changes.extend(gone.iter().map(forget_in));
-    let important = same
-        .iter()
-        .map(|note| note.importance)
-        .fold(None, |a: Option<f32>, b| a.into_iter().chain(b).reduce(f32::max));
+    let important = same.iter().filter_map(|note| note.importance).reduce(f32::max);
     if important != stays.importance {
         let mut raised = stays.clone();
         raised.importance = important;
@@ -326,9 +322,7 @@ fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEn
 
 /// Returns the expectation that an entry is unchanged since it was read.
 fn as_read(entry: &MemoryEntry) -> MemoryChange {
-    let mut filter = MemoryFilter::all().exactly(&entry.collection);
-    filter.ids = vec![entry.id.clone()];
-    MemoryChange::Expect { filter, entries: vec![entry.clone()] }
+    MemoryChange::Expect { filter: filter_for(entry), entries: vec![entry.clone()] }
 }
 
 fn forget_as_read(entry: &MemoryEntry) -> [MemoryChange; 2] {

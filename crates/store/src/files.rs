@@ -62,6 +62,21 @@ pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Turns the error that a file or directory does not exist into `None`.
+pub(crate) fn if_exists<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// Returns the entries of a directory; none if the directory does not exist.
+#[cfg(feature = "jsonl")]
+pub(crate) fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, JournalError> {
+    let found = if_exists(fs::read_dir(directory)).map_err(storage("list", directory))?;
+    found.into_iter().flatten().collect::<io::Result<_>>().map_err(storage("list", directory))
+}
+
 /// Reads a whole file. Refuses anything but a regular file.
 pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -8,17 +8,14 @@ use std::{
     path::Path,
 };
 
-use crate::files::{make_directory, name_new, private, read_file, sync_directory};
+use crate::files::{if_exists, make_directory, name_new, private, read_file, sync_directory};
 
 /// 32 random bytes.
 pub(crate) type Key = [u8; 32];
 
 /// Reads the key in this file; `None` if the file does not exist.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Key>> {
-    let bytes = match read_file(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        bytes => bytes?,
-    };
+    let Some(bytes) = if_exists(read_file(path))? else { return Ok(None) };
     let no_key = || io::Error::new(io::ErrorKind::InvalidData, "the file is not a key of 32 bytes");
     Key::try_from(bytes.as_slice()).map(Some).map_err(|_| no_key())
 }

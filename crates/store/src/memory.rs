@@ -14,7 +14,7 @@ use archon_types::{
 use crate::{
     doorbell::Doorbell,
     listing::FIRST,
-    rules::{self, check_id, check_sequence},
+    rules::{self, check_id, check_sequence, unknown},
 };
 
 type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
@@ -40,7 +40,7 @@ impl InMemoryJournal {
         let log = match runs.get(run) {
             Some(log) => log.clone(),
             None if mode == OpenMode::Create => runs.entry(run.clone()).or_default().clone(),
-            None => return Err(JournalError::UnknownRun { run: run.clone() }),
+            None => return Err(unknown(run)),
         };
         let mut inner = guard(&log);
         match mode {
@@ -48,17 +48,13 @@ impl InMemoryJournal {
             OpenMode::Create if !inner.records.is_empty() => {
                 return Err(JournalError::Exists { run: run.clone() });
             }
-            OpenMode::Existing if inner.records.is_empty() => {
-                return Err(JournalError::UnknownRun { run: run.clone() });
-            }
+            OpenMode::Existing if inner.records.is_empty() => return Err(unknown(run)),
             _ => inner.has_writer = true,
         }
         let records = inner.records.clone();
         drop(inner);
-        Ok(OpenRun {
-            records,
-            writer: Box::new(MemoryWriter { run: run.clone(), log, runs: self.runs.clone() }),
-        })
+        let writer = MemoryWriter { run: run.clone(), log, runs: self.runs.clone() };
+        Ok(OpenRun { records, writer: Box::new(writer) })
     }
 
     fn read_now(&self, run: &RunId) -> Result<Vec<Arc<Record>>, JournalError> {
@@ -66,7 +62,7 @@ impl InMemoryJournal {
         let log = guard(&self.runs).get(run).cloned();
         let records = log.map(|log| guard(&log).records.clone()).unwrap_or_default();
         match records.is_empty() {
-            true => Err(JournalError::UnknownRun { run: run.clone() }),
+            true => Err(unknown(run)),
             false => Ok(records),
         }
     }
@@ -80,14 +76,13 @@ impl InMemoryJournal {
     fn head_now(&self, run: &RunId) -> Result<RunHead, JournalError> {
         check_id(run)?;
         let log = guard(&self.runs).get(run).cloned();
-        let unknown = || JournalError::UnknownRun { run: run.clone() };
-        log.and_then(|log| head(run, &guard(&log))).ok_or_else(unknown)
+        log.and_then(|log| head(run, &guard(&log))).ok_or_else(|| unknown(run))
     }
 
     fn delete_now(&self, run: &RunId) -> Result<(), JournalError> {
         check_id(run)?;
         let mut runs = guard(&self.runs);
-        let unknown = || JournalError::UnknownRun { run: run.clone() };
+        let unknown = || unknown(run);
         let log = guard(runs.get(run).ok_or_else(unknown)?);
         if log.has_writer {
             return Err(JournalError::Locked { run: run.clone() });
@@ -141,7 +136,7 @@ impl InMemoryJournal {
         let Some(log) = log else {
             // An existing run has a valid id, so the id is checked only here.
             check_id(run)?;
-            return Err(JournalError::UnknownRun { run: run.clone() });
+            return Err(unknown(run));
         };
         let mut log = guard(&log);
         Ok(work(&mut log))

@@ -7,12 +7,13 @@ use crate::{
     blob::{self, Blobs},
     damage::corrupt,
     line,
+    rules::unknown,
 };
 
 /// Returns the log, or an error if the log has neither records nor damage: then the run does not exist.
 pub(crate) fn existing(log: Salvaged, run: &RunId) -> Result<Salvaged, JournalError> {
     match log.records.is_empty() && log.damage.is_none() {
-        true => Err(JournalError::UnknownRun { run: run.clone() }),
+        true => Err(unknown(run)),
         false => Ok(log),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+use archon_types::Salvaged;
 use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId};
 
 /// The maximum length of an id in bytes; it leaves room for extensions within the 255 bytes of a file name.
@@ -58,6 +60,21 @@ pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
         _ => false,
     };
     !caller.iter().any(ended)
+}
+
+/// Does the same with the log of the caller; a caller that does not exist waits for nothing.
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+pub(crate) fn is_awaited(caller: Result<Salvaged, JournalError>, call: CallId) -> Result<bool, JournalError> {
+    match caller.and_then(Salvaged::whole) {
+        Ok(caller) => Ok(waits_for(&caller, call)),
+        Err(JournalError::UnknownRun { .. }) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Returns the error for a run that does not exist.
+pub(crate) fn unknown(run: &RunId) -> JournalError {
+    JournalError::UnknownRun { run: run.clone() }
 }
 
 /// Returns an error if other runs need this one.

@@ -60,13 +60,8 @@ impl FileSystemSessionStore {
     }
 
     fn list_now(&self) -> Result<Vec<SessionId>, JournalError> {
-        let entries = match fs::read_dir(&self.dir) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(files::storage("list", &self.dir))?,
-        };
         let mut found = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(files::storage("list", &self.dir))?;
+        for entry in files::entries(&self.dir)? {
             let name = entry.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")).map(SessionId::from);
             // A file that disappears meanwhile was removed, so it is skipped.

@@ -316,9 +316,9 @@ async fn import(app: &App, of: &Of, file: &PathBuf, trust: Trust) -> Result<Exit
     for (line, problem) in &imported.refused {
         app.output.note(Look::Dim, format!("line {line} is refused: {problem}"));
     }
-    let item = json!({"kept": imported.kept, "refused": imported.refused.len()});
-    app.item(&item, || format!("{} imported, {} refused", imported.kept, imported.refused.len()));
-    match imported.kept == 0 && !imported.refused.is_empty() {
+    let item = json!({"kept": imported.stored, "refused": imported.refused.len()});
+    app.item(&item, || format!("{} imported, {} refused", imported.stored, imported.refused.len()));
+    match imported.stored == 0 && !imported.refused.is_empty() {
         true => Err(Failure::usage("no line is a memory", "`archon memory export` writes what this reads")),
         false => Ok(Exit::Finished),
     }

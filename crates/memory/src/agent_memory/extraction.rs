@@ -1,6 +1,6 @@
-//! The extraction queue, from which one extractor reads the stored turns. A stored turn has a mark for each
-//! extractor; the mark is removed in the same change that stores the facts. So a turn whose extraction
-//! failed or was interrupted is read at a later store, by this or another process.
+//! The queue of stored turns that one extractor has not read. The mark of an unread turn is removed in the
+//! same change that stores the facts, so a turn whose extraction failed or was interrupted is read later, by
+//! this or another process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,9 +17,10 @@ pub(super) struct Extraction {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     /// True if the store may contain earlier marked turns; initially true.
-    left: bool,
+    has_unread: bool,
     /// True if this pass over the store skipped a turn or failed at one, so that another pass must follow.
     again: bool,
     /// The position in the store that this pass has reached.
@@ -39,8 +40,7 @@ const MOST_COUNTED: usize = 4_096;
 
 impl Extraction {
     pub(super) fn new(extractor: Arc<dyn KnowledgeExtractor>) -> Self {
-        let state =
-            State { left: true, again: false, after: None, open: HashSet::new(), failures: HashMap::new() };
+        let state = State { has_unread: true, ..State::default() };
         Self { extractor, state: Mutex::new(state) }
     }
 
@@ -64,7 +64,7 @@ impl Extraction {
         }
         let earlier = {
             let state = self.state();
-            state.left.then_some(state.after)
+            state.has_unread.then_some(state.after)
         };
         if let Some(after) = earlier {
             let page = knowledge.unread(&*self.extractor, after, EARLIER).await?;
@@ -75,7 +75,7 @@ impl Extraction {
             let mut state = self.state();
             state.after = page.next;
             if page.next.is_none() {
-                state.left = std::mem::take(&mut state.again);
+                state.has_unread = std::mem::take(&mut state.again);
             }
         }
         begun.read = true;
@@ -113,7 +113,7 @@ impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if !self.read {
             let mut state = self.extraction.state();
-            (state.left, state.again) = (true, true);
+            (state.has_unread, state.again) = (true, true);
         }
     }
 }
@@ -143,7 +143,7 @@ impl Drop for Open<'_> {
             state.failures.remove(&self.turn);
             return;
         }
-        (state.left, state.again) = (true, true);
+        (state.has_unread, state.again) = (true, true);
         if self.end == End::Cut && !std::thread::panicking() {
             return;
         }

@@ -47,71 +47,10 @@ const OWN: &[(&str, &str, Shape)] = &[
 ];
 
 /// Words that may be capitalised without being a name.
-const NO_NAMES: &[&str] = &[
-    "i",
-    "the",
-    "a",
-    "an",
-    "this",
-    "that",
-    "these",
-    "those",
-    "it",
-    "he",
-    "she",
-    "they",
-    "we",
-    "you",
-    "my",
-    "your",
-    "his",
-    "her",
-    "our",
-    "their",
-    "its",
-    "there",
-    "here",
-    "what",
-    "who",
-    "which",
-    "how",
-    "why",
-    "where",
-    "when",
-    "while",
-    "because",
-    "although",
-    "since",
-    "as",
-    "or",
-    "then",
-    "maybe",
-    "perhaps",
-    "everyone",
-    "everybody",
-    "everything",
-    "someone",
-    "somebody",
-    "something",
-    "anyone",
-    "anybody",
-    "anything",
-    "nobody",
-    "nothing",
-    "one",
-    "some",
-    "many",
-    "most",
-    "all",
-    "both",
-    "each",
-    "sometimes",
-    "often",
-    "only",
-    "even",
-    "yesterday",
-    "tomorrow",
-];
+const NO_NAMES: &str = "i the a an this that these those it he she they we you my your his her our their its there here \
+     what who which how why where when while because although since as or then maybe perhaps everyone \
+     everybody everything someone somebody something anyone anybody anything nobody nothing one some \
+     many most all both each sometimes often only even yesterday tomorrow";
 
 impl RuleExtractor {
     fn of_text(text: &str, speaker: &str) -> Vec<Fact> {
@@ -153,7 +92,7 @@ impl RuleExtractor {
             _ => {
                 let named = clause.iter().take(3).take_while(|word| is_name(word)).count();
                 let (subject, said) = clause.split_at(named);
-                let is_nobody = |word: &&str| NO_NAMES.contains(&word.to_lowercase().as_str());
+                let is_nobody = |word: &&str| NO_NAMES.split(' ').any(|other| other == word.to_lowercase());
                 if subject.is_empty() || subject.iter().any(is_nobody) {
                     return None;
                 }

@@ -25,7 +25,7 @@ impl Memory {
         loop {
             let (facts, expected) = self.expected(of_facts.clone()).await?;
             let sources = self.sources_that_fit(&filter, &facts).await?;
-            let (gone, left) = forgotten_with(
+            let (gone, changed) = forgotten_with(
                 facts,
                 |fact| filter.fits(fact),
                 |of, source| {
@@ -37,10 +37,10 @@ impl Memory {
             let mut changes = vec![expected, MemoryChange::Forget(filter.clone())];
             changes.extend(gone.iter().map(forget_in));
             let marks = self.marks_of(&filter).await?;
-            let kept = left.len() + marks.len();
+            let stored = changed.len() + marks.len();
             changes.extend(marks);
-            if let Some(met) = self.attempt(left, changes, &mut tries).await? {
-                return Ok(met.saturating_sub(kept));
+            if let Some(met) = self.attempt(changed, changes, &mut tries).await? {
+                return Ok(met.saturating_sub(stored));
             }
         }
     }
@@ -81,21 +81,17 @@ fn forgotten_with(
     let (mut gone, mut lines) = (Vec::new(), BTreeMap::<_, Vec<MemoryEntry>>::new());
     let (mut changed, mut broken) = (BTreeMap::new(), BTreeSet::new());
     for fact in facts {
-        let left = match goes(&fact) {
-            true => None,
-            false => without_sources(&fact, |source| source_goes(&fact.collection, source)),
-        };
-        let Some(left) = left else {
+        let without = without_sources(&fact, |source| source_goes(&fact.collection, source));
+        let Some(now) = without.filter(|_| !goes(&fact)) else {
             broken.extend(line_of(&fact));
             gone.push(fact);
             continue;
         };
-        if left != fact {
-            changed.insert(name(&left), left.clone());
+        if now != fact {
+            changed.insert(name(&now), now.clone());
         }
-        let fact = left;
-        if let Some(line) = line_of(&fact) {
-            lines.entry(line).or_default().push(fact);
+        if let Some(line) = line_of(&now) {
+            lines.entry(line).or_default().push(now);
         }
     }
     for line in broken.iter().filter_map(|line| lines.remove(line)) {

@@ -11,7 +11,7 @@ use crate::{KnowledgeExtractor, Passage, memory::Tries};
 
 impl Knowledge {
     /// Marks an entry as not yet read by this extractor.
-    pub fn left_unread(mut entry: MemoryEntry, extractor: &dyn KnowledgeExtractor) -> MemoryEntry {
+    pub fn mark_unread(mut entry: MemoryEntry, extractor: &dyn KnowledgeExtractor) -> MemoryEntry {
         entry.metadata.insert(mark(extractor), Json::Bool(true));
         entry
     }
@@ -56,13 +56,14 @@ impl Knowledge {
         let _one_at_a_time = self.memory.parts.facts.lock().await;
         let mut tries = Tries::default();
         loop {
-            let (mut kept, as_read) = self.memory.expected(filter.clone()).await?;
-            let Some(mut kept) = kept.pop() else { return Ok(Vec::new()) };
-            if kept.metadata.remove(&mark(extractor)).is_none() {
+            let (mut stored, as_read) = self.memory.expected(filter.clone()).await?;
+            let Some(mut stored) = stored.pop() else { return Ok(Vec::new()) };
+            if stored.metadata.remove(&mark(extractor)).is_none() {
                 return Ok(Vec::new());
             }
-            let Compared { learnt, entries, mut expected } = self.compared(&facts, &kept.collection).await?;
-            expected.extend([as_read, MemoryChange::put(kept)]);
+            let Compared { learnt, entries, mut expected } =
+                self.compared(&facts, &stored.collection).await?;
+            expected.extend([as_read, MemoryChange::put(stored)]);
             if self.memory.attempt(entries, expected, &mut tries).await?.is_some() {
                 return Ok(learnt);
             }

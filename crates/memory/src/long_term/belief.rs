@@ -62,11 +62,11 @@ pub(super) fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
 fn most_trusted_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<Ranked> {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut kept: Vec<Ranked> = Vec::new();
+    let mut distinct: Vec<Ranked> = Vec::new();
     for hit in hits {
-        let place = *places.entry(normalized_words(&entry(hit).content)).or_insert(kept.len());
-        let Some(first) = kept.get_mut(place) else {
-            kept.push(*hit);
+        let place = *places.entry(normalized_words(&entry(hit).content)).or_insert(distinct.len());
+        let Some(first) = distinct.get_mut(place) else {
+            distinct.push(*hit);
             continue;
         };
         first.relevance = first.relevance.max(hit.relevance);
@@ -74,7 +74,7 @@ fn most_trusted_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<R
             first.item = hit.item;
         }
     }
-    kept
+    distinct
 }
 
 /// Moves the untrusted hits among those that are nearly as relevant as the best to the last of their
@@ -116,10 +116,10 @@ mod tests {
             Ranked { item, score, relevance: *relevance }
         };
         let ranked: Vec<Ranked> = hits.iter().enumerate().map(ranked).collect();
-        let chosen = chosen(&ranked, &candidates, threshold, limit);
-        let entries = chosen.iter().map(|hit| &candidates[hit.item].entry);
-        let told: Vec<(&str, Trust)> = entries.map(|entry| (entry.content.as_str(), entry.trust)).collect();
-        assert_eq!(told, expected, "{hits:?}");
+        let hits_chosen = chosen(&ranked, &candidates, threshold, limit);
+        let entries = hits_chosen.iter().map(|hit| &candidates[hit.item].entry);
+        let chosen: Vec<(&str, Trust)> = entries.map(|entry| (entry.content.as_str(), entry.trust)).collect();
+        assert_eq!(chosen, expected, "{hits:?}");
     }
 
     // spec: M-25
@@ -158,15 +158,15 @@ mod tests {
     // spec: M-25
     #[test]
     fn belief_orders_a_fact_after_the_valid_one_of_its_key() {
-        let told = [("Bern", Trusted), ("Basel", Model)];
+        let chosen = [("Bern", Trusted), ("Basel", Model)];
         // It replaces a page with the same text.
         let hits = [("Basel", Untrusted, 1.0), ("k=Bern", Trusted, 0.2), ("k=Basel", Model, 0.9)];
-        check(&hits, None, 9, &told);
-        check(&hits, Some(0.7), 9, &told);
+        check(&hits, None, 9, &chosen);
+        check(&hits, Some(0.7), 9, &chosen);
         // It is as relevant as the best, but the fact that counts is not.
         let hits = [("page", Untrusted, 1.0), ("k=Bern", Trusted, 0.3), ("k=Basel", Model, 1.0)];
-        check(&hits, None, 9, &[told[0], ("page", Untrusted), told[1]]);
-        check(&hits, Some(0.7), 1, &told[..1]);
+        check(&hits, None, 9, &[chosen[0], ("page", Untrusted), chosen[1]]);
+        check(&hits, Some(0.7), 1, &chosen[..1]);
     }
 
     // spec: M-25

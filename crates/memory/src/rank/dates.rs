@@ -141,22 +141,10 @@ fn means_a_month(words: &[&str], at: usize) -> bool {
 }
 
 fn month(word: &str) -> Option<u8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
+    const MONTHS: &str =
+        "january february march april may june july august september october november december";
     let found =
-        MONTHS.iter().position(|month| *month == word || (word.len() == 3 && month.starts_with(word)));
+        MONTHS.split(' ').position(|month| month == word || (word.len() == 3 && month.starts_with(word)));
     found.or((word == "sept").then_some(8)).map(|i| i as u8 + 1)
 }
 

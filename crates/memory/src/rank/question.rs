@@ -110,17 +110,13 @@ impl Question {
     /// Returns the text to embed: the question without the names of speakers. A name would move the vector
     /// towards everything said to or about that person, and the speaker is already scored separately.
     pub fn meaning(&self) -> String {
-        let kept = |word: &&str| {
+        let is_no_speaker = |word: &&str| {
             let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
             let bare = bare.strip_suffix("'s").or(bare.strip_suffix("\u{2019}s")).unwrap_or(&bare);
             !self.speakers.iter().any(|name| name == bare)
         };
-        let left: Vec<&str> = self.text.split_whitespace().filter(kept).collect();
-        if left.iter().any(|word| word.chars().any(char::is_alphanumeric)) {
-            left.join(" ")
-        } else {
-            self.text.clone()
-        }
+        let text = self.text.split_whitespace().filter(is_no_speaker).collect::<Vec<_>>().join(" ");
+        if text.contains(char::is_alphanumeric) { text } else { self.text.clone() }
     }
 
     /// Returns true if the question contains the name of this speaker.

@@ -15,14 +15,14 @@ impl Turns {
     /// Returns the latest turns that fit. Stops at the first turn that does not fit, so that there is no
     /// gap.
     pub(super) fn fitting(mut entries: Vec<MemoryEntry>, room: u64, counter: &dyn TokenCounter) -> Self {
-        let mut left = room;
+        let mut remaining = room;
         let tokens = entries.iter().rev().map_while(|entry| {
             // Count the mark of an untrusted turn, too.
             let tokens = match entry.trust {
                 Trust::Untrusted => counter.count(&turn_line(entry)),
                 _ => counter.count(&entry.content),
             };
-            left = left.checked_sub(tokens)?;
+            remaining = remaining.checked_sub(tokens)?;
             Some(tokens)
         });
         let mut tokens: Vec<u64> = tokens.collect();
@@ -33,8 +33,8 @@ impl Turns {
 
     /// Returns the index of the first of the latest turns that fit into `room` tokens.
     pub(super) fn first_within(&self, room: u64) -> usize {
-        let mut left = room;
-        let fits = |tokens: &u64| left.checked_sub(*tokens).map(|rest| left = rest);
+        let mut remaining = room;
+        let fits = |tokens: &u64| remaining.checked_sub(*tokens).map(|rest| remaining = rest);
         self.tokens.len() - self.tokens.iter().rev().map_while(fits).count()
     }
 

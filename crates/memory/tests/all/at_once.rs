@@ -136,7 +136,7 @@ async fn concurrent_untrusted_import_adds_no_turns_to_a_trusted_session() {
         first.conversation("s").append(entry("user", "A person's")).await.unwrap();
     });
     let imported = second.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
-    assert_eq!((imported.kept, imported.refused.len()), (0, 1));
+    assert_eq!((imported.stored, imported.refused.len()), (0, 1));
     assert_eq!(all_entries(&*store, MemoryFilter::all()).await.len(), 1);
 }
 
@@ -161,7 +161,7 @@ async fn concurrent_clear_during_a_summary_stays_cleared() {
 #[tokio::test]
 async fn concurrent_forget_during_extraction_stays_forgotten() {
     let (first, store) = two();
-    let mut turn = Knowledge::left_unread(entry("user", "I live in Bern."), &RuleExtractor);
+    let mut turn = Knowledge::mark_unread(entry("user", "I live in Bern."), &RuleExtractor);
     (turn.id, turn.kind) = ("turn".into(), MemoryKind::Turn);
     first.keep(vec![turn.clone()]).await.unwrap();
     let second = overtaken(&store, async move {
@@ -176,7 +176,7 @@ async fn concurrent_forget_during_extraction_stays_forgotten() {
 #[tokio::test]
 async fn concurrent_forget_of_a_text_removes_its_new_fact() {
     let (first, store) = two();
-    let mut turn = Knowledge::left_unread(entry("user", "I live in Bern."), &RuleExtractor);
+    let mut turn = Knowledge::mark_unread(entry("user", "I live in Bern."), &RuleExtractor);
     (turn.id, turn.kind) = ("turn".into(), MemoryKind::Turn);
     first.keep(vec![turn.clone()]).await.unwrap();
     first.knowledge().learn([lives("Rome", 1)]).await.unwrap();

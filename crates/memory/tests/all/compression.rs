@@ -145,7 +145,7 @@ async fn a_summary_that_is_imported_hides_no_turns() {
         "metadata": {"session": "s", "summarized_until": 10_u64.pow(18)}});
     for trust in [Trust::Untrusted, Trust::Trusted] {
         let imported = memory.import(line.to_string().as_bytes(), trust, |_| {}).await.unwrap();
-        assert_eq!(imported.kept, 1);
+        assert_eq!(imported.stored, 1);
         assert_eq!(shown(&compressor, &memory).await, before);
     }
 }

@@ -390,7 +390,7 @@ async fn facts_go_with_the_turns_that_are_cleared_or_purged_and_stay_with_those_
     let turn = |id: &str, text: &str, at_ms: u64| {
         let mut turn = entry("user", text);
         (turn.id, turn.timestamp) = (id.to_owned(), at(at_ms));
-        Knowledge::left_unread(turn, &RuleExtractor)
+        Knowledge::mark_unread(turn, &RuleExtractor)
     };
     for way in ["clear", "purge", "evict"] {
         let (memory, clock) = memory("user:x");

@@ -312,7 +312,7 @@ async fn memories_move_and_bad_lines_stay_behind() {
     let mut lines = from.export().await.unwrap().join("\n").into_bytes();
     let (same, _) = memory("user:a");
     let imported = same.import(&lines, Trust::Trusted, |_| {}).await.unwrap();
-    assert_eq!((imported.kept, imported.refused.len()), (2, 0));
+    assert_eq!((imported.stored, imported.refused.len()), (2, 0));
     assert_eq!(same.export().await.unwrap(), from.export().await.unwrap());
     // Nobody's word: what it says of its own trust does not count.
     let (doubting, _) = memory("user:a");
@@ -324,7 +324,7 @@ async fn memories_move_and_bad_lines_stay_behind() {
     let (mixed, _) = memory("user:a");
     let imported = mixed.import(&lines, Trust::Trusted, |_| {}).await.unwrap();
     let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
-    assert_eq!((imported.kept, refused), (3, vec![3, 4, 5, 6, 8]));
+    assert_eq!((imported.stored, refused), (3, vec![3, 4, 5, 6, 8]));
     assert_eq!(imported.refused[0].1, "the line is not valid UTF-8 from byte 0 on");
     // Into another's collection nothing is imported.
     let (other, _) = memory("user:b");
@@ -343,12 +343,12 @@ async fn import_does_not_replace_more_trusted_entries() {
     let lines = "{\"id\": \"n\", \"content\": \"The code is 0000\", \"trust\": \"trusted\"}\n\
                  {\"id\": \"m\", \"content\": \"Another\"}";
     let imported = memory.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
-    assert_eq!((imported.kept, imported.refused[0].0, imported.refused.len()), (1, 1, 1));
+    assert_eq!((imported.stored, imported.refused[0].0, imported.refused.len()), (1, 1, 1));
     let kept = all_entries(&**memory.store(), MemoryFilter::all()).await;
     assert_eq!(contents(&kept), ["The code is 7431", "Another"]);
     // Who is believed as much may say otherwise.
     let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
-    assert_eq!(imported.kept, 2);
+    assert_eq!(imported.stored, 2);
 }
 
 // spec: M-26
@@ -376,11 +376,11 @@ async fn import_adds_no_turns_to_a_more_trusted_session() {
         // A trusted import restores sessions, with the turns of tools among those of a person, and again.
         for _ in 0..2 {
             let restored = here.import(own.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
-            assert_eq!((restored.kept, restored.refused.len()), (4, 0));
+            assert_eq!((restored.stored, restored.refused.len()), (4, 0));
         }
         let imported = here.import(lines.join("\n").as_bytes(), trust, |_| {}).await.unwrap();
         let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
-        assert_eq!((imported.kept, &refused), (5 - expected.len(), &expected), "{trust:?}");
+        assert_eq!((imported.stored, &refused), (5 - expected.len(), &expected), "{trust:?}");
         if let Some((_, problem)) = imported.refused.first() {
             assert_eq!(problem, "the store has turns of session mine with a higher trust level");
         }
@@ -388,7 +388,7 @@ async fn import_adds_no_turns_to_a_more_trusted_session() {
         assert_eq!(turns.len(), 2 + usize::from(expected.is_empty()), "{trust:?}");
         // What an import began, another of its kind goes on with.
         let more = here.import(turn("f", "turn", "new").as_bytes(), trust, |_| {}).await.unwrap();
-        assert_eq!(more.kept, 1);
+        assert_eq!(more.stored, 1);
     }
     // A session of the same name within this collection is another.
     let (here, _) = memory("user:a");
@@ -396,7 +396,7 @@ async fn import_adds_no_turns_to_a_more_trusted_session() {
     let inner = json!({"id": "g", "kind": "turn", "content": "theirs", "collection": "user:a:guest",
         "metadata": {"session": "mine"}});
     let imported = here.import(inner.to_string().as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
-    assert_eq!(imported.kept, 1);
+    assert_eq!(imported.stored, 1);
 }
 
 // spec: M-03, M-26
@@ -419,13 +419,13 @@ async fn untrusted_import_does_not_change_task_values() {
     let lines = lines.join("\n");
     let imported = memory.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
     let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
-    assert_eq!((imported.kept, refused), (0, vec![1, 2, 3, 4]));
+    assert_eq!((imported.stored, refused), (0, vec![1, 2, 3, 4]));
     let at_hand = async || serde_json::Value::Object(task.to_map().await.unwrap());
     assert_eq!(at_hand().await, json!({"account": "CH93"}));
     // One that is trusted brings values, and of these only those that are.
     let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
     let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
-    assert_eq!((imported.kept, refused), (2, vec![1, 4]));
+    assert_eq!((imported.stored, refused), (2, vec![1, 4]));
     assert_eq!(at_hand().await, json!({"account": "XX00", "new": "XX00"}));
     // What came past all of this counts for nothing either, and keeps nothing from being read.
     let put = |id: &str, key: &str, content: &str, trust| {
@@ -477,7 +477,7 @@ async fn import_of_a_forged_fact_key_replaces_no_other_fact() {
     assert_ne!(forged, line);
     let (to, _) = memory("user:a");
     let imported = to.import(forged.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
-    assert_eq!(imported.kept, 0);
+    assert_eq!(imported.stored, 0);
     assert!(imported.refused[0].1.contains("the key of the fact does not match its content"), "{imported:?}");
     // Blank lines are no lines.
     assert_eq!(to.import(b"\n \n", Trust::Trusted, |_| {}).await.unwrap(), Imported::default());
@@ -497,7 +497,7 @@ async fn import_of_a_forged_fact_key_replaces_no_other_fact() {
     let team = of(store.collection(Collection::new("team").unwrap()).unwrap());
     let line = r#"{"id":"same","content":"The team's","timestamp":"2026-01-01T00:00:00Z"}"#;
     let imported = team.import(line.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
-    assert_eq!((imported.kept, &imported.refused[..]), (1, &[][..]));
+    assert_eq!((imported.stored, &imported.refused[..]), (1, &[][..]));
     assert_eq!(all_entries(&**team.store(), MemoryFilter::all()).await.len(), 2);
 }
 
@@ -601,7 +601,7 @@ async fn purge_and_merge_retry_after_a_concurrent_write() {
     let line = br#"{"id": "a", "content": "It was sold", "trust": "trusted"}"#;
     let import = memory.import(line, Trust::Trusted, |_| {});
     let (merged, imported, ()) = tokio::join!(memory.merge_similar(), import, let_through());
-    assert_eq!((merged.unwrap(), imported.unwrap().kept), (1, 1));
+    assert_eq!((merged.unwrap(), imported.unwrap().stored), (1, 1));
     let notes = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Note])).await;
     assert_eq!(contents(&notes), ["It was sold"]);
 }
@@ -614,7 +614,7 @@ async fn import_continues_after_a_refused_line() {
     let memory = Memory::new(store, Arc::new(clock), Arc::new(SeededIds::new(2)));
     let lines = "{\"content\": \"one\"}\n{\"content\": \"two\\u0000\"}\n{\"content\": \"three\"}";
     let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
-    assert_eq!((imported.kept, imported.refused.len(), imported.refused[0].0), (2, 1, 2));
+    assert_eq!((imported.stored, imported.refused.len(), imported.refused[0].0), (2, 1, 2));
     assert_eq!(contents(&all_entries(&**memory.store(), MemoryFilter::all()).await), ["one", "three"]);
 }
 
@@ -649,7 +649,7 @@ async fn import_refuses_a_10_mb_text_with_advice_and_stores_the_rest() {
     let line = |text: &str| json!({ "content": text }).to_string();
     let lines = [line("one"), line(&long), line("three")].join("\n");
     let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
-    assert_eq!((imported.kept, imported.refused[0].0), (2, 2));
+    assert_eq!((imported.stored, imported.refused[0].0), (2, 2));
     assert!(imported.refused[0].1.ends_with(problem), "{:?}", imported.refused);
     assert_eq!(contents(&all_entries(&**memory.store(), MemoryFilter::all()).await), ["one", "three"]);
 }

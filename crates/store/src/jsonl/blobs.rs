@@ -10,7 +10,7 @@ use archon_types::JournalError;
 
 use crate::{
     blob::{Blob, Blobs},
-    files::{create_directory, create_file, read_file, storage, sync_directory},
+    files::{create_directory, create_file, if_exists, read_file, storage, sync_directory},
 };
 
 /// The directory of a run's blobs, which exists if the run has at least one blob.
@@ -36,21 +36,14 @@ impl BlobFiles {
 
     /// Removes all blobs of the run.
     pub(super) fn delete(&self) -> Result<(), JournalError> {
-        match fs::remove_dir_all(&self.0) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", &self.0)(e)),
-            _ => Ok(()),
-        }
+        if_exists(fs::remove_dir_all(&self.0)).map(drop).map_err(storage("remove", &self.0))
     }
 }
 
 impl Blobs for BlobFiles {
     fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError> {
         let path = self.0.join(sha256);
-        match read_file(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(storage("read", &path)(e)),
-        }
+        if_exists(read_file(&path)).map_err(storage("read", &path))
     }
 }
 

@@ -1,32 +1,29 @@
 //! Removes a run that has no writer and that no other run needs.
 
-use std::{fs, io};
+use std::fs;
 
 use archon_types::{JournalError, Origin, Record, RecordBody, RunId};
 
 use super::{
-    RunFiles, heads, inbox,
+    RunFiles, heads,
     index::{Index, Whose},
     log,
 };
 use crate::{
-    files::{storage, sync_directory},
+    files::{if_exists, storage, sync_directory},
     lock::{self, RunLock, Wait},
     rules,
 };
 
 pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), JournalError> {
     if !files.log.exists() && lock::note(&files.runs, &files.run).is_none() {
-        return Err(JournalError::UnknownRun { run: files.run.clone() });
+        return Err(rules::unknown(&files.run));
     }
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
     let whose = heads::first(files).as_ref().and_then(Whose::of);
     // The log goes first: without it the blobs are only unused; the other way round a run would be broken.
-    match fs::remove_file(&files.log) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        removed => removed.map_err(storage("remove", &files.log))?,
-    }
+    if_exists(fs::remove_file(&files.log)).map_err(storage("remove", &files.log))?;
     sync_directory(&files.runs)?;
     // On systems where the file of the lock stays, it must no longer promise a log.
     lock.note(0);
@@ -34,7 +31,7 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     if let Some(whose) = whose {
         Index::of(&files.runs).forget(&files.run, &whose)?;
     }
-    inbox::delete(&files.inbox)?;
+    if_exists(fs::remove_dir_all(&files.inbox)).map_err(storage("remove", &files.inbox))?;
     files.blobs.delete()
 }
 
@@ -55,12 +52,10 @@ fn needed_by(files: &RunFiles) -> Result<Vec<RunId>, JournalError> {
     };
     let mut needed_by = may_continue(files, first.as_ref())?;
     needed_by.retain(continues);
-    if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin) {
-        match log::read(&RunFiles::new(&files.runs, run.clone())).and_then(|log| log.whole()) {
-            Ok(caller) if rules::waits_for(&caller, *call) => needed_by.push(run.clone()),
-            Ok(_) | Err(JournalError::UnknownRun { .. }) => {}
-            Err(e) => return Err(e),
-        }
+    if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin)
+        && rules::is_awaited(log::read(&RunFiles::new(&files.runs, run.clone())), *call)?
+    {
+        needed_by.push(run.clone());
     }
     Ok(needed_by)
 }

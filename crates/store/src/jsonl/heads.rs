@@ -4,7 +4,7 @@
 use std::{
     collections::HashSet,
     fs::{self, File},
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    io::{BufRead, BufReader, Read, Seek, SeekFrom},
     path::Path,
     sync::Arc,
     time::UNIX_EPOCH,
@@ -17,7 +17,7 @@ use archon_types::{
 use super::{RunFiles, index::Index, log};
 use crate::{
     damage::problem,
-    files::{open_file, storage},
+    files::{entries, open_file},
     line,
     listing::{FIRST, page, under_lock},
     lock::is_held,
@@ -74,18 +74,11 @@ fn all(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
 
 /// Returns the files of every run; no files if the directory does not exist.
 pub(super) fn logs(runs: &Path) -> Result<Vec<RunFiles>, JournalError> {
-    let entries = match fs::read_dir(runs) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(storage("list", runs)(e)),
+    let log = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        Some(RunFiles::new(runs, RunId::new(name.to_str()?.strip_suffix(".jsonl")?)))
     };
-    let mut logs = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(storage("list", runs))?.file_name();
-        let Some(id) = name.to_str().and_then(|n| n.strip_suffix(".jsonl")) else { continue };
-        logs.push(RunFiles::new(runs, RunId::new(id)));
-    }
-    Ok(logs)
+    Ok(entries(runs)?.into_iter().filter_map(log).collect())
 }
 
 /// Returns the first record of a log, if it can be read.

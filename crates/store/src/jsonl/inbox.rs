@@ -17,10 +17,10 @@ use archon_types::{BoxFuture, Inbox, InboxEntry, JournalError, RunId};
 use super::{JsonlJournal, RunFiles};
 use crate::{
     blocking::blocking,
-    files::{create_directory, create_file, name_new, read_file, storage, sync_directory},
+    files::{self, create_directory, create_file, if_exists, name_new, read_file, storage, sync_directory},
     inbox_key::{InboxKey, Opener, close},
     left_out::LeftOut,
-    rules::check_id,
+    rules::{check_id, unknown},
 };
 
 /// The maximum number of attempts to create the directory again after a reader removed it.
@@ -65,7 +65,7 @@ impl Inbox for JsonlJournal {
 
 fn write(files: &RunFiles, entry: &InboxEntry, key: Option<&InboxKey>) -> Result<(), JournalError> {
     if !files.log.exists() {
-        return Err(JournalError::UnknownRun { run: files.run.clone() });
+        return Err(unknown(&files.run));
     }
     let text = close(key, &files.run, entry)?;
     let path = files.inbox.join(format!("{}.json", entry.id));
@@ -106,14 +106,9 @@ fn read(
     key: Option<&InboxKey>,
     left_out: &LeftOut,
 ) -> Result<Vec<InboxEntry>, JournalError> {
-    let (inbox, opener) = (files.inbox.as_path(), Opener::new(key, &files.run)?);
+    let opener = Opener::new(key, &files.run)?;
     let (mut entries, mut problems) = (Vec::new(), Vec::new());
-    let messages = match fs::read_dir(inbox) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(entries),
-        messages => messages.map_err(storage("list", inbox))?,
-    };
-    for entry in messages {
-        let path = entry.map_err(storage("list", inbox))?.path();
+    for path in files::entries(&files.inbox)?.iter().map(fs::DirEntry::path) {
         if path.extension().is_none_or(|e| e != "json") {
             continue;
         }
@@ -129,11 +124,8 @@ fn read(
         match opener.open(&bytes) {
             // The file is removed by the name that its content says, so the two must agree.
             Ok(entry) if path.file_stem().is_none_or(|name| name != entry.id.as_str()) => {
-                problems.push(format!(
-                    "its id {:?} differs from its file name; remove {}",
-                    entry.id,
-                    path.display()
-                ));
+                let (id, path) = (&entry.id, path.display());
+                problems.push(format!("its id {id:?} differs from its file name; remove {path}"));
             }
             Ok(entry) => entries.push(entry),
             // The message may be another program's or a newer version's, so it is left in place.
@@ -149,21 +141,10 @@ fn remove(inbox: &Path, ids: &[String]) -> Result<(), JournalError> {
     for id in ids {
         check_id(&RunId::new(id.as_str()))?;
         let path = inbox.join(format!("{id}.json"));
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(storage("remove", &path)(e)),
-            _ => {}
-        }
+        if_exists(fs::remove_file(&path)).map_err(storage("remove", &path))?;
     }
     // Without messages there is no directory, so that checking for messages is cheap. Removing fails if it
     // is not empty.
     let _ = fs::remove_dir(inbox);
     Ok(())
-}
-
-/// Removes the messages of a deleted run.
-pub(super) fn delete(inbox: &Path) -> Result<(), JournalError> {
-    match fs::remove_dir_all(inbox) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", inbox)(e)),
-        _ => Ok(()),
-    }
 }

@@ -31,7 +31,10 @@ use archon_types::{
 use super::RunFiles;
 use crate::{
     blob,
-    files::{Identity, create_directory, make_directory, open_file, private, storage, sync_directory},
+    files::{
+        Identity, create_directory, entries, if_exists, make_directory, open_file, private, storage,
+        sync_directory,
+    },
     listing::Note,
 };
 
@@ -165,12 +168,14 @@ impl Index {
         let known: HashSet<&RunId> = heads.iter().map(|head| &head.run_id).collect();
         // Runs that were noted and have no record yet are kept.
         let with_noted = |heads: &[&RunHead], path: &Path| {
-            let noted = match open_file(path) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-                file => file.and_then(newest).map_err(storage("read", path))?,
-            };
+            let noted = if_exists(open_file(path).and_then(newest)).map_err(storage("read", path))?;
             let is_new = |line: &Line| !known.contains(&line.note.run) && self.is_there(line);
-            Ok(heads.iter().copied().map(Line::of).chain(noted.into_iter().filter(is_new)).collect())
+            Ok(heads
+                .iter()
+                .copied()
+                .map(Line::of)
+                .chain(noted.into_iter().flatten().filter(is_new))
+                .collect())
         };
         let mut sessions = HashMap::<_, Vec<_>>::new();
         for head in &heads {
@@ -231,10 +236,7 @@ impl Index {
     /// power cut leaves either the old file or the new one.
     fn replace(&self, path: &Path, lines: Vec<Line>, synced: bool) -> Result<(), JournalError> {
         if lines.is_empty() && *path != self.recent() {
-            return match fs::remove_file(path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", path)(e)),
-                _ => Ok(()),
-            };
+            return if_exists(fs::remove_file(path)).map(drop).map_err(storage("remove", path));
         }
         let (mut text, mut latest) = (String::new(), Timestamp::default());
         for line in lines {
@@ -374,15 +376,15 @@ fn newest(file: File) -> io::Result<Vec<Line>> {
 struct Backwards {
     file: File,
     /// The number of bytes that are not read yet.
-    left: u64,
+    unread: u64,
     /// Bytes that were read and not returned yet.
     text: Vec<u8>,
 }
 
 impl Backwards {
     fn new(file: File) -> io::Result<Self> {
-        let left = file.metadata()?.len();
-        Ok(Self { file, left, text: Vec::new() })
+        let unread = file.metadata()?.len();
+        Ok(Self { file, unread, text: Vec::new() })
     }
 
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
@@ -392,16 +394,16 @@ impl Backwards {
                 self.text.pop();
                 return Ok(Some(line));
             }
-            if self.left == 0 {
+            if self.unread == 0 {
                 let line = std::mem::take(&mut self.text);
                 return Ok(Some(line).filter(|line| !line.is_empty()));
             }
-            let start = self.left.saturating_sub(BLOCK);
+            let start = self.unread.saturating_sub(BLOCK);
             let mut block = Vec::new();
             self.file.seek(SeekFrom::Start(start))?;
-            (&self.file).take(self.left - start).read_to_end(&mut block)?;
+            (&self.file).take(self.unread - start).read_to_end(&mut block)?;
             block.append(&mut self.text);
-            (self.text, self.left) = (block, start);
+            (self.text, self.unread) = (block, start);
         }
     }
 }
@@ -434,15 +436,7 @@ fn open_in(dir: &Path, path: &Path) -> Result<File, JournalError> {
 
 /// Returns the names of the files in a directory; no names if the directory does not exist.
 fn names(dir: &Path) -> Result<Vec<String>, JournalError> {
-    let entries = match fs::read_dir(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(storage("list", dir))?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry.map_err(storage("list", dir))?.file_name().into_string());
-    }
-    Ok(names)
+    Ok(entries(dir)?.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
 //! killed writer has the length that the log must have.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{JournalError, RunId, Salvaged};
 
@@ -18,23 +18,18 @@ use super::RunFiles;
 use crate::{
     blob::Blobs,
     damage::corrupt,
-    files::{read_file, storage},
+    files::{if_exists, read_file, storage},
     line, lock,
     records::{existing, record},
+    rules::unknown,
 };
 
 /// Reads the log of a run. A log without records counts as no run.
 pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
     // The noted length is read before the log, since the log grows while its writer works.
     let noted = lock::note(&files.runs, &files.run);
-    let bytes = match read_file(&files.log) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && noted.is_some() => Vec::new(),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(JournalError::UnknownRun { run: files.run.clone() });
-        }
-        Err(e) => return Err(storage("read", &files.log)(e)),
-    };
+    let bytes = if_exists(read_file(&files.log)).map_err(storage("read", &files.log))?;
+    let bytes = bytes.or_else(|| noted.map(|_| Vec::new())).ok_or_else(|| unknown(&files.run))?;
     let length = bytes.len() as u64;
     let mut salvaged = parse(&files.run, bytes, &files.blobs)?;
     let lacks = noted.unwrap_or_default().saturating_sub(length - salvaged.torn_bytes);

@@ -39,7 +39,7 @@ const KEEP_BUFFER: usize = 64 * 1024;
 /// Takes the lock, reads the log, drops a torn end and returns the writer.
 pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Result<OpenRun, JournalError> {
     if mode == OpenMode::Existing && !files.log.exists() {
-        return Err(JournalError::UnknownRun { run: files.run });
+        return Err(rules::unknown(&files.run));
     }
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     let file = open_file(&files.log).map_err(storage("open", &files.log))?;

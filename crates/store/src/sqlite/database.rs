@@ -6,7 +6,6 @@
 use std::{
     ffi::OsString,
     fs::{self, OpenOptions},
-    io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -17,7 +16,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use super::{error::failed, schema};
 use crate::{
     database_file,
-    files::{Identity, create_directory, storage},
+    files::{Identity, create_directory, if_exists, storage},
     lock::{self, RunLock, Wait},
 };
 
@@ -64,10 +63,10 @@ impl Database {
     pub(super) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
-            false => Err(lock::lost_writer(
-                run,
-                format!("its database {} was removed or replaced", self.path.display()),
-            )),
+            false => {
+                let problem = format!("its database {} was removed or replaced", self.path.display());
+                Err(lock::lost_writer(run, problem))
+            }
         }
     }
 
@@ -122,11 +121,9 @@ impl Database {
     pub(super) fn sync(&self) -> Result<(), JournalError> {
         let _nobody_writes = self.writing();
         let path = sibling_file(&self.path, "-wal");
-        match OpenOptions::new().write(true).open(&path).and_then(|log| log.sync_data()) {
-            // Without that file, everything is in the database and synced.
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("sync", &path)(e)),
-            _ => Ok(()),
-        }
+        // Without that file, everything is in the database and synced.
+        let synced = if_exists(OpenOptions::new().write(true).open(&path).and_then(|log| log.sync_data()));
+        synced.map(drop).map_err(storage("sync", &path))
     }
 
     /// Locks the write connection. A transaction that a panic interrupted was rolled back when it was

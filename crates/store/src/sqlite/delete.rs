@@ -6,36 +6,29 @@ use rusqlite::{Connection, Transaction};
 use super::{
     database::Database,
     error::failed,
-    heads, inbox,
-    log::{self, places},
+    inbox,
+    log::{self, StoredRun, places},
 };
 use crate::{lock::Wait, rules};
 
 pub(super) fn delete(database: &Database, run: &RunId, wait: &mut Wait<'_>) -> Result<(), JournalError> {
     let _lock = database.lock(run, wait)?;
     database.write(Durability::Synced, |transaction| {
-        let id = log::id(transaction, database, run)?;
-        let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
-        rules::check_not_needed(run, needed_by(transaction, database, run, id)?)?;
-        inbox::delete(transaction, database, run, id)?;
-        remove(transaction, id).map_err(failed("write to", database.path()))
+        let stored = StoredRun::known(transaction, database, run)?;
+        rules::check_not_needed(run, needed_by(&stored)?)?;
+        inbox::delete(&stored)?;
+        remove(transaction, stored.id).map_err(failed("write to", database.path()))
     })
 }
 
-fn needed_by(
-    transaction: &Transaction<'_>,
-    database: &Database,
-    run: &RunId,
-    id: i64,
-) -> Result<Vec<RunId>, JournalError> {
-    let mut needed_by = continued_by(transaction, run).map_err(failed("read", database.path()))?;
-    let first = heads::first(transaction, database, run, id).ok();
-    if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin) {
-        match log::read(database, run).and_then(|log| log.whole()) {
-            Ok(caller) if rules::waits_for(&caller, *call) => needed_by.push(run.clone()),
-            Ok(_) | Err(JournalError::UnknownRun { .. }) => {}
-            Err(e) => return Err(e),
-        }
+fn needed_by(stored: &StoredRun<'_>) -> Result<Vec<RunId>, JournalError> {
+    let StoredRun { connection, database, run, .. } = *stored;
+    let mut needed_by = continued_by(connection, run).map_err(failed("read", database.path()))?;
+    let first = stored.first().ok();
+    if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin)
+        && rules::is_awaited(log::read(database, run), *call)?
+    {
+        needed_by.push(run.clone());
     }
     Ok(needed_by)
 }

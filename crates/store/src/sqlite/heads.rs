@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params_from_iter};
 use super::{
     database::Database,
     error::{failed, unread},
-    log::{self, StoredBlobs, places, seq, take_line},
+    log::{StoredRun, places, seq, take_line},
 };
 use crate::{
     damage::{corrupt, problem},
@@ -47,13 +47,7 @@ pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHea
 
 /// Returns the head of one run.
 pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalError> {
-    let unknown = || JournalError::UnknownRun { run: run.clone() };
-    let read = || {
-        database.read(|connection| {
-            let id = log::id(connection, database, run)?.ok_or_else(unknown)?;
-            find(connection, database, run, id)
-        })
-    };
+    let read = || database.read(|connection| StoredRun::known(connection, database, run)?.head());
     under_lock(read, || database.is_locked(run))
 }
 
@@ -106,84 +100,71 @@ fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
 
 /// Returns the head of a run for a list.
 fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Option<RunHead>, JournalError> {
-    let Some(id) = log::id(connection, database, run)? else { return Ok(None) };
-    let head =
-        find(connection, database, run, id).unwrap_or_else(|e| RunHead::unreadable(run.clone(), problem(&e)));
+    let Some(stored) = StoredRun::find(connection, database, run)? else { return Ok(None) };
+    let head = stored.head().unwrap_or_else(|e| RunHead::unreadable(run.clone(), problem(&e)));
     let is_held = head.status != RunStatus::Running || database.is_locked(run);
     Ok(Some(if is_held { head } else { head.not_worked_on() }))
 }
 
-/// Reads the head from the log.
-fn find(connection: &Connection, database: &Database, run: &RunId, id: i64) -> Result<RunHead, JournalError> {
-    let error = match ends(connection, database, run, id) {
-        Ok(records) => return Ok(RunHead::of(run.clone(), &records)),
-        Err(error @ JournalError::Corrupt { .. }) => error,
-        Err(error) => return Err(error),
-    };
-    Ok(match first(connection, database, run, id) {
-        Ok(record) => RunHead::of(run.clone(), &[Arc::new(record)]).damaged(problem(&error)),
-        Err(_) => RunHead::unreadable(run.clone(), problem(&error)),
-    })
-}
-
-/// Returns the first record of a run.
-pub(super) fn first(
-    connection: &Connection,
-    database: &Database,
-    run: &RunId,
-    id: i64,
-) -> Result<Record, JournalError> {
-    some(connection, database, run, id, FIRST, |_| true).map(|mut records| records.swap_remove(0))
-}
-
-fn ends(
-    connection: &Connection,
-    database: &Database,
-    run: &RunId,
-    id: i64,
-) -> Result<Vec<Arc<Record>>, JournalError> {
-    let is_prompt = |record: &Record| matches!(record.body, RecordBody::MessageAdded { .. });
-    let mut records = some(connection, database, run, id, FIRST, is_prompt)?;
-    records.extend(some(connection, database, run, id, LAST, |_| true)?);
-    Ok(records.into_iter().map(Arc::new).collect())
-}
-
-/// Returns the records that a query finds, up to and including the first one for which `enough` is true; at
-/// least one record.
-fn some(
-    connection: &Connection,
-    database: &Database,
-    run: &RunId,
-    id: i64,
-    query: &str,
-    enough: impl Fn(&Record) -> bool,
-) -> Result<Vec<Record>, JournalError> {
-    let (mut records, mut line, places) = (Vec::new(), Vec::new(), places(id));
-    let blobs = StoredBlobs { connection, database, id };
-    let mut next = places.start;
-    let mut select = connection.prepare_cached(query).map_err(failed("read", database.path()))?;
-    let mut rows = select.query([places.start, places.end]).map_err(failed("read", database.path()))?;
-    loop {
-        let read = match rows.next() {
-            Ok(None) => break,
-            Ok(Some(row)) => row.get(0).and_then(|place| {
-                next = place;
-                take_line(row, 1, &mut line)
-            }),
-            Err(e) => Err(e),
+impl StoredRun<'_> {
+    /// Reads the head from the log.
+    fn head(&self) -> Result<RunHead, JournalError> {
+        let run = self.run.clone();
+        let error = match self.ends() {
+            Ok(records) => return Ok(RunHead::of(run, &records)),
+            Err(error @ JournalError::Corrupt { .. }) => error,
+            Err(error) => return Err(error),
         };
-        #[cfg(test)]
-        crate::files::reads::add();
-        read.map_err(unread(database.path(), run, seq(next)))?;
-        records.push(from_line(run, seq(next), &mut line, &blobs)?);
-        if records.last().is_some_and(&enough) {
-            break;
-        }
-        next += 1;
+        Ok(match self.first() {
+            Ok(record) => RunHead::of(run, &[Arc::new(record)]).damaged(problem(&error)),
+            Err(_) => RunHead::unreadable(run, problem(&error)),
+        })
     }
-    match records.is_empty() {
-        true => Err(corrupt(run, 0, "its records are missing")),
-        false => Ok(records),
+
+    /// Returns the first record.
+    pub(super) fn first(&self) -> Result<Record, JournalError> {
+        self.some(FIRST, |_| true).map(|mut records| records.swap_remove(0))
+    }
+
+    /// Returns the records up to the prompt, and the last one.
+    fn ends(&self) -> Result<Vec<Arc<Record>>, JournalError> {
+        let mut records =
+            self.some(FIRST, |record| matches!(record.body, RecordBody::MessageAdded { .. }))?;
+        records.extend(self.some(LAST, |_| true)?);
+        Ok(records.into_iter().map(Arc::new).collect())
+    }
+
+    /// Returns the records that a query finds, up to and including the first one for which `enough` is true;
+    /// at least one record.
+    fn some(&self, query: &str, enough: impl Fn(&Record) -> bool) -> Result<Vec<Record>, JournalError> {
+        let Self { connection, database, run, id } = *self;
+        let failed = || failed("read", database.path());
+        let (mut records, mut line, places) = (Vec::new(), Vec::new(), places(id));
+        let mut next = places.start;
+        let mut select = connection.prepare_cached(query).map_err(failed())?;
+        let mut rows = select.query([places.start, places.end]).map_err(failed())?;
+        loop {
+            let read = match rows.next() {
+                Ok(None) => break,
+                Ok(Some(row)) => row.get(0).and_then(|place| {
+                    next = place;
+                    take_line(row, 1, &mut line)
+                }),
+                Err(e) => Err(e),
+            };
+            #[cfg(test)]
+            crate::files::reads::add();
+            read.map_err(unread(database.path(), run, seq(next)))?;
+            records.push(from_line(run, seq(next), &mut line, self)?);
+            if records.last().is_some_and(&enough) {
+                break;
+            }
+            next += 1;
+        }
+        match records.is_empty() {
+            true => Err(corrupt(run, 0, "its records are missing")),
+            false => Ok(records),
+        }
     }
 }
 

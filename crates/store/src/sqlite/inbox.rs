@@ -7,15 +7,15 @@
 //! So rows without a file exist only if somebody copied the database alone; opening a run's writer repairs
 //! that.
 
-use std::{fs, io, path::Path, time::SystemTime};
+use std::{fs, path::Path, time::SystemTime};
 
 use archon_types::{BoxFuture, Durability, Inbox, InboxEntry, JournalError, RunId};
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::{SqliteJournal, database::Database, error::failed, log};
+use super::{SqliteJournal, database::Database, error::failed, log::StoredRun};
 use crate::{
     blocking::blocking,
-    files::{private, storage},
+    files::{if_exists, private, storage},
     inbox_key::{InboxKey, Opener, close},
     left_out::LeftOut,
     rules::check_id,
@@ -67,8 +67,7 @@ fn post(
     let failed = failed("write to", database.path());
     let message = close(key, run, entry)?;
     database.write(Durability::Synced, |transaction| {
-        let id = log::id(transaction, database, run)?;
-        let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
+        let id = StoredRun::known(transaction, database, run)?.id;
         touch(&database.inbox_mark(run))?;
         let insert = "INSERT OR IGNORE INTO inbox (run, id, at, message) VALUES (?1, ?2, ?3, ?4)";
         let at = i64::try_from(entry.at.as_millis()).unwrap_or(i64::MAX);
@@ -109,12 +108,13 @@ fn waiting(
 
 fn remove(database: &Database, run: &RunId, ids: &[String]) -> Result<(), JournalError> {
     database.write(Durability::Buffered, |transaction| {
-        let Some(run_id) = log::id(transaction, database, run)? else { return Ok(()) };
-        let delete =
-            |id: &String| transaction.execute("DELETE FROM inbox WHERE run = ?1 AND id = ?2", (run_id, id));
-        let all = ids.iter().try_for_each(|id| delete(id).map(|_| ()));
-        let left = all.and_then(|()| any(transaction, run_id));
-        match left.map_err(failed("write to", database.path()))? {
+        let Some(StoredRun { id: run_id, .. }) = StoredRun::find(transaction, database, run)? else {
+            return Ok(());
+        };
+        let delete = "DELETE FROM inbox WHERE run = ?1 AND id = ?2";
+        let deleted = ids.iter().try_for_each(|id| transaction.execute(delete, (run_id, id)).map(drop));
+        let has_more = deleted.and_then(|()| any(transaction, run_id));
+        match has_more.map_err(failed("write to", database.path()))? {
             true => Ok(()),
             false => unmark(&database.inbox_mark(run)),
         }
@@ -123,21 +123,17 @@ fn remove(database: &Database, run: &RunId, ids: &[String]) -> Result<(), Journa
 
 /// Removes all messages of a run that is being deleted.
 pub(super) fn delete(
-    transaction: &Transaction<'_>,
-    database: &Database,
-    run: &RunId,
-    id: i64,
+    StoredRun { connection, database, run, id }: &StoredRun<'_>,
 ) -> Result<(), JournalError> {
-    let delete = transaction.execute("DELETE FROM inbox WHERE run = ?1", [id]);
+    let delete = connection.execute("DELETE FROM inbox WHERE run = ?1", [id]);
     delete.map_err(failed("write to", database.path()))?;
     unmark(&database.inbox_mark(run))
 }
 
 /// Creates the file of the inbox if messages wait, so that they are noticed.
 pub(super) fn mark(database: &Database, run: &RunId) -> Result<(), JournalError> {
-    let id = |connection: &Connection| log::id(connection, database, run);
-    let waits = database.read(|connection| match id(connection)? {
-        Some(id) => any(connection, id).map_err(failed("read", database.path())),
+    let waits = database.read(|connection| match StoredRun::find(connection, database, run)? {
+        Some(stored) => any(connection, stored.id).map_err(failed("read", database.path())),
         None => Ok(false),
     })?;
     if waits { touch(&database.inbox_mark(run)) } else { Ok(()) }
@@ -155,8 +151,5 @@ fn touch(mark: &Path) -> Result<(), JournalError> {
 }
 
 fn unmark(mark: &Path) -> Result<(), JournalError> {
-    match fs::remove_file(mark) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", mark)(e)),
-        _ => Ok(()),
-    }
+    if_exists(fs::remove_file(mark)).map(drop).map_err(storage("remove", mark))
 }

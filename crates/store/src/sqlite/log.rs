@@ -12,6 +12,7 @@ use super::{
 use crate::{
     blob::Blobs,
     records::{existing, from_line},
+    rules::unknown,
 };
 
 /// The number of low bits of a place that contain the record's number; the bits above contain the run's
@@ -19,59 +20,73 @@ use crate::{
 const BITS: u32 = 32;
 
 pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, JournalError> {
-    database.read(|connection| match id(connection, database, run)? {
-        Some(id) => existing(records(connection, database, run, id)?, run),
-        None => Err(JournalError::UnknownRun { run: run.clone() }),
-    })
+    database.read(|connection| existing(StoredRun::known(connection, database, run)?.records()?, run))
 }
 
-/// Returns the run's number in this database; `None` if the run does not exist.
-pub(super) fn id(
-    connection: &Connection,
-    database: &Database,
-    run: &RunId,
-) -> Result<Option<i64>, JournalError> {
-    let id = |connection: &Connection| {
-        let mut select = connection.prepare_cached("SELECT id FROM runs WHERE run = ?1")?;
-        select.query_row([run.as_str()], |row| row.get(0)).optional()
-    };
-    id(connection).map_err(failed("read", database.path()))
+/// A run in the database, as a transaction sees it.
+pub(super) struct StoredRun<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) database: &'a Database,
+    pub(super) run: &'a RunId,
+    /// The run's number in this database.
+    pub(super) id: i64,
 }
 
-fn records(
-    connection: &Connection,
-    database: &Database,
-    run: &RunId,
-    id: i64,
-) -> Result<Salvaged, JournalError> {
-    let mut salvaged = Salvaged::default();
-    let places = places(id);
-    let mut select = connection
-        .prepare_cached("SELECT line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place")
-        .map_err(failed("read", database.path()))?;
-    let mut rows = select.query([places.start, places.end]).map_err(failed("read", database.path()))?;
-    let blobs = StoredBlobs { connection, database, id };
-    let mut line = Vec::new();
-    loop {
-        let seq = salvaged.records.len() as u64;
-        let read = match rows.next() {
-            Ok(None) => break,
-            Ok(Some(row)) => take_line(row, 0, &mut line),
-            Err(e) => Err(e),
+impl<'a> StoredRun<'a> {
+    /// Returns `None` if the run does not exist.
+    pub(super) fn find(
+        connection: &'a Connection,
+        database: &'a Database,
+        run: &'a RunId,
+    ) -> Result<Option<Self>, JournalError> {
+        let id = || {
+            let mut select = connection.prepare_cached("SELECT id FROM runs WHERE run = ?1")?;
+            select.query_row([run.as_str()], |row| row.get(0)).optional()
         };
-        let record = read
-            .map_err(unread(database.path(), run, seq))
-            .and_then(|()| from_line(run, seq, &mut line, &blobs));
-        match record {
-            Ok(record) => salvaged.records.push(Arc::new(record)),
-            Err(e) if e.is_of_another_version() => return Err(e),
-            Err(e) => {
-                salvaged.damage = Some(e);
-                break;
+        let id = id().map_err(failed("read", database.path()))?;
+        Ok(id.map(|id| Self { connection, database, run, id }))
+    }
+
+    /// Returns [`JournalError::UnknownRun`] if the run does not exist.
+    pub(super) fn known(
+        connection: &'a Connection,
+        database: &'a Database,
+        run: &'a RunId,
+    ) -> Result<Self, JournalError> {
+        Self::find(connection, database, run)?.ok_or_else(|| unknown(run))
+    }
+
+    fn records(&self) -> Result<Salvaged, JournalError> {
+        let mut salvaged = Salvaged::default();
+        let places = places(self.id);
+        let failed = || failed("read", self.database.path());
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place")
+            .map_err(failed())?;
+        let mut rows = select.query([places.start, places.end]).map_err(failed())?;
+        let mut line = Vec::new();
+        loop {
+            let seq = salvaged.records.len() as u64;
+            let read = match rows.next() {
+                Ok(None) => break,
+                Ok(Some(row)) => take_line(row, 0, &mut line),
+                Err(e) => Err(e),
+            };
+            let record = read
+                .map_err(unread(self.database.path(), self.run, seq))
+                .and_then(|()| from_line(self.run, seq, &mut line, self));
+            match record {
+                Ok(record) => salvaged.records.push(Arc::new(record)),
+                Err(e) if e.is_of_another_version() => return Err(e),
+                Err(e) => {
+                    salvaged.damage = Some(e);
+                    break;
+                }
             }
         }
+        Ok(salvaged)
     }
-    Ok(salvaged)
 }
 
 /// Copies the bytes of a line out of a row without interpreting them, since they may be damaged.
@@ -101,20 +116,12 @@ pub(super) fn seq(place: i64) -> u64 {
     u64::from(place as u32)
 }
 
-/// The blobs of one run.
-pub(super) struct StoredBlobs<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) database: &'a Database,
-    pub(super) id: i64,
-}
-
-impl Blobs for StoredBlobs<'_> {
+impl Blobs for StoredRun<'_> {
     fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError> {
-        let select = |connection: &Connection| {
-            let mut select =
-                connection.prepare_cached("SELECT body FROM blobs WHERE run = ?1 AND sha256 = ?2")?;
-            select.query_row((self.id, sha256), |row| row.get(0)).optional()
+        let select = || {
+            let sql = "SELECT body FROM blobs WHERE run = ?1 AND sha256 = ?2";
+            self.connection.prepare_cached(sql)?.query_row((self.id, sha256), |row| row.get(0)).optional()
         };
-        select(self.connection).map_err(failed("read", self.database.path()))
+        select().map_err(failed("read", self.database.path()))
     }
 }

@@ -19,7 +19,7 @@ use super::{
     database::Database,
     error::failed,
     inbox,
-    log::{self, place},
+    log::{self, StoredRun, place},
 };
 use crate::{
     blob::{self, Blob},
@@ -104,7 +104,7 @@ impl SqliteLog {
             let id = match (end.id, end.next) {
                 (Some(id), _) => Some(id),
                 (None, 0) => None,
-                (None, _) => log::id(transaction, &self.database, &self.run)?,
+                (None, _) => StoredRun::find(transaction, &self.database, &self.run)?.map(|stored| stored.id),
             };
             if durability == Durability::Synced && end.next > 0 {
                 self.check_end(transaction, id, end.next)?;
@@ -127,9 +127,7 @@ impl SqliteLog {
         };
         Ok(())
     }
-}
 
-impl SqliteLog {
     /// Checks that the log still ends at this writer's last record.
     fn check_end(
         &self,

@@ -1,86 +1,24 @@
 //! Splits a text into sentences, and keeps the plain statements.
 
 /// Words at the beginning of a clause that do not change its meaning.
-const OPENERS: &[&str] = &[
-    "today",
-    "now",
-    "currently",
-    "yes",
-    "well",
-    "ok",
-    "okay",
-    "so",
-    "also",
-    "and",
-    "but",
-    "btw",
-    "actually",
-    "hi",
-    "hello",
-    "hey",
-    "thanks",
-];
+const OPENERS: &str = "today now currently yes well ok okay so also and but btw actually hi hello hey thanks";
 
 /// Words that make the whole text doubtful: it may be a pretence, or a text to work on.
-const PRETENCE: &[&str] = &[
-    "suppose",
-    "supposing",
-    "pretend",
-    "imagine",
-    "assume",
-    "assuming",
-    "hypothetically",
-    "roleplay",
-    "role-play",
-    "translate",
-    "rephrase",
-    "proofread",
-    "kidding",
-    "joking",
-];
+const PRETENCE: &str = "suppose supposing pretend imagine assume assuming hypothetically roleplay role-play translate \
+     rephrase proofread kidding joking";
 
 /// Words that make a sentence a condition, a possibility or reported speech.
-const CONDITIONS: &[&str] = &[
-    "if",
-    "unless",
-    "whether",
-    "when",
-    "whenever",
-    "until",
-    "would",
-    "could",
-    "might",
-    "should",
-    "maybe",
-    "perhaps",
-    "probably",
-    "possibly",
-    "supposedly",
-    "allegedly",
-    "wish",
-    "say",
-    "says",
-    "said",
-    "told",
-    "claims",
-    "claimed",
-    "thinks",
-    "believes",
-    "wrote",
-    "writes",
-    "according",
-    "example",
-];
+const CONDITIONS: &str = "if unless whether when whenever until would could might should maybe perhaps probably possibly \
+     supposedly allegedly wish say says said told claims claimed thinks believes wrote writes \
+     according example";
 
 /// Words that make a sentence a negation, an alternative or a correction. They may belong to another clause
 /// of the sentence, as in `I live in Bern, but not any more`.
-const DENIALS: &[&str] = &[
-    "not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "hardly", "barely", "or", "either",
-    "sorry", "mean", "rather", "wait", "oops",
-];
+const DENIALS: &str =
+    "not no never neither nor none nothing nobody hardly barely or either sorry mean rather wait oops";
 
 /// Titles that end with a full stop and come before a name.
-const TITLES: &[&str] = &["st", "mt", "dr", "mr", "mrs", "ms", "prof"];
+const TITLES: &str = "st mt dr mr mrs ms prof";
 
 /// Characters that may follow the character that ends a sentence.
 const CLOSING: &[char] = &['"', '\'', '\u{201D}', '\u{2019}', '\u{BB}', ')', ']', '}'];
@@ -109,7 +47,7 @@ pub(super) fn is_opener(word: &str) -> bool {
 /// Returns true if the sentence may correct itself. At the beginning of a sentence, `actually` corrects an
 /// earlier sentence.
 pub(super) fn is_corrected(sentence: &[&str]) -> bool {
-    sentence.iter().skip_while(|word| is_opener(word)).any(|word| is_one_of(word, &["actually"]))
+    sentence.iter().skip_while(|word| is_opener(word)).any(|word| is_one_of(word, "actually"))
 }
 
 /// Returns true if the word ends a sentence; the full stop of a title does not.
@@ -177,7 +115,9 @@ fn is_quoting(word: &str) -> bool {
     word.contains(marks) || word.starts_with(opening) || word.ends_with([':', '\u{FF1A}'])
 }
 
-fn is_one_of(word: &str, words: &[&str]) -> bool {
+/// Returns true if the word is one of `words`, which have spaces between them. Case and punctuation around the
+/// word are ignored.
+fn is_one_of(word: &str, words: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    words.iter().any(|one| one.eq_ignore_ascii_case(word))
+    words.split(' ').any(|one| one.eq_ignore_ascii_case(word))
 }

@@ -14,13 +14,13 @@ use archon_types::{BoxFuture, CancellationToken, Clock, Context, Embedder, Memor
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// A grace period that starts with the cancel and is shared by all waits.
-pub(super) struct Patience {
+pub(super) struct GracePeriod {
     cancel: CancellationToken,
     clock: Arc<dyn Clock>,
     end: OnceLock<Timestamp>,
 }
 
-impl Patience {
+impl GracePeriod {
     pub(super) fn of(context: &Context) -> Arc<Self> {
         let (cancel, clock) = (context.cancel.clone(), context.clock.clone());
         Arc::new(Self { cancel, clock, end: OnceLock::new() })
@@ -50,18 +50,12 @@ impl Patience {
 
 /// An embedder that fails after the grace period, so that texts are stored without vectors. After that time
 /// the wrapped embedder is not called.
-pub(super) struct Hurried {
-    embedder: Arc<dyn Embedder>,
-    patience: Arc<Patience>,
+pub(super) struct HurriedEmbedder {
+    pub(super) embedder: Arc<dyn Embedder>,
+    pub(super) grace_period: Arc<GracePeriod>,
 }
 
-impl Hurried {
-    pub(super) fn new(embedder: Arc<dyn Embedder>, patience: Arc<Patience>) -> Self {
-        Self { embedder, patience }
-    }
-}
-
-impl Embedder for Hurried {
+impl Embedder for HurriedEmbedder {
     fn id(&self) -> &str {
         self.embedder.id()
     }
@@ -72,9 +66,9 @@ impl Embedder for Hurried {
 
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
         Box::pin(async move {
-            let made = match self.patience.is_over() {
+            let made = match self.grace_period.is_over() {
                 true => None,
-                false => self.patience.wait_for(self.embedder.embed(texts)).await,
+                false => self.grace_period.wait_for(self.embedder.embed(texts)).await,
             };
             made.unwrap_or_else(|| {
                 let problem = "it did not answer in the grace period of the cancelled run".to_owned();
