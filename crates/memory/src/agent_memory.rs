@@ -2,8 +2,7 @@
 //!
 //! Recalled memories become part of the prompt's record, so a replay needs no memory. A stored turn has the
 //! trust level of its author; a model's turn has the lowest trust level in its context window. The id of a
-//! turn is a hash of its text, time and session, so a resume, the next run of the session, a branch or a
-//! fork does not store the turn twice.
+//! turn is a hash of its text, time and session, so a resume or a fork does not store the turn twice.
 
 mod extraction;
 mod grace_period;
@@ -44,9 +43,9 @@ impl AgentMemory {
         Self { memory, recall_tokens: 1_000, extractors: Vec::new() }
     }
 
-    /// Adds an extractor, which finds facts in the person's messages. A turn that the extractor did not
-    /// read, because it failed or the process ended, is read at a later store, at most three times in a
-    /// process. Turns that were stored before the extractor was added are not read.
+    /// Adds an extractor, which finds facts in the person's messages. A turn that it did not read, because it
+    /// failed or the process ended, is read later, at most three times in a process. Turns that were stored
+    /// before the extractor was added are not read.
     ///
     /// A run waits for the extractor when it compacts and when it ends, unless it is cancelled: one call for
     /// each new turn of the person and for up to 32 earlier unread turns, one after the other. With a model,

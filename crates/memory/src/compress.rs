@@ -1,9 +1,8 @@
 //! Compacts conversations that exceed the context window: summaries replace old turns, and key facts are
 //! kept as data.
 //!
-//! Turns are never deleted. A summary is stored before the history shows it in place of turns, and the turns
-//! stay in the store, where queries still find them. A summary without references to turns of this store,
-//! for instance an imported one, is an ordinary memory and not part of any history.
+//! Turns are never deleted: they stay in the store, where queries still find them. A summary without
+//! references to turns of this store, for instance an imported one, is not part of any history.
 
 use std::sync::Arc;
 
@@ -157,8 +156,7 @@ impl Compressor {
     }
 
     /// Returns the history for a prompt: `[Earlier conversation summarized: …]` for each summary, then the
-    /// turns after them. An untrusted turn becomes one line with a mark; a summary of untrusted turns has a
-    /// mark as well.
+    /// turns after them. Untrusted turns, and summaries of untrusted turns, have a mark.
     ///
     /// # Errors
     /// Errors of the store.

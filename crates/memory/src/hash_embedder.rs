@@ -6,8 +6,7 @@ use crate::words::words;
 
 /// An embedder that hashes words and their three-letter parts to positions of the vector, each with a sign
 /// (Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009). The same text always
-/// gives the same vector. Texts that share words or parts of words are similar; the meaning is not
-/// considered.
+/// gives the same vector. Texts that share words or parts of words are similar, whatever they mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HashEmbedder;
 

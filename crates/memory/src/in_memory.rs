@@ -1,7 +1,5 @@
-//! A memory store in RAM, which is not persistent and serialises nothing.
-//!
-//! Each collection has its own entries and index of words, so a search reads only the collections in its
-//! scope.
+//! A memory store in RAM. Each collection has its own entries and index of words, so a search reads only the
+//! collections in its scope.
 
 mod group;
 

@@ -1,9 +1,9 @@
 //! Ranks the candidates that a store found, by words, meaning, time and neighbouring turns.
 //!
-//! A store finds candidates: the best by words and the nearest by vector. Each store scores words in its own
-//! way, and the score of one memory alone is not enough: the answer to a question often shares no word with
-//! the question, but comes right after a turn that does. So the candidates are ranked here, from their
-//! texts, in the same way for every store. A memory `m` of session `s` gets
+//! A store finds the best candidates by words and the nearest by vector, and each store scores words in its
+//! own way. The score of one memory alone is not enough: an answer often shares no word with its question, but
+//! comes right after a turn that does. So candidates are ranked here, in the same way for every store. A
+//! memory `m` of session `s` gets
 //!
 //! ```text
 //! score(m)  = around(m) + 0.15 · session(s) + 0.5 · time(m) + 0.1 · speaker(m) − 0.1 · asks(m)
@@ -16,10 +16,8 @@
 //! |---|---|
 //! | coverage | the share of the question's stemmed words that the memory has, by BM25 over the candidates, 0 to 1 |
 //! | meaning | cosine of the two vectors, 0 to 1; 0 for all without an embedder |
-//! | session | coverage of the session as one text, and half as much the mean of its three best meanings,
-//! scaled so that the best session has 1 |
-//! | time | 1 if the memory is from a time that the question names, halved for each four days of distance
-//! ([`TimeHint`]) |
+//! | session | coverage of the session as one text, and half the mean of its three best meanings; 1 for the best |
+//! | time | 1 for a time that the question names, halved for each four days of distance ([`TimeHint`]) |
 //! | speaker | 1 if the question contains the speaker's name |
 //! | asks | 1 if the memory is itself a question |
 //! | recency | 1 now, halved for each 30 days; only if the question has a time of asking |

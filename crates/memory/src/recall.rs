@@ -1,7 +1,7 @@
 //! Collects the memories for a prompt, within a token budget.
 //!
 //! Working memory comes first, then long-term memories, then the latest turns, which get the rest of the
-//! budget. A recall never fails: a part that cannot be read is remaining out, and the run continues without it.
+//! budget. A recall never fails: a part that cannot be read is left out, and the run continues without it.
 
 mod turns;
 
@@ -169,9 +169,9 @@ impl Recall {
 
     /// Fills in the long-term memories, and the latest turns in the rest of the budget, without duplicates.
     ///
-    /// Recent turns that certainly fit are excluded from the search, so that they neither displace memories
-    /// nor stop the fallback steps. The number of other turns that fit is known only after the search. If a
-    /// found memory is one of those turns, it stays a turn, and the search is repeated without it.
+    /// Recent turns that certainly fit are excluded from the search, so that they displace no memories. How
+    /// many other turns fit is known only after the search. If it found one of those turns, that stays a turn,
+    /// and the search is repeated without it.
     async fn fill(
         &self,
         context: &mut RecalledContext,
@@ -333,7 +333,7 @@ fn tokens_of(lines: &[Line]) -> u64 {
 
 impl RecalledContext {
     /// Returns the parts of a prompt in order: system, working memory, long-term memories, turns, step.
-    /// Empty parts are remaining out. An untrusted turn is one line with a mark.
+    /// Empty parts are left out. An untrusted turn is one line with a mark.
     pub fn assemble(&self, system: &str, step: &str) -> Vec<String> {
         let recent: Vec<String> = self.recent.iter().map(turn_line).collect();
         let parts = [

@@ -1,11 +1,10 @@
 //! A message bus across processes: each inbox is a set of Redis Streams, each with one consumer group.
 //!
 //! The readers of an agent, from [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve), share one
-//! inbox across all processes, which outlives them. An inbox has partitions. Each partition has one owner at
-//! a time. The owner holds a lease, which ends when the owner's process ends; the next owner first gets the
-//! messages that the old owner did not confirm. A confirmation needs the lease, so an owner that was
-//! suspended cannot confirm messages that another owner has taken over. A [`subscribe`](Bus::subscribe) has
-//! its own inbox, which is removed with it.
+//! inbox, which outlives their processes. An inbox has partitions, and each partition has one owner at a time.
+//! The owner holds a lease, which ends when the owner's process ends; the next owner first gets the messages
+//! that the old owner did not confirm. Without the lease, messages cannot be confirmed. A subscription from
+//! [`subscribe`](Bus::subscribe) has its own inbox, which is removed with the subscription.
 
 mod options;
 mod receiver;
@@ -22,7 +21,7 @@ use futures_util::{
     future::{Either, select},
 };
 use redis::{
-    AsyncConnectionConfig, Client, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager,
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager,
 };
 
 pub use options::{PartitionKey, RedisBusOptions};
@@ -127,14 +126,9 @@ impl RedisBus {
                         tracing::warn!(%agent, seq, %error, "a message was handled but not confirmed, so it may be delivered again");
                     }
                 }
-                Ok(Err(problem)) => {
-                    tracing::warn!(%agent, seq, problem, "a handler failed");
-                    delivery.retry();
-                }
-                Err(_) => {
-                    tracing::warn!(%agent, seq, "a handler panicked");
-                    delivery.retry();
-                }
+                // A delivery that is dropped without a confirmation comes again.
+                Ok(Err(problem)) => tracing::warn!(%agent, seq, problem, "a handler failed"),
+                Err(_) => tracing::warn!(%agent, seq, "a handler panicked"),
             }
         }
     }
@@ -216,10 +210,8 @@ impl RedisBus {
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
         let mut waiting = connecting.await.map_err(failed("connect to"))?;
-        let expect = format!("{}expect:{correlation}", self.0.prefix);
-        let mut set = redis::cmd("SET");
-        set.arg(&expect).arg(format!("by {}", request.sender_id)).arg("PX").arg(REMEMBERED);
-        let _: () = set.query_async(&mut waiting).await.map_err(failed("write to"))?;
+        let expecting = self.set_expectation(correlation, &format!("by {}", request.sender_id));
+        let _: () = expecting.query_async(&mut waiting).await.map_err(failed("write to"))?;
         self.send(request, None).await?;
         let mut pop = redis::cmd("BLPOP");
         pop.arg(format!("{}answer:{correlation}", self.0.prefix)).arg(0);
@@ -229,6 +221,13 @@ impl RedisBus {
         let mut message = message_of(body).ok_or_else(unreadable)?;
         message.seq = seq.parse().map_err(|_| unreadable())?;
         Ok(message)
+    }
+
+    /// Prepares the command that stores who waits for an answer, or that nobody waits any more.
+    fn set_expectation(&self, correlation: &str, value: &str) -> Cmd {
+        let mut set = redis::cmd("SET");
+        set.arg(format!("{}expect:{correlation}", self.0.prefix)).arg(value).arg("PX").arg(REMEMBERED);
+        set
     }
 
     /// Prepares the call of a script with the arguments that all scripts have in common.
@@ -256,10 +255,8 @@ impl Bus for RedisBus {
         agent: &'a AgentId,
         also: &'a [MessageType],
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
-        Box::pin(async move {
-            let receiver = RedisReceiver::open(self.clone(), agent, also, receiver::Sharing::Alone).await?;
-            Ok(receiver.into_stream())
-        })
+        let opening = RedisReceiver::open(self.clone(), agent, also, receiver::Sharing::Alone);
+        Box::pin(async move { Ok(opening.await?.into_stream()) })
     }
 
     /// Sends a request. Only this caller gets the answer; an answer after the deadline is refused and
@@ -278,10 +275,8 @@ impl Bus for RedisBus {
             if let Some(Ok(answer)) = answer {
                 return Ok(answer);
             }
-            let mut late = redis::cmd("SET");
-            late.arg(format!("{}expect:{correlation}", self.0.prefix)).arg("late").arg("PX").arg(REMEMBERED);
-            let known: Result<(), _> = late.query_async(&mut self.0.connection.clone()).await;
-            known.map_err(failed("write to"))?;
+            let late = self.set_expectation(&correlation, "late");
+            let _: () = late.query_async(&mut self.0.connection.clone()).await.map_err(failed("write to"))?;
             answer.unwrap_or(Err(BusError::TimedOut { receiver, message_type }))
         })
     }

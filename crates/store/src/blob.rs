@@ -4,9 +4,8 @@
 //! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_call_finished","bytes":70123,"sha256":"9f86d0…"}}
 //! ```
 //!
-//! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log stays short enough
-//! to be listed and searched. The blob is the JSON of the record's body; it is synced before the line with
-//! its hash is written. Callers see complete records only.
+//! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log can be listed and
+//! searched quickly. The blob is the JSON of the record's body; it is synced before the line is written.
 //!
 //! The first record is always inline, since its format version must be read before anything else is trusted.
 //! A reference has no top-level `type`, and every record has one, so the two cannot be confused.
@@ -14,7 +13,7 @@
 use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{damage::corrupt, line};
+use crate::{line, records::corrupt};
 
 /// The maximum length in bytes of a line whose record is kept in the log itself.
 pub(crate) const INLINE: usize = 64 * 1024;
@@ -98,6 +97,11 @@ impl Reference {
     }
 }
 
+/// Returns the SHA-256 of the bytes as 64 lower-case hexadecimal digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
-    hmac_sha256::Hash::hash(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hmac_sha256::Hash::hash(bytes))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,9 +11,8 @@ use std::{
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// Lets one thread at a time create a database file. When any handle to a file is closed, POSIX drops all
-/// locks that the process has on that file. So no other thread may find the file and let SQLite lock it
-/// before the handle that created the file is closed. These locks belong to the process, so the whole
-/// process has one mutex.
+/// locks that the process has on that file. So no other thread may let SQLite lock the file before the handle
+/// that created the file is closed.
 static CREATING: Mutex<()> = Mutex::new(());
 
 /// The longest time to wait for another process's transaction. They take milliseconds.

@@ -2,9 +2,8 @@
 //! accepted as a message.
 //!
 //! A message is a line of JSON. A journal with a key writes a second line after it: HMAC-SHA256 with the
-//! key, in hexadecimal digits, over the run's id, a newline (ids contain none) and the first line, which has
-//! the id of the question, its binding and the answer. A journal without a key writes no seals and requires
-//! none.
+//! key, in hexadecimal digits, over the run's id, a newline (ids contain none) and the first line. A journal
+//! without a key writes no seals and requires none.
 
 use std::{
     io,
@@ -16,6 +15,7 @@ use archon_types::{InboxEntry, JournalError, RunId, Secret};
 use hmac_sha256::HMAC;
 
 use crate::{
+    blob::hex,
     files::{create_directory, storage},
     key_file::{self, Key},
 };
@@ -57,11 +57,8 @@ impl InboxKey {
     ) -> Result<Option<Key>, JournalError> {
         let mut known = self.0.key.lock().unwrap_or_else(PoisonError::into_inner);
         if let (None, Some(path)) = (&*known, &self.0.file) {
-            let key = match read(path)? {
-                Some(key) => Some(key),
-                None => missing(path)?,
-            };
-            *known = key.map(Secret::new);
+            let found = key_file::read(path).map_err(unusable(path))?;
+            *known = found.map_or_else(|| missing(path), |key| Ok(Some(key)))?.map(Secret::new);
         }
         Ok(known.as_ref().map(|key| *key.expose()))
     }
@@ -74,9 +71,8 @@ pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> 
     let encoded = serde_json::to_string(entry).map_err(io::Error::from);
     let mut text = encoded.map_err(storage("encode", Path::new(&entry.id)))?;
     if let Some(key) = key.map(InboxKey::read_or_make).transpose()?.flatten() {
-        let seal = HMAC::mac(sealed(run, &text), key);
-        text.push('\n');
-        text.extend(seal.iter().map(|byte| format!("{byte:02x}")));
+        let seal = hex(&HMAC::mac(sealed(run, &text), key));
+        text = format!("{text}\n{seal}");
     }
     Ok(text)
 }
@@ -99,14 +95,13 @@ impl<'r> Opener<'r> {
         let (message, seal) = text.split_once('\n').unwrap_or((text, ""));
         if let Some(key) = &self.key {
             let own = key
-                .zip(digits(seal))
+                .zip(key_file::from_hex(seal.trim_end()))
                 .is_some_and(|(key, seal)| HMAC::verify(sealed(self.run, message), key, &seal));
-            match (own, seal.trim_end().is_empty()) {
-                (true, _) => {}
-                (false, true) => return Err("it has no seal, so no journal with the key sent it".to_owned()),
-                (false, false) => {
-                    return Err("its seal does not match the run, the message and the key".to_owned());
-                }
+            if !own {
+                return Err(match seal.trim_end() {
+                    "" => "it has no seal, so no journal with the key sent it".to_owned(),
+                    _ => "its seal does not match the run, the message and the key".to_owned(),
+                });
             }
         }
         serde_json::from_str(message).map_err(|e| e.to_string())
@@ -115,25 +110,6 @@ impl<'r> Opener<'r> {
 
 fn sealed(run: &RunId, message: &str) -> String {
     format!("{run}\n{message}")
-}
-
-/// Parses 32 bytes from hexadecimal digits.
-fn digits(text: &str) -> Option<Key> {
-    let text = text.trim_end().as_bytes();
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        let pair =
-            std::str::from_utf8(pair).ok().filter(|pair| pair.chars().all(|c| c.is_ascii_hexdigit()))?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(bytes)
-}
-
-fn read(path: &Path) -> Result<Option<Key>, JournalError> {
-    key_file::read(path).map_err(unusable(path))
 }
 
 fn make(path: &Path) -> Result<Key, JournalError> {

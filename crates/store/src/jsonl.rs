@@ -4,10 +4,8 @@
 //! |---|---|
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
-//! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until the run's writer has moved it into the
-//! log |
-//! | `{dir}/runs/{run}.lock` | the minimum length of the log; locked by the run's writer, which removes the
-//! file at the end |
+//! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
+//! | `{dir}/runs/{run}.lock` | the minimum length of the log; the run's writer locks and removes the file |
 //! | `{dir}/index/` | the index that makes lists cheap, as [`index`] says |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened; any other
@@ -39,9 +37,9 @@ use crate::{
     doorbell::Doorbell,
     files::create_directory,
     inbox_key::InboxKey,
-    left_out::LeftOut,
     lock::{PATIENCE, patience},
     rules::check_id,
+    skipped::Skipped,
 };
 use blobs::BlobFiles;
 
@@ -51,7 +49,7 @@ pub struct JsonlJournal {
     runs: PathBuf,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
-    left_out: LeftOut,
+    skipped: Skipped,
     lock_wait: Duration,
 }
 
@@ -62,7 +60,7 @@ impl JsonlJournal {
             runs: dir.as_ref().join("runs"),
             bell: Doorbell::default(),
             inbox_key: None,
-            left_out: LeftOut::default(),
+            skipped: Skipped::default(),
             lock_wait: PATIENCE,
         }
     }
@@ -108,13 +106,22 @@ impl JsonlJournal {
     }
 }
 
+impl JsonlJournal {
+    /// Runs `work` on a thread that may block, with the files of a run.
+    async fn work<T: Send + 'static>(
+        &self,
+        run: &RunId,
+        work: impl FnOnce(RunFiles) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let files = self.files(run)?;
+        blocking(move || work(files)).await
+    }
+}
+
 impl Journal for JsonlJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
-        Box::pin(async move {
-            let files = self.files(run)?;
-            let wait = self.lock_wait;
-            blocking(move || writer::open(files, mode, &mut patience(wait))).await
-        })
+        let wait = self.lock_wait;
+        Box::pin(self.work(run, move |files| writer::open(files, mode, &mut patience(wait))))
     }
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
@@ -122,38 +129,26 @@ impl Journal for JsonlJournal {
     }
 
     fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
-        Box::pin(async move {
-            let files = self.files(run)?;
-            blocking(move || log::read(&files)).await
-        })
+        Box::pin(self.work(run, |files| log::read(&files)))
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
-        Box::pin(async move {
-            let runs = self.runs.clone();
-            let filter = filter.clone();
-            blocking(move || heads::list(&runs, &filter)).await
-        })
+        let (runs, filter) = (self.runs.clone(), filter.clone());
+        Box::pin(blocking(move || heads::list(&runs, &filter)))
     }
 
     /// Reads the beginning and the end of the log only, so damage between them is not seen.
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
-        Box::pin(async move {
-            let files = self.files(run)?;
-            blocking(move || heads::find(&files)).await
-        })
+        Box::pin(self.work(run, |files| heads::find(&files)))
     }
 
     /// Removes a run. Reads the first record of every log of the session, to find the runs that continue
     /// this one. A log that was copied into the folder by hand is found only after the next list of all
     /// runs.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            let files = self.files(run)?;
-            let wait = self.lock_wait;
-            blocking(move || delete::delete(&files, &mut patience(wait))).await
-        })
+        let wait = self.lock_wait;
+        Box::pin(self.work(run, move |files| delete::delete(&files, &mut patience(wait))))
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

@@ -13,6 +13,19 @@ use crate::files::{if_exists, make_directory, name_new, private, read_file, sync
 /// 32 random bytes.
 pub(crate) type Key = [u8; 32];
 
+/// Parses a key from 64 hexadecimal digits.
+pub(crate) fn from_hex(digits: &str) -> Option<Key> {
+    let digits = digits.as_bytes();
+    let mut key = [0; 32];
+    if digits.len() != 2 * key.len() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
+
 /// Reads the key in this file; `None` if the file does not exist.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Key>> {
     let Some(bytes) = if_exists(read_file(path))? else { return Ok(None) };

@@ -71,8 +71,6 @@
 mod blob;
 #[cfg(any(feature = "jsonl", feature = "sqlite", feature = "sqlite-memory"))]
 mod blocking;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-mod damage;
 #[cfg(any(feature = "sqlite", feature = "sqlite-memory"))]
 mod database_file;
 mod doorbell;
@@ -84,8 +82,6 @@ mod inbox_key;
 mod jsonl;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod key_file;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-mod left_out;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod line;
 mod listing;
@@ -102,6 +98,8 @@ mod records;
 mod rules;
 #[cfg(feature = "jsonl")]
 mod session_files;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod skipped;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]

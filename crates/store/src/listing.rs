@@ -1,8 +1,8 @@
 //! Makes one page of a list of runs from an index that knows approximately when each run was last written.
 //!
-//! An index notes a run when it begins or is resumed, when it ends or is suspended, and once per [`SLACK`]
-//! while it works, so that most appends cost nothing more. The note of a run at rest is exact. For any other
-//! run, the log has the time of the last record, which is at most [`SLACK`] after the note.
+//! An index notes a run when it begins, is resumed, is suspended or ends, and once per [`SLACK`] while it
+//! works, so that most appends cost nothing more. The note of a suspended or ended run is exact. The last
+//! record of any other run is at most [`SLACK`] newer than its note.
 
 /// The number of records at the start of a log that are searched for the prompt.
 pub(crate) const FIRST: usize = 8;

@@ -3,9 +3,8 @@
 //! The lock is on a file next to the log, because on some systems a lock keeps readers out of the locked
 //! file, and the log of a running run must stay readable.
 //!
-//! The writer of a log in a file writes the minimum length of the log into the lock file. A writer that
-//! closes normally removes that file. So after a crash, and only then, a log that was shortened can be
-//! detected.
+//! The writer of a log in a file writes the minimum length of the log into the lock file, and removes that
+//! file when it closes normally. So a log that was shortened after a crash is detected.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -29,10 +28,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct RunLock {
     path: PathBuf,
     identity: Identity,
-    #[cfg_attr(
-        not(feature = "jsonl"),
-        expect(dead_code, reason = "the lock lasts as long as the file is open")
-    )]
+    #[cfg_attr(not(feature = "jsonl"), expect(dead_code, reason = "the lock ends with the file"))]
     file: File,
     /// True if the lock file has the length that an earlier writer noted, and the log was not yet checked
     /// against that length.
@@ -60,16 +56,12 @@ impl RunLock {
 
     /// Checks that the lock still keeps other writers out: the lock file may have been removed.
     pub(crate) fn check(&self, run: &RunId) -> Result<(), JournalError> {
-        match self.identity.is_at(&self.path) {
-            true => Ok(()),
-            false => {
-                Err(lost_writer(run, format!("its lock {} was removed or replaced", self.path.display())))
-            }
+        if self.identity.is_at(&self.path) {
+            return Ok(());
         }
+        Err(lost_writer(run, format!("its lock {} was removed or replaced", self.path.display())))
     }
-}
 
-impl RunLock {
     /// Notes that `bytes` bytes of the log are synced. A failure is ignored; the check after a crash is
     /// weaker then.
     #[cfg(feature = "jsonl")]
@@ -107,11 +99,11 @@ pub(crate) type Wait<'a> = dyn FnMut() -> bool + 'a;
 
 /// Returns a [`Wait`] with a maximum total time of `in_all`.
 pub(crate) fn patience(in_all: Duration) -> impl FnMut() -> bool {
-    let mut left = in_all;
+    let mut remaining = in_all;
     move || {
-        let pause = left.min(PAUSE);
+        let pause = remaining.min(PAUSE);
         std::thread::sleep(pause);
-        left -= pause;
+        remaining -= pause;
         !pause.is_zero()
     }
 }

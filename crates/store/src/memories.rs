@@ -1,5 +1,6 @@
 //! Code that the database stores of memories share: checks of changes, and entries as texts with a checksum.
 
+mod conditions;
 mod question;
 
 use archon_types::{
@@ -7,6 +8,7 @@ use archon_types::{
 };
 use archon_vectors::GroupRange;
 
+pub(crate) use conditions::{Conditions, Damage, Dialect};
 pub(crate) use question::words_of;
 
 /// Returns the range of collections that a filter selects.
@@ -18,30 +20,8 @@ pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRa
     })
 }
 
-/// The treatment of rows in which a column for filters is damaged: no filter can decide about them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Damage {
-    /// Such rows pass all conditions except those with an index (collection, id, key and session), so that
-    /// the damage is found when the rows are read. For lists and searches.
-    Admitted,
-    /// Such rows are compared like all others. For changes, which must not delete a row that the filter may
-    /// not mean.
-    Compared,
-}
-
-impl Damage {
-    /// Returns a condition that admits the rows that `compared` admits, and damaged rows as this value
-    /// requires. `sound` is the condition that a row is not damaged.
-    pub(crate) fn or_admitted(self, compared: String, sound: &str) -> String {
-        match self {
-            Self::Admitted => format!("(({compared}) OR NOT ({sound}))"),
-            Self::Compared => compared,
-        }
-    }
-}
-
 /// Returns the first text in order that is after all texts that begin with `prefix`.
-pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
+fn past_all_of(prefix: &str) -> Option<String> {
     let mut past = prefix.to_owned();
     while let Some(last) = past.pop() {
         if let Some(next) = (last..=char::MAX).nth(1) {
@@ -65,6 +45,20 @@ pub(crate) fn check_expected(now: &MemoryPage, expected: &[MemoryEntry]) -> Resu
     if same { Ok(()) } else { Err(MemoryError::Changed) }
 }
 
+/// The columns of `entries e` with which a statement that reads entries begins, in the order that the stores'
+/// functions `read` expect; the condition [`Dialect::SOUND`] follows them.
+pub(crate) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
+
+/// Removes and returns the vector of an entry. Fills in a missing collection.
+pub(crate) fn take_vector(entry: &mut MemoryEntry, scope: &Collection) -> Option<Vec<f32>> {
+    if entry.collection.is_root() {
+        entry.collection = scope.clone();
+    }
+    let vector = entry.embedding.take();
+    entry.embedder = entry.embedder.take().filter(|_| vector.is_some());
+    vector
+}
+
 /// The texts of an entry's row and their checksum. The vector, `used`, and what filters look at are in other
 /// columns.
 pub(crate) struct Texts {
@@ -83,8 +77,14 @@ impl Texts {
         Ok(Self { metadata, body, checksum })
     }
 
-    /// Returns the entry, or a description of its damage.
-    pub(crate) fn read(&self, position: i64, collection: &str, id: &str) -> Result<MemoryEntry, Damaged> {
+    /// Returns the entry without its vector, or a description of its damage.
+    pub(crate) fn read(
+        &self,
+        position: i64,
+        collection: &str,
+        id: &str,
+        used: Option<i64>,
+    ) -> Result<MemoryEntry, Damaged> {
         let damaged = |problem: String| Damaged::new(id, problem);
         if self.checksum != checksum(collection, id, &self.metadata, &self.body) {
             return Err(damaged("its checksum does not match".to_owned()));
@@ -92,6 +92,7 @@ impl Texts {
         let mut entry: MemoryEntry = serde_json::from_str(&self.body).map_err(|e| damaged(e.to_string()))?;
         entry.metadata = serde_json::from_str(&self.metadata).map_err(|e| damaged(e.to_string()))?;
         entry.position = u64::try_from(position).unwrap_or(0);
+        entry.used = used.map(time);
         Ok(entry)
     }
 }
@@ -115,6 +116,6 @@ pub(crate) fn number(time: Timestamp) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn time(number: i64) -> Timestamp {
+fn time(number: i64) -> Timestamp {
     Timestamp::from_millis(u64::try_from(number).unwrap_or(0))
 }

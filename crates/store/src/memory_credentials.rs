@@ -10,24 +10,24 @@ use archon_types::{
     TenantId,
 };
 
-type Kept = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
+type Entries = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
 
 /// A store that keeps credentials in memory. Clones share the credentials.
 #[derive(Clone)]
 pub struct InMemoryCredentials {
-    kept: Arc<Mutex<Kept>>,
+    entries: Arc<Mutex<Entries>>,
     clock: Arc<dyn Clock>,
 }
 
 impl InMemoryCredentials {
     /// Creates a store without credentials. `clock` gives the times at which credentials are saved.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { kept: Arc::default(), clock }
+        Self { entries: Arc::default(), clock }
     }
 
     // No code that can panic runs under the lock, so a poisoned lock holds valid data.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -38,11 +38,11 @@ impl CredentialStore for InMemoryCredentials {
         credentials: Option<Secret<Json>>,
     ) -> BoxFuture<'a, Result<bool, CredentialError>> {
         let now = self.clock.now();
-        let mut kept = self.lock();
-        let before = kept.remove(key);
+        let mut entries = self.lock();
+        let before = entries.remove(key);
         if let Some(credentials) = credentials {
             let since = before.as_ref().map_or(now, |(entry, _)| entry.created_at);
-            kept.insert(key.clone(), (CredentialEntry::new(key.clone(), since, now), credentials));
+            entries.insert(key.clone(), (CredentialEntry::new(key.clone(), since, now), credentials));
         }
         Box::pin(std::future::ready(Ok(before.is_some())))
     }
@@ -63,9 +63,9 @@ impl CredentialStore for InMemoryCredentials {
         let is_meant = |key: &CredentialKey| {
             key.tenant == *tenant && service.is_none_or(|service| key.service == service)
         };
-        let kept = self.lock();
+        let entries = self.lock();
         let found =
-            kept.values().map(|(entry, _)| entry).filter(|entry| is_meant(&entry.key)).cloned().collect();
+            entries.values().map(|(entry, _)| entry).filter(|entry| is_meant(&entry.key)).cloned().collect();
         Box::pin(std::future::ready(Ok(found)))
     }
 }

@@ -5,10 +5,19 @@ use serde::Deserialize;
 
 use crate::{
     blob::{self, Blobs},
-    damage::corrupt,
     line,
     rules::unknown,
 };
+
+/// Returns the text of an error, with its advice, for a list of runs.
+pub(crate) fn problem(error: &JournalError) -> String {
+    format!("{error}; {}", error.advice())
+}
+
+/// Returns the error for a damaged record; `record` is its number.
+pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
+    JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
+}
 
 /// Returns the log, or an error if the log has neither records nor damage: then the run does not exist.
 pub(crate) fn existing(log: Salvaged, run: &RunId) -> Result<Salvaged, JournalError> {

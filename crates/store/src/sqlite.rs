@@ -41,9 +41,9 @@ use crate::{
     blocking::blocking,
     doorbell::Doorbell,
     inbox_key::InboxKey,
-    left_out::LeftOut,
     lock::{PATIENCE, patience},
     rules::check_id,
+    skipped::Skipped,
 };
 use database::Database;
 
@@ -57,7 +57,7 @@ pub struct SqliteJournal {
     database: Arc<Database>,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
-    left_out: LeftOut,
+    skipped: Skipped,
     lock_wait: Duration,
 }
 
@@ -74,7 +74,7 @@ impl SqliteJournal {
             database,
             bell: Doorbell::default(),
             inbox_key: None,
-            left_out: LeftOut::default(),
+            skipped: Skipped::default(),
             lock_wait: PATIENCE,
         })
     }
@@ -101,14 +101,23 @@ impl SqliteJournal {
     }
 }
 
+impl SqliteJournal {
+    /// Runs `work` on a thread that may block, with the database and a run whose id is valid.
+    async fn work<T: Send + 'static>(
+        &self,
+        run: &RunId,
+        work: impl FnOnce(&Arc<Database>, &RunId) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        check_id(run)?;
+        let (database, run) = (self.database.clone(), run.clone());
+        blocking(move || work(&database, &run)).await
+    }
+}
+
 impl Journal for SqliteJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
-        Box::pin(async move {
-            check_id(run)?;
-            let (database, run) = (self.database.clone(), run.clone());
-            let wait = self.lock_wait;
-            blocking(move || writer::open(database, run, mode, &mut patience(wait))).await
-        })
+        let wait = self.lock_wait;
+        Box::pin(self.work(run, move |database, run| writer::open(database, run, mode, &mut patience(wait))))
     }
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
@@ -116,38 +125,24 @@ impl Journal for SqliteJournal {
     }
 
     fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
-        Box::pin(async move {
-            check_id(run)?;
-            let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || log::read(&database, &run)).await
-        })
+        Box::pin(self.work(run, |database, run| log::read(database, run)))
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
-        Box::pin(async move {
-            let (database, filter) = (self.database.clone(), filter.clone());
-            blocking(move || heads::list(&database, &filter)).await
-        })
+        let (database, filter) = (self.database.clone(), filter.clone());
+        Box::pin(blocking(move || heads::list(&database, &filter)))
     }
 
     /// Reads the beginning and the end of the log only, so damage between them is not seen.
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
-        Box::pin(async move {
-            check_id(run)?;
-            let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || heads::of(&database, &run)).await
-        })
+        Box::pin(self.work(run, |database, run| heads::of(database, run)))
     }
 
     /// Removes a run. Later records reuse its space; the file does not shrink.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            check_id(run)?;
-            let (database, run) = (self.database.clone(), run.clone());
-            let wait = self.lock_wait;
-            blocking(move || delete::delete(&database, &run, &mut patience(wait))).await
-        })
+        let wait = self.lock_wait;
+        Box::pin(self.work(run, move |database, run| delete::delete(database, run, &mut patience(wait))))
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

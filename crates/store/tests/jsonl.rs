@@ -294,9 +294,9 @@ fn writers_that_come_and_go_never_overlap() {
     });
     // A second writer would have repeated a number, which reading refuses.
     assert!(block_on(journal.read(&run("r1"))).unwrap().len() > 1);
-    let left: Vec<_> =
+    let names: Vec<_> =
         fs::read_dir(dir.path().join("runs")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["r1.jsonl"], "a lock file was left");
+    assert_eq!(names, ["r1.jsonl"], "a lock file was left");
 }
 
 #[cfg(unix)]

@@ -227,9 +227,9 @@ async fn postgres_dropping_one_schema_keeps_the_vectors_of_another() {
     check_kept_and_found(one.open().await.unwrap()).await;
     check_kept_and_found(other.open().await.unwrap()).await;
     one.drop().await;
-    let left = other.open().await.unwrap();
-    assert!(all_entries(&left, MemoryFilter::all()).await[0].embedding.is_some());
-    check_kept_and_found(left).await;
+    let store = other.open().await.unwrap();
+    assert!(all_entries(&store, MemoryFilter::all()).await[0].embedding.is_some());
+    check_kept_and_found(store).await;
     database.drop().await;
 }
 

@@ -230,11 +230,11 @@ impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
     /// Returns the nearest rows of a part, in no particular order.
     fn nearest(&self, part: &Part<'_>) -> Vec<Worst> {
         let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(self.count.min(part.rows) + 1);
-        let (mut skip, mut left) = (part.first, part.rows);
+        let (mut skip, mut remaining) = (part.first, part.rows);
         for group in part.groups {
             let from = skip.min(group.rows.len());
-            let to = group.rows.len().min(from + left);
-            (skip, left) = (skip - from, left - (to - from));
+            let to = group.rows.len().min(from + remaining);
+            (skip, remaining) = (skip - from, remaining - (to - from));
             self.scan(group, from..to, &mut best);
         }
         best.into_vec()
@@ -341,9 +341,10 @@ mod tests {
             let mut all: Vec<Worst> = (0..rows)
                 .filter(|row| among.contains(&(row % 3)) && row % 5 != 0)
                 .map(|row| {
-                    let kept = Quantized::of(&vector(row, 4));
+                    let stored = Quantized::of(&vector(row, 4));
                     #[allow(clippy::cast_precision_loss, reason = "a test")]
-                    let cosine = dot(&wide, &kept.values) as f32 * kept.scale * Quantized::of(&query).scale;
+                    let cosine =
+                        dot(&wide, &stored.values) as f32 * stored.scale * Quantized::of(&query).scale;
                     Worst(Near { row, cosine })
                 })
                 .collect();

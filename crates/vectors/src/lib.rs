@@ -4,12 +4,8 @@
 //!
 //! A [`VectorIndex`] keeps a copy of each vector with one byte per dimension and scans all of them. A search
 //! of 100,000 vectors of 384 dimensions takes milliseconds, deletes are exact, and a search visits only the
-//! groups that it may see. The cosines of the copies are off by up to about 0.01. With the exact vectors at
-//! hand, request more rows than needed and sort them by the exact [`cosine`]; [`VectorIndex::nearest`] has
-//! the number of rows.
-//!
-//! This is a crate of its own because both the in-memory store and the stores in files need it, and neither
-//! of them may depend on the other.
+//! groups that it may see. The cosines of the copies are off by up to about 0.01. For exact results, request
+//! more rows than needed and sort them by the exact [`cosine`], as [`VectorIndex::nearest`] says.
 //!
 //! # Example
 //!

@@ -1,9 +1,7 @@
-//! Extracts facts with patterns of plain English sentences. It needs no model and costs nothing, but finds
-//! few facts.
+//! Extracts facts with patterns of plain English sentences. This needs no model, but finds few facts.
 //!
-//! A fact that this extractor finds counts as the person's own statement and ends earlier facts. So
-//! everything doubtful is skipped: questions, conditions, negations, reported speech, and sentences with an
-//! unclear end.
+//! A fact that this extractor finds counts as the person's own statement and ends earlier facts. So everything
+//! doubtful is skipped: questions, conditions, negations, reported speech, and sentences with an unclear end.
 
 mod objects;
 mod sentences;

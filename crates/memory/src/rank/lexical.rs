@@ -1,8 +1,5 @@
-//! Scores the share of a question's words that a text has: BM25 over the candidates, for single memories and
-//! for whole sessions.
-//!
-//! For a question with the terms `t` of weight `w(t)`, and a text with `f` occurrences of a term and a
-//! length of `l` terms:
+//! Scores the share of a question's words that a text has: BM25 over the candidates. For a question with the
+//! terms `t` of weight `w(t)`, and a text with `f` occurrences of a term and a length of `l` terms:
 //!
 //! ```text
 //! coverage = Σ w(t) · idf(t) · f / (f + K1 · (1 − B + B · l / average l))  /  Σ w(t) · idf(t)

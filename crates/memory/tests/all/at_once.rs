@@ -216,8 +216,8 @@ async fn concurrent_rewrite_survives_merge_and_evict() {
             }
         });
         if evict {
-            let kept = second.evict(&archon_memory::Limits::entries(1)).await.unwrap();
-            assert_eq!(kept.evicted, 0);
+            let counts = second.evict(&archon_memory::Limits::entries(1)).await.unwrap();
+            assert_eq!(counts.evicted, 0);
         } else {
             assert_eq!(second.merge_similar().await.unwrap(), 0);
         }

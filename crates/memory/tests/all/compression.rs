@@ -35,8 +35,8 @@ async fn old_turns_become_a_summary_and_their_facts_stay() {
     assert!(asked.contains("user: What is the capital of France?\nassistant: Paris."), "{asked}");
     assert_eq!(asked.lines().count(), 12, "ten turns: {asked}");
     let system = provider.requests()[0].system.as_ref().unwrap().to_string();
-    for kept in ["name", "number", "date", "URL", "instruction of the user", "third person"] {
-        assert!(system.contains(kept), "{kept}");
+    for word in ["name", "number", "date", "URL", "instruction of the user", "third person"] {
+        assert!(system.contains(word), "{word}");
     }
     let history = compressor.history(&talk).await.unwrap();
     assert_eq!(
@@ -219,8 +219,8 @@ async fn clear_removes_a_conversation_with_its_summaries_and_facts() {
     assert_eq!(task.get("secret").await.unwrap(), Some(json!("7431")));
     memory.conversation("s").clear().await.unwrap();
     assert_eq!(shown(&compressor, &memory).await, [""; 0]);
-    let left = archon_testkit::all_entries(&**memory.store(), MemoryFilter::all()).await;
-    assert_eq!(contents(&left), ["\"a table for two\"", "Elsewhere."]);
-    let kinds: Vec<MemoryKind> = left.iter().map(|entry| entry.kind).collect();
+    let entries = archon_testkit::all_entries(&**memory.store(), MemoryFilter::all()).await;
+    assert_eq!(contents(&entries), ["\"a table for two\"", "Elsewhere."]);
+    let kinds: Vec<MemoryKind> = entries.iter().map(|entry| entry.kind).collect();
     assert_eq!(kinds, [MemoryKind::Value, MemoryKind::Turn]);
 }

@@ -152,7 +152,7 @@ async fn query_returns_a_doubtful_fact_only_with_the_more_trusted_one() {
     // With vectors both are found; by words alone nothing of `Bern` is in the question.
     let by_words =
         || Memory::new(memory.store().clone(), Arc::new(clock.clone()), Arc::new(SeededIds::new(9)));
-    let told = async |memory: &Memory, threshold: Option<f32>| {
+    let recalled = async |memory: &Memory, threshold: Option<f32>| {
         let mut query = MemoryQuery::new("Evil Town");
         query.threshold = threshold;
         let hits = memory.long_term().query(&query).await.unwrap();
@@ -160,14 +160,14 @@ async fn query_returns_a_doubtful_fact_only_with_the_more_trusted_one() {
     };
     let knowledge = memory.knowledge();
     knowledge.learn([lives("Evil Town", 500, Trust::Untrusted)]).await.unwrap();
-    assert_eq!(told(&by_words(), None).await.len(), 1);
+    assert_eq!(recalled(&by_words(), None).await.len(), 1);
     knowledge.learn([lives("Bern", 100, Trust::Trusted), lives("Rome", 50, Trust::Model)]).await.unwrap();
     for memory in [memory.clone(), by_words()] {
-        let all = told(&memory, None).await;
+        let all = recalled(&memory, None).await;
         assert_eq!(all[0].0, "Alice lives in Bern", "{all:?}");
         assert!(all.iter().any(|(text, _)| text == "Alice lives in Evil Town"), "{all:?}");
         assert!(all[0].1 > all[1].1, "{all:?}");
-        let best = told(&memory, Some(all[0].1)).await;
+        let best = recalled(&memory, Some(all[0].1)).await;
         assert_eq!(best, all[..1]);
     }
     // Down the chain of a recall, too.
@@ -180,7 +180,7 @@ async fn query_returns_a_doubtful_fact_only_with_the_more_trusted_one() {
     for _ in 0..12 {
         memory.long_term().store("Evil Town", serde_json::Map::new()).await.unwrap();
     }
-    let all: Vec<String> = told(&by_words(), None).await.into_iter().map(|(text, _)| text).collect();
+    let all: Vec<String> = recalled(&by_words(), None).await.into_iter().map(|(text, _)| text).collect();
     assert_eq!(all, ["Alice lives in Bern", "Evil Town", "Alice lives in Evil Town"]);
     // What was trusted and holds no more contradicts nothing.
     let mut then = lives("Basel", 1, Trust::Trusted);
@@ -189,7 +189,7 @@ async fn query_returns_a_doubtful_fact_only_with_the_more_trusted_one() {
     let mut now = lives("Evil Town", 500, Trust::Untrusted);
     now.subject = "Bob".into();
     knowledge.learn([then, now]).await.unwrap();
-    let all = told(&by_words(), None).await;
+    let all = recalled(&by_words(), None).await;
     assert!(all.iter().any(|(text, _)| text == "Bob lives in Evil Town"), "{all:?}");
     assert!(all.iter().all(|(text, _)| text != "Bob lives in Basel"), "{all:?}");
 }
@@ -377,8 +377,11 @@ async fn forget_removes_a_text_with_facts_that_only_it_supports() {
     assert!(!other.long_term().query(&query).await.unwrap().is_empty());
     assert!(memory.forget("one").await.unwrap());
     assert_eq!(holds().await, "rain tea");
-    let left = other.long_term().query(&query).await.unwrap();
-    assert!(left.iter().all(|hit| hit.entry.id == "page" || !hit.entry.content.contains("Bern")), "{left:?}");
+    let found = other.long_term().query(&query).await.unwrap();
+    assert!(
+        found.iter().all(|hit| hit.entry.id == "page" || !hit.entry.content.contains("Bern")),
+        "{found:?}"
+    );
     assert!(memory.forget("two").await.unwrap());
     assert_eq!(holds().await, "rain", "what was learnt by itself stays");
     assert!(!memory.forget("two").await.unwrap());
@@ -408,9 +411,9 @@ async fn facts_go_with_the_turns_that_are_cleared_or_purged_and_stay_with_those_
             let (turn, of) = (turn(id, text, at_ms), if id == "c" { "other" } else { "s" });
             memory.conversation(of).append(turn.clone()).await.unwrap();
             let filter = MemoryFilter::all().of(&[MemoryKind::Turn]);
-            let kept =
+            let entry =
                 all_entries(&**memory.store(), filter).await.into_iter().find(|turn| turn.id == id).unwrap();
-            knowledge.read(&RuleExtractor, "Anna", &kept).await.unwrap();
+            knowledge.read(&RuleExtractor, "Anna", &entry).await.unwrap();
         }
         let held = async || {
             let mut held: Vec<String> =

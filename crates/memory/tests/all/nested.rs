@@ -152,21 +152,21 @@ async fn member_facts_do_not_hide_each_other() {
     let fact = |place: &str, since, trust| lives(place, since).trusted(trust);
     alice.knowledge().learn([fact("Bern", 100, Trust::Untrusted)]).await.unwrap();
     bob.knowledge().learn([fact("Chur", 200, Trust::Trusted)]).await.unwrap();
-    let told = async |question: &str| {
+    let recalled = async |question: &str| {
         let mut query = MemoryQuery::new(question);
         query.kinds = vec![MemoryKind::Fact];
         let hits = team.long_term().query(&query).await.unwrap();
         hits.into_iter().map(|hit| hit.entry.content).collect::<Vec<_>>()
     };
     // Of Chur there is no word in this question, and it takes nobody's place in the next.
-    assert_eq!(told("Bern").await, ["user lives in Bern"]);
-    assert_eq!(told("lives in Bern").await, ["user lives in Bern", "user lives in Chur"]);
+    assert_eq!(recalled("Bern").await, ["user lives in Bern"]);
+    assert_eq!(recalled("lives in Bern").await, ["user lives in Bern", "user lives in Chur"]);
     // What is doubtful is told with what contradicts it in its own collection, be it older than another's.
     alice.knowledge().learn([fact("Basel", 50, Trust::Trusted)]).await.unwrap();
     bob.knowledge().learn([fact("Bern too", 300, Trust::Untrusted)]).await.unwrap();
     // Answers are kept so long, whatever others write.
     clock.advance(Duration::from_secs(60));
-    let mut all = told("Bern").await;
+    let mut all = recalled("Bern").await;
     assert!(all[..2].iter().all(|text| !text.contains("Bern")), "{all:?}");
     all.sort_unstable();
     let places = ["Basel", "Bern", "Bern too", "Chur"];

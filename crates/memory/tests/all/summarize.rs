@@ -66,8 +66,8 @@ async fn request_for_a_summary_of_memories_asks_to_keep_facts_and_instructions()
     let model = answering(SUMMARY);
     summarized(&memory, None, &model).await;
     let system = model.requests()[0].system.as_ref().unwrap().to_string();
-    for kept in ["name", "number", "date", "URL", "explicit instruction of the user", "third person"] {
-        assert!(system.contains(kept), "{kept}: {system}");
+    for word in ["name", "number", "date", "URL", "explicit instruction of the user", "third person"] {
+        assert!(system.contains(word), "{word}: {system}");
     }
 }
 
@@ -113,8 +113,8 @@ async fn summarize_excludes_ended_facts_and_task_values() {
             format!("- user: I moved. ({})", clock.now()),
         ]
     );
-    let kept = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Fact])).await;
-    assert_eq!(kept.len(), 3, "what ended is there still");
+    let facts = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Fact])).await;
+    assert_eq!(facts.len(), 3, "what ended is there still");
 }
 
 // spec: M-04, M-25

@@ -38,14 +38,14 @@ async fn evict_removes_the_least_recently_used_first() {
     weighty.timestamp = clock.now();
     memory.keep(vec![weighty]).await.unwrap();
     memory.mark_used([ids[0].as_str()]).await.unwrap();
-    let kept = memory.evict(&Limits::entries(3)).await.unwrap();
-    assert_eq!((kept.evicted, kept.aged), (4, 0));
-    let left = all_entries(&**memory.store(), MemoryFilter::all()).await;
-    assert_eq!(contents(&left), ["note number 0", "note number 5", "a b c", "important and old"]);
+    let counts = memory.evict(&Limits::entries(3)).await.unwrap();
+    assert_eq!((counts.evicted, counts.aged), (4, 0));
+    let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    assert_eq!(contents(&entries), ["note number 0", "note number 5", "a b c", "important and old"]);
     clock.advance(DAY * 40);
     memory.mark_used(["weighty"]).await.unwrap();
-    let kept = memory.evict(&Limits::default().no_older_than(DAY * 30)).await.unwrap();
-    assert_eq!((kept.evicted, kept.aged), (0, 2));
+    let counts = memory.evict(&Limits::default().no_older_than(DAY * 30)).await.unwrap();
+    assert_eq!((counts.evicted, counts.aged), (0, 2));
     assert_eq!(memory.evict(&Limits::default()).await.unwrap().aged, 0);
 }
 
@@ -57,8 +57,8 @@ async fn keep_within_applies_its_limits_every_period() {
         memory.keep_within(&Limits::entries(2), DAY).await;
     });
     let texts = async || {
-        let left = all_entries(&**memory.store(), MemoryFilter::all()).await;
-        left.into_iter().map(|entry| entry.content).collect::<Vec<_>>()
+        let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
+        entries.into_iter().map(|entry| entry.content).collect::<Vec<_>>()
     };
     let store = async |text: &str| {
         memory.long_term().store(text, Map::new()).await.unwrap();
@@ -101,8 +101,8 @@ async fn sessions_stand_beside_each_other_and_old_ones_go() {
     assert_eq!(turns("january", None).await, ["january on day 0", "Noted.", "january on day 1"]);
     assert_eq!(turns("february", Some(2)).await, ["Noted.", "february on day 2"]);
     assert_eq!(turns("april", None).await, [""; 0]);
-    let kept = memory.evict(&Limits::default().no_older_than(DAY + DAY / 2)).await.unwrap();
-    assert_eq!((kept.aged, kept.evicted), (5, 0));
+    let counts = memory.evict(&Limits::default().no_older_than(DAY + DAY / 2)).await.unwrap();
+    assert_eq!((counts.aged, counts.evicted), (5, 0));
     assert_eq!(turns("january", None).await, [""; 0]);
     assert_eq!(turns("february", None).await, ["february on day 2"]);
     assert_eq!(turns("march", None).await, ["march on day 2", "Noted."]);
@@ -160,9 +160,9 @@ async fn merge_similar_keeps_the_trusted_copy() {
         .await
         .unwrap();
     assert_eq!(memory.merge_similar().await.unwrap(), 1);
-    let left = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
     assert_eq!(
-        left.iter().map(|e| (e.id.as_str(), e.importance)).collect::<Vec<_>>(),
+        entries.iter().map(|e| (e.id.as_str(), e.importance)).collect::<Vec<_>>(),
         [("anna", Some(0.9)), ("other", None)]
     );
 }
@@ -344,8 +344,8 @@ async fn import_does_not_replace_more_trusted_entries() {
                  {\"id\": \"m\", \"content\": \"Another\"}";
     let imported = memory.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
     assert_eq!((imported.stored, imported.refused[0].0, imported.refused.len()), (1, 1, 1));
-    let kept = all_entries(&**memory.store(), MemoryFilter::all()).await;
-    assert_eq!(contents(&kept), ["The code is 7431", "Another"]);
+    let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    assert_eq!(contents(&entries), ["The code is 7431", "Another"]);
     // Who is believed as much may say otherwise.
     let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
     assert_eq!(imported.stored, 2);
@@ -625,8 +625,8 @@ async fn import_with_a_vector_of_another_length_does_not_break_search() {
     let line = json!({"content": "short", "embedder": HashEmbedder.id(), "embedding": [1.0]}).to_string();
     memory.import(line.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
     memory.long_term().store("long", Map::new()).await.unwrap();
-    let kept = all_entries(&**memory.store(), MemoryFilter::all()).await;
-    let lengths: Vec<_> = kept.iter().map(|entry| entry.embedding.as_ref().map(Vec::len)).collect();
+    let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    let lengths: Vec<_> = entries.iter().map(|entry| entry.embedding.as_ref().map(Vec::len)).collect();
     assert_eq!(lengths, [Some(HashEmbedder.dimensions()); 2]);
     // And where somebody was first, what is kept has no vector for now.
     let (late, _) = crate::support::memory("user:b");
@@ -634,8 +634,8 @@ async fn import_with_a_vector_of_another_length_does_not_break_search() {
     let first = first.with_vector(HashEmbedder.id(), vec![1.0]);
     late.store().apply(vec![MemoryChange::put(first)]).await.unwrap();
     late.long_term().store("second", Map::new()).await.unwrap();
-    let kept = all_entries(&**late.store(), MemoryFilter::all()).await;
-    assert_eq!((contents(&kept), kept[1].embedding.clone()), (vec!["first", "second"], None));
+    let entries = all_entries(&**late.store(), MemoryFilter::all()).await;
+    assert_eq!((contents(&entries), entries[1].embedding.clone()), (vec!["first", "second"], None));
 }
 
 // spec: M-04, M-26

@@ -119,23 +119,17 @@ impl RedisReceiver {
     /// # Errors
     /// [`BusError::Transport`] if the server fails; the next call retries.
     pub async fn next(&mut self) -> Result<RedisDelivery<'_>, BusError> {
-        let (part, item) = loop {
-            self.give_back().await?;
+        loop {
+            self.release_excess().await?;
             self.drop_lost_parts();
-            match self.take_item() {
-                Some((part, item)) => {
-                    if let Some(item) = self.look_at(part, item).await? {
-                        break (part, item);
-                    }
+            if let Some((part, item)) = self.take_item() {
+                if let Some(item) = self.look_at(part, item).await? {
+                    return Ok(RedisDelivery { receiver: self, part, item: Some(item) });
                 }
-                None => {
-                    if !self.fetch().await? {
-                        self.wait().await?;
-                    }
-                }
+            } else if !self.fetch().await? {
+                self.wait().await?;
             }
-        };
-        Ok(RedisDelivery { receiver: self, part, item: Some(item) })
+        }
     }
 
     /// Turns the reader into a stream that confirms each message when it is read.
@@ -159,17 +153,15 @@ impl RedisReceiver {
 
     /// Releases the partitions beyond this member's share, after other members have joined. No message of
     /// these partitions is being handled at this moment.
-    async fn give_back(&mut self) -> Result<(), BusError> {
+    async fn release_excess(&mut self) -> Result<(), BusError> {
         let excess = self.member.excess();
         if excess.is_empty() {
             return Ok(());
         }
         self.parts.retain(|part, _| !excess.contains(part));
         let mut call = self.member.call(&self.member.bus.0.scripts.release);
-        excess.iter().for_each(|part| {
-            call.arg(part);
-        });
-        self.member.bus.run::<i64>(&call).await.map(|_| ())
+        call.arg(excess);
+        self.member.bus.run::<i64>(&call).await.map(drop)
     }
 
     /// Drops messages of partitions that are no longer held. A partition that was acquired again is read
@@ -449,22 +441,16 @@ impl Member {
     /// Removes the leases beyond this member's share and returns their partitions.
     fn excess(&self) -> Vec<u32> {
         let mut held = self.held();
-        let share = held.share;
-        let excess: Vec<u32> = held.leases.keys().skip(share).copied().collect();
-        excess.iter().for_each(|part| {
-            held.leases.remove(part);
-        });
-        excess
+        match held.leases.keys().nth(held.share).copied() {
+            Some(first) => held.leases.split_off(&first).into_keys().collect(),
+            None => Vec::new(),
+        }
     }
 
     fn leases(&self) -> BTreeMap<u32, Lease> {
-        let now = Instant::now();
-        self.held()
-            .leases
-            .iter()
-            .filter(|(_, lease)| lease.until > now)
-            .map(|(n, lease)| (*n, *lease))
-            .collect()
+        let mut leases = self.held().leases.clone();
+        leases.retain(|_, lease| lease.until > Instant::now());
+        leases
     }
 
     fn lose(&self, part: u32) {

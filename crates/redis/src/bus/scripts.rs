@@ -2,41 +2,23 @@
 
 use redis::Script;
 
-macro_rules! script {
-    ($name:literal) => {
-        Script::new(concat!(
-            include_str!("../scripts/common.lua"),
-            include_str!(concat!("../scripts/", $name, ".lua"))
-        ))
+macro_rules! scripts {
+    ($($name:ident),+) => {
+        pub(super) struct Scripts {
+            $(pub(super) $name: Script,)+
+        }
+
+        impl Scripts {
+            pub(super) fn new() -> Self {
+                Self {
+                    $($name: Script::new(concat!(
+                        include_str!("../scripts/common.lua"),
+                        include_str!(concat!("../scripts/", stringify!($name), ".lua"))
+                    )),)+
+                }
+            }
+        }
     };
 }
 
-pub(super) struct Scripts {
-    pub(super) publish: Script,
-    pub(super) subscribe: Script,
-    pub(super) tend: Script,
-    pub(super) release: Script,
-    pub(super) fetch: Script,
-    pub(super) settle: Script,
-    pub(super) failed: Script,
-    pub(super) forget: Script,
-    pub(super) depth: Script,
-    pub(super) dead: Script,
-}
-
-impl Scripts {
-    pub(super) fn new() -> Self {
-        Self {
-            publish: script!("publish"),
-            subscribe: script!("subscribe"),
-            tend: script!("tend"),
-            release: script!("release"),
-            fetch: script!("fetch"),
-            settle: script!("settle"),
-            failed: script!("failed"),
-            forget: script!("forget"),
-            depth: script!("depth"),
-            dead: script!("dead"),
-        }
-    }
-}
+scripts!(publish, subscribe, tend, release, fetch, settle, failed, forget, depth, dead);

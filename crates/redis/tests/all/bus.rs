@@ -251,8 +251,8 @@ async fn redis_subscription_declared_dead_receives_messages_again() {
     let (mut connection, keys) = stall(&server).await;
     let began = std::time::Instant::now();
     loop {
-        let left: i64 = redis::cmd("PTTL").arg(&keys[0]).query_async(&mut connection).await.unwrap();
-        if left > 0 {
+        let remaining: i64 = redis::cmd("PTTL").arg(&keys[0]).query_async(&mut connection).await.unwrap();
+        if remaining > 0 {
             break;
         }
         assert!(began.elapsed() < Duration::from_secs(20), "its sign of life does not come back");

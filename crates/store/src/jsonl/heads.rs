@@ -16,12 +16,11 @@ use archon_types::{
 
 use super::{RunFiles, index::Index, log};
 use crate::{
-    damage::problem,
     files::{entries, open_file},
     line,
     listing::{FIRST, page, under_lock},
     lock::is_held,
-    records,
+    records::{self, problem},
 };
 
 /// The maximum number of bytes of a log that is read whole, which also finds damage in its middle. Of a

@@ -19,8 +19,8 @@ use crate::{
     blocking::blocking,
     files::{self, create_directory, create_file, if_exists, name_new, read_file, storage, sync_directory},
     inbox_key::{InboxKey, Opener, close},
-    left_out::LeftOut,
     rules::{check_id, unknown},
+    skipped::Skipped,
 };
 
 /// The maximum number of attempts to create the directory again after a reader removed it.
@@ -29,10 +29,9 @@ const PATIENCE: u32 = 100;
 impl Inbox for JsonlJournal {
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
-            let files = self.files(run)?;
             check_id(&RunId::new(entry.id.clone()))?;
             let key = self.inbox_key.clone();
-            blocking(move || write(&files, &entry, key.as_ref())).await?;
+            self.work(run, move |files| write(&files, &entry, key.as_ref())).await?;
             self.bell.ring();
             Ok(())
         })
@@ -41,21 +40,18 @@ impl Inbox for JsonlJournal {
     fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
-            let (key, left_out) = (self.inbox_key.clone(), self.left_out.clone());
+            let (key, skipped) = (self.inbox_key.clone(), self.skipped.clone());
             // Most runs never get a message, so the usual case does not use a blocking thread.
             match files.inbox.exists() {
                 false => Ok(Vec::new()),
-                true => blocking(move || read(&files, key.as_ref(), &left_out)).await,
+                true => blocking(move || read(&files, key.as_ref(), &skipped)).await,
             }
         })
     }
 
     fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            let inbox = self.files(run)?.inbox;
-            let ids = ids.to_vec();
-            blocking(move || remove(&inbox, &ids)).await
-        })
+        let ids = ids.to_vec();
+        Box::pin(self.work(run, move |files| remove(&files.inbox, &ids)))
     }
 
     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
@@ -104,7 +100,7 @@ fn create_in(inbox: &Path, path: &Path) -> Result<io::Result<File>, JournalError
 fn read(
     files: &RunFiles,
     key: Option<&InboxKey>,
-    left_out: &LeftOut,
+    skipped: &Skipped,
 ) -> Result<Vec<InboxEntry>, JournalError> {
     let opener = Opener::new(key, &files.run)?;
     let (mut entries, mut problems) = (Vec::new(), Vec::new());
@@ -132,7 +128,7 @@ fn read(
             Err(problem) => problems.push(format!("{problem}; look at {} and remove it", path.display())),
         }
     }
-    left_out.warn(&files.run, &problems);
+    skipped.warn(&files.run, &problems);
     entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     Ok(entries)
 }

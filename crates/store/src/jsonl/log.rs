@@ -1,11 +1,10 @@
 //! Reads a log, and distinguishes a torn end (expected after a crash) from damage (not expected).
 //!
 //! A last line is torn when its newline is missing. The append that wrote it never returned, so nothing
-//! acted on the record and it may be dropped. It is dropped only if its text shows that it is not the start
-//! of a tool call with an effect: if the medium lost the end of such a line after a sync, the call may have
-//! had its effect, and dropping the line would let the effect happen twice. So that line counts as damage,
-//! and so does a line that is cut off before its type. A line with its newline was written completely: if it
-//! cannot be read, it is damaged. A fork of the run can continue from the undamaged records.
+//! acted on the record, and the line is dropped. But if the line may be the start of a tool call with an
+//! effect, it counts as damage: the medium may have lost the end of the line after a sync, and without the
+//! line the effect could happen twice. A line with its newline was written completely: if it cannot be read,
+//! it is damaged. A fork of the run can continue from the undamaged records.
 //!
 //! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
 //! killed writer has the length that the log must have.
@@ -17,10 +16,9 @@ use archon_types::{JournalError, RunId, Salvaged};
 use super::RunFiles;
 use crate::{
     blob::Blobs,
-    damage::corrupt,
     files::{if_exists, read_file, storage},
     line, lock,
-    records::{existing, record},
+    records::{corrupt, existing, record},
     rules::unknown,
 };
 
@@ -42,11 +40,8 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";
 
-/// Parses the bytes of a log.
-///
-/// # Errors
-/// [`JournalError::UnsupportedFormat`] or [`JournalError::UnknownKind`] if another version wrote the log:
-/// the meaning of its records is not known.
+/// Parses the bytes of a log. Returns an error if another version wrote the log: then the meaning of its
+/// records is not known.
 fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();
     let length = bytes.len();

@@ -1,10 +1,9 @@
 //! Appends to a log: all records of an append or none, synced before the append returns if the caller asks
 //! for that.
 //!
-//! A line is written on the caller's own thread: that copies some hundred bytes into the system's cache,
-//! which is cheaper than another thread. The write does not await, so a caller that drops the future cannot
-//! split a line. A sync waits for the medium (milliseconds), and so does storing a blob, so both run on a
-//! thread that may block.
+//! A line is written on the caller's own thread, since that only copies some hundred bytes into the system's
+//! cache. The write does not await, so a caller that drops the future cannot split a line. A sync and a blob
+//! wait for the medium (milliseconds), so both run on a thread that may block.
 
 use std::{
     fs::{self, File},

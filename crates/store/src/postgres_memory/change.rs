@@ -5,10 +5,12 @@ use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::{
     failed,
-    query::{COLUMNS, Conditions, SOUND, borrowed, labels, length_of, list, read},
+    query::{Conditions, Postgres, SOUND, Value, borrowed, labels, length_of, list, read},
     words::indexed,
 };
-use crate::memories::{Damage, Texts, check_expected, everything, number};
+use crate::memories::{
+    COLUMNS, Damage, Dialect as _, Texts, check_expected, everything, number, take_vector,
+};
 
 pub(super) async fn apply(
     client: &mut Client,
@@ -42,8 +44,8 @@ pub(super) async fn apply(
     Ok(met)
 }
 
-/// Checks the texts that have their own column: PostgreSQL stores no zero characters, and the text must fit
-/// into an index. In contents and metadata, JSON escapes a zero character.
+/// Checks the texts that have their own column: PostgreSQL stores no zero characters. In contents and
+/// metadata, JSON escapes a zero character.
 fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
     let (id, columns) = match change {
         MemoryChange::Put(entry) => {
@@ -52,14 +54,11 @@ fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
         MemoryChange::Embed { id, embedder, .. } => (id, [None, None, Some(embedder)]),
         _ => return Ok(()),
     };
-    let problem = |problem: &str| {
-        Err(MemoryError::Invalid { id: id.replace('\0', "\u{fffd}"), problem: problem.to_owned() })
-    };
-    let has = |what: &dyn Fn(&String) -> bool| columns.into_iter().flatten().any(what);
-    if has(&|text| text.contains('\0')) {
-        return problem("its id, key or embedder has a zero character, which PostgreSQL cannot store");
+    if columns.into_iter().flatten().all(|text| Postgres::is_storable(text)) {
+        return Ok(());
     }
-    Ok(())
+    let problem = "its id, key or embedder has a zero character, which PostgreSQL cannot store".to_owned();
+    Err(MemoryError::Invalid { id: id.replace('\0', "\u{fffd}"), problem })
 }
 
 async fn one(
@@ -72,11 +71,10 @@ async fn one(
         MemoryChange::Forget(filter) => {
             let Conditions { sql, values } = Conditions::of(scope, &filter, Damage::Compared)?;
             let sql = format!("DELETE FROM entries e WHERE {sql}");
-            let gone = transaction.execute(&sql, &borrowed(&values)).await;
-            Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
+            execute(transaction, &sql, &values).await
         }
         // No entry has such an id.
-        MemoryChange::Embed { id, .. } if id.contains('\0') => Ok(0),
+        MemoryChange::Embed { id, .. } if !Postgres::is_storable(&id) => Ok(0),
         MemoryChange::Embed { id, collection, content, embedder, vector } => {
             check_length(transaction, &id, &embedder, vector.len()).await?;
             let sql = format!(
@@ -95,15 +93,18 @@ async fn one(
             filter.ids = vec![id];
             let mut conditions = Conditions::of(scope, &filter, Damage::Compared)?;
             let at = conditions.value(number(at));
-            let sql = format!(
-                "UPDATE entries e SET used = greatest(coalesce(used, 0), {at}) WHERE {}",
-                conditions.sql
-            );
-            let met = transaction.execute(&sql, &borrowed(&conditions.values)).await;
-            Ok(usize::try_from(met.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
+            let used = format!("greatest(coalesce(used, 0), {at})");
+            let sql = format!("UPDATE entries e SET used = {used} WHERE {}", conditions.sql);
+            execute(transaction, &sql, &conditions.values).await
         }
         _ => Ok(0),
     }
+}
+
+/// Executes a statement, and returns the number of affected rows.
+async fn execute(transaction: &Transaction<'_>, sql: &str, values: &[Value]) -> Result<usize, MemoryError> {
+    let rows = transaction.execute(sql, &borrowed(values)).await.map_err(failed("write to", "entries"))?;
+    Ok(usize::try_from(rows).unwrap_or(usize::MAX))
 }
 
 async fn put(
@@ -111,11 +112,7 @@ async fn put(
     scope: &Collection,
     mut entry: MemoryEntry,
 ) -> Result<usize, MemoryError> {
-    if entry.collection.is_root() {
-        entry.collection = scope.clone();
-    }
-    let (vector, used) = (entry.embedding.take(), entry.used.take());
-    entry.embedder = entry.embedder.filter(|_| vector.is_some());
+    let vector = take_vector(&mut entry, scope);
     if let Some((embedder, vector)) = entry.embedder.as_ref().zip(vector.as_ref()) {
         check_length(transaction, &entry.id, embedder, vector.len()).await?;
     }
@@ -144,7 +141,7 @@ async fn put(
                 &number(entry.timestamp),
                 &entry.valid_from.map(number),
                 &entry.valid_to.map(number),
-                &used.map(number),
+                &entry.used.map(number),
                 &entry.embedder,
                 &metadata,
                 &labels(&metadata),

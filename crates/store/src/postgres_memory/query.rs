@@ -4,19 +4,12 @@ use std::collections::BTreeMap;
 
 use archon_types::{
     Candidate, Collection, Damaged, Listing, MemoryCandidates, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryOrder, MemoryPage, MemorySearch, Trust, Validity,
+    MemoryPage, MemorySearch, Trust,
 };
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
 use super::{failed, words::query_words};
-use crate::memories::{Damage, Texts, columns_damaged, number, past_all_of, range, time};
-
-/// The condition that the columns of `entries e` for filters are undamaged.
-pub(super) const SOUND: &str = "e.columns_checksum = sha256(convert_to(ROW(e.kind, e.trust, e.key, e.labels, \
-                                e.timestamp, e.valid_from, e.valid_to)::text, 'UTF8'))";
-
-/// The columns that [`read`] needs, in its order; [`SOUND`] follows them.
-pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
+use crate::memories::{self, COLUMNS, Damage, Dialect, Texts, columns_damaged};
 
 /// The condition that the vector of `entries e` has the length of its embedder's vectors. Another vector is
 /// damaged and is computed again, like a missing one.
@@ -24,128 +17,78 @@ const INTACT: &str = "coalesce((SELECT vector_dims(e.vector) = d.dimensions FROM
                       WHERE d.id = e.embedder), FALSE)";
 
 /// The value of a statement's parameter.
-pub(super) type Value = Box<dyn ToSql + Sync + Send>;
+pub(super) struct Value(Box<dyn ToSql + Sync + Send>);
+
+impl<T: ToSql + Sync + Send + 'static> From<T> for Value {
+    fn from(value: T) -> Self {
+        Self(Box::new(value))
+    }
+}
 
 /// Borrows the values in the form that the client accepts.
 pub(super) fn borrowed(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
-    values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
+    values.iter().map(|value| &*value.0 as &(dyn ToSql + Sync)).collect()
 }
 
-/// Conditions on `entries e`, joined by AND, with the values of their parameters.
-pub(super) struct Conditions {
-    pub(super) sql: String,
-    pub(super) values: Vec<Value>,
-}
+/// The SQL of PostgreSQL.
+pub(super) struct Postgres;
 
-impl Conditions {
-    /// Builds the conditions of a filter. Every query begins with the condition on the collection.
-    pub(super) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
-        let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
-        let range = range(scope, filter)?;
-        if let Some(to) = range.to {
-            let (name, from, to) =
-                (conditions.value(range.name), conditions.value(range.from), conditions.value(to));
-            conditions
-                .and(&format!("(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"));
-        }
-        conditions.add_indexed(filter);
-        let indexed = std::mem::replace(&mut conditions.sql, "TRUE".to_owned());
-        conditions.add_compared(filter);
-        let compared = std::mem::replace(&mut conditions.sql, indexed);
-        if compared != "TRUE" {
-            conditions.and(&damage.or_admitted(compared, SOUND));
-        }
-        Ok(conditions)
+pub(super) type Conditions = memories::Conditions<Postgres>;
+
+pub(super) const SOUND: &str = "e.columns_checksum = sha256(convert_to(ROW(e.kind, e.trust, e.key, e.labels, \
+                                e.timestamp, e.valid_from, e.valid_to)::text, 'UTF8'))";
+
+impl Dialect for Postgres {
+    type Value = Value;
+    const SOUND: &'static str = SOUND;
+    const KEY: &'static str = "e.key COLLATE \"C\"";
+
+    fn is_storable(text: &str) -> bool {
+        !text.contains('\0')
     }
 
-    fn and(&mut self, sql: &str) {
-        self.sql.push_str(" AND ");
-        self.sql.push_str(sql);
+    fn placeholder(number: usize) -> String {
+        format!("${number}")
     }
 
-    /// Adds a value, and returns the placeholder of its parameter.
-    pub(super) fn value(&mut self, value: impl ToSql + Sync + Send + 'static) -> String {
-        self.values.push(Box::new(value));
-        format!("${}", self.values.len())
-    }
-
-    /// Adds the conditions on names. Names with a zero character are not sent, since PostgreSQL refuses them
-    /// and no entry has one.
-    fn add_names(&mut self, filter: &MemoryFilter) {
-        let known = |name: &&String| !name.contains('\0');
+    /// Texts that cannot be stored are not sent, since PostgreSQL refuses them.
+    fn add_indexed(conditions: &mut Conditions, filter: &MemoryFilter) {
+        let known = |name: &&String| Self::is_storable(name);
         if !filter.ids.is_empty() {
-            let ids = self.value(filter.ids.iter().filter(known).cloned().collect::<Vec<String>>());
-            self.and(&format!("e.id = ANY({ids})"));
+            let ids = filter.ids.iter().filter(known).cloned().collect::<Vec<String>>();
+            let ids = conditions.value(ids);
+            conditions.and(&format!("e.id = ANY({ids})"));
         }
         if !filter.without.is_empty() {
-            let ids = self.value(filter.without.iter().filter(known).cloned().collect::<Vec<String>>());
-            self.and(&format!("e.id <> ALL({ids})"));
+            let ids = filter.without.iter().filter(known).cloned().collect::<Vec<String>>();
+            let ids = conditions.value(ids);
+            conditions.and(&format!("e.id <> ALL({ids})"));
         }
-        if [&filter.key, &filter.key_prefix].into_iter().flatten().any(|key| key.contains('\0')) {
-            return self.and("FALSE");
-        }
-        if let Some(key) = &filter.key {
-            let key = self.value(key.clone());
-            self.and(&format!("e.key = {key}"));
-        }
-        if let Some(prefix) = &filter.key_prefix {
-            // A range, so that the index of keys can be used.
-            let from = self.value(prefix.clone());
-            self.and(&format!("e.key COLLATE \"C\" >= {from}"));
-            if let Some(past) = past_all_of(prefix) {
-                let past = self.value(past);
-                self.and(&format!("e.key COLLATE \"C\" < {past}"));
-            }
-        }
-    }
-
-    /// Adds the conditions for which indexes exist, and the one on the vector, whose damage has its own
-    /// check.
-    fn add_indexed(&mut self, filter: &MemoryFilter) {
-        self.add_names(filter);
         if let Some(session) = filter.metadata.get("session").and_then(|session| session.as_str()) {
-            let session = self.value(label(session));
+            let session = conditions.value(label(session));
             // Written as in the index of sessions, so that it can be used.
-            self.and("jsonb_typeof(e.labels -> 'session') = 'string'");
-            self.and(&format!("e.labels ->> 'session' = {session}"));
+            conditions.and("jsonb_typeof(e.labels -> 'session') = 'string'");
+            conditions.and(&format!("e.labels ->> 'session' = {session}"));
         }
-        if let Some(embedder) = filter.not_embedded_by.as_ref().filter(|embedder| !embedder.contains('\0')) {
-            let embedder = self.value(embedder.clone());
-            self.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
+        if let Some(embedder) = filter.not_embedded_by.as_ref().filter(known) {
+            let embedder = conditions.value(embedder.clone());
+            conditions.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
         }
     }
 
-    fn add_compared(&mut self, filter: &MemoryFilter) {
+    fn add_compared(conditions: &mut Conditions, filter: &MemoryFilter) {
         for (name, value) in &filter.metadata {
-            let (name, value) = (self.value(label(name)), self.value(labels(&value.to_string())));
-            self.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
+            let (name, value) = (conditions.value(label(name)), conditions.value(labels(&value.to_string())));
+            conditions.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
         }
         if !filter.kinds.is_empty() {
             let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
-            let kinds = self.value(kinds);
-            self.and(&format!("e.kind = ANY({kinds})"));
+            let kinds = conditions.value(kinds);
+            conditions.and(&format!("e.kind = ANY({kinds})"));
         }
         if filter.trust > Trust::Untrusted {
-            let trust = self.value(filter.trust as i16);
-            self.and(&format!("e.trust >= {trust}"));
-        }
-        if let Some(from) = filter.from {
-            let from = self.value(number(from));
-            self.and(&format!("e.timestamp >= {from}"));
-        }
-        if let Some(until) = filter.until {
-            let until = self.value(number(until));
-            self.and(&format!("e.timestamp < {until}"));
-        }
-        match filter.validity {
-            Validity::Any => {}
-            Validity::At(time) => {
-                let time = self.value(number(time));
-                self.and(&format!(
-                    "coalesce(e.valid_from <= {time}, TRUE) AND coalesce({time} < e.valid_to, TRUE)"
-                ));
-            }
-            _ => self.and("e.valid_to IS NULL"),
+            let trust = conditions.value(filter.trust as i16);
+            conditions.and(&format!("e.trust >= {trust}"));
         }
     }
 }
@@ -156,20 +99,9 @@ pub(super) async fn list(
     listing: &Listing,
 ) -> Result<MemoryPage, MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter, Damage::Admitted)?;
-    let (past, order) = match listing.order {
-        MemoryOrder::First => (">", "ASC"),
-        MemoryOrder::Latest => ("<", "DESC"),
-    };
-    if let Some(after) = listing.after {
-        let after = conditions.value(i64::try_from(after).unwrap_or(i64::MAX));
-        conditions.and(&format!("e.position {past} {after}"));
-    }
-    let most = i64::try_from(listing.limit).unwrap_or(i64::MAX);
-    let limit = conditions.value(most.saturating_add(1));
+    let end = conditions.end_of_page(listing);
     let sql = format!(
-        "SELECT {COLUMNS}, {SOUND}, CASE WHEN {INTACT} THEN e.vector::real[] END FROM entries e WHERE {} \
-         ORDER BY e.position {order} LIMIT {limit}",
-        conditions.sql
+        "SELECT {COLUMNS}, {SOUND}, CASE WHEN {INTACT} THEN e.vector::real[] END FROM entries e {end}"
     );
     let rows = client.query(&sql, &borrowed(&conditions.values)).await.map_err(failed("read", "a list"))?;
     let mut page = MemoryPage::default();
@@ -223,8 +155,8 @@ pub(super) async fn candidates(
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
         lexical = rows.map_err(failed("read", "words"))?.iter().filter_map(&mut keep).collect();
     }
-    if let Some((embedder, vector)) = search.vector.as_ref().filter(|(embedder, _)| !embedder.contains('\0'))
-    {
+    let searched = search.vector.as_ref().filter(|(embedder, _)| Postgres::is_storable(embedder));
+    if let Some((embedder, vector)) = searched {
         MemorySearch::check_vector(vector, length_of(client, embedder).await?)?;
         let mut conditions = Conditions::of(scope, &search.filter, Damage::Admitted)?;
         let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
@@ -326,8 +258,6 @@ pub(super) fn read(row: &Row) -> Result<MemoryEntry, Damaged> {
     }
     let checksum = row.try_get::<_, i64>(6).ok().and_then(|sum| u32::try_from(sum).ok());
     let Some(checksum) = checksum else { return Err(damaged("its checksum is not a number".to_owned())) };
-    let mut entry = Texts { metadata, body, checksum }.read(position(row), &collection, &id)?;
-    let used: Option<i64> = row.try_get(3).ok().flatten();
-    entry.used = used.map(time);
-    Ok(entry)
+    let used = row.try_get(3).ok().flatten();
+    Texts { metadata, body, checksum }.read(position(row), &collection, &id, used)
 }

@@ -1,8 +1,7 @@
 //! Prepares the words of texts and questions for PostgreSQL's text search.
 //!
-//! Its parser treats a path, an address, a date or a decimal as one word, and its conversion to lower case
-//! depends on the database's locale. So this module reduces both texts and questions to words of letters and
-//! digits, and folds them.
+//! PostgreSQL treats a path, an address, a date or a decimal as one word, and its lower case depends on the
+//! database's locale. So both texts and questions are reduced to folded words of letters and digits.
 
 use std::collections::HashSet;
 
@@ -26,8 +25,8 @@ pub(super) fn indexed(content: &str) -> String {
         let cuts = word.chars().filter(|c| c.is_numeric() && !c.is_ascii()).count();
         // Each word takes some bytes more. PostgreSQL itself leaves out a word that is too long; later words
         // may still fit.
-        if let Some(left) = room.checked_sub(word.len() + 8 * (cuts + 1)) {
-            room = left;
+        if let Some(remaining) = room.checked_sub(word.len() + 8 * (cuts + 1)) {
+            room = remaining;
             words.push_str(word);
             words.push(' ');
         }

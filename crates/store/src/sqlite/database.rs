@@ -1,7 +1,6 @@
-//! The connections to the database: one for all writes of this process, and one for each read.
-//!
-//! SQLite has one writer at a time, so one connection behind a mutex loses nothing, and writers of this
-//! process take turns. Writers of other processes are waited for. Readers never wait.
+//! The connections to the database: one for all writes of this process, since SQLite has one writer at a
+//! time, and one for each read. Writers wait for each other, and for those of other processes. Readers never
+//! wait.
 
 use std::{
     ffi::OsString,
@@ -61,13 +60,10 @@ impl Database {
 
     /// Checks that the open database is still the file at its path.
     pub(super) fn check(&self, run: &RunId) -> Result<(), JournalError> {
-        match self.identity.is_at(&self.path) {
-            true => Ok(()),
-            false => {
-                let problem = format!("its database {} was removed or replaced", self.path.display());
-                Err(lock::lost_writer(run, problem))
-            }
+        if self.identity.is_at(&self.path) {
+            return Ok(());
         }
+        Err(lock::lost_writer(run, format!("its database {} was removed or replaced", self.path.display())))
     }
 
     /// Returns the path of the file that exists while messages wait for a run.

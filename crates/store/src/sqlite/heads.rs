@@ -11,9 +11,8 @@ use super::{
     log::{StoredRun, places, seq, take_line},
 };
 use crate::{
-    damage::{corrupt, problem},
     listing::{Note, page, under_lock},
-    records::from_line,
+    records::{corrupt, from_line, problem},
 };
 
 /// The first records of a run, which include the prompt.
@@ -191,7 +190,7 @@ mod tests {
                 json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
             ];
             let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
-            let open = super::super::writer::open(database.clone(), id, OpenMode::Create, &mut || false);
+            let open = super::super::writer::open(database, &id, OpenMode::Create, &mut || false);
             open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
         }
     }

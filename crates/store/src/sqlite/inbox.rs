@@ -1,11 +1,10 @@
 //! Keeps messages to runs: rows of a table, and an empty file `{path}-locks/{run}.inbox` while messages
 //! exist.
 //!
-//! Other processes check only if the file exists and when it was last modified. So a run without messages,
-//! as most runs are, never queries the database, and other processes notice new messages. The file is
-//! created and removed within the transactions that add and remove rows, and these transactions take turns.
-//! So rows without a file exist only if somebody copied the database alone; opening a run's writer repairs
-//! that.
+//! Other processes check only if the file exists and when it was last modified, so a run without messages, as
+//! most runs are, never queries the database. The file is created and removed within the transactions that
+//! add and remove rows. So rows without a file exist only if somebody copied the database alone; opening a
+//! run's writer repairs that.
 
 use std::{fs, path::Path, time::SystemTime};
 
@@ -14,20 +13,18 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::{SqliteJournal, database::Database, error::failed, log::StoredRun};
 use crate::{
-    blocking::blocking,
     files::{if_exists, private, storage},
     inbox_key::{InboxKey, Opener, close},
-    left_out::LeftOut,
     rules::check_id,
+    skipped::Skipped,
 };
 
 impl Inbox for SqliteJournal {
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
-            check_id(run)?;
             check_id(&RunId::new(entry.id.clone()))?;
-            let (database, key, run) = (self.database.clone(), self.inbox_key.clone(), run.clone());
-            blocking(move || post(&database, &run, &entry, key.as_ref())).await?;
+            let key = self.inbox_key.clone();
+            self.work(run, move |database, run| post(database, run, &entry, key.as_ref())).await?;
             self.bell.ring();
             Ok(())
         })
@@ -39,18 +36,14 @@ impl Inbox for SqliteJournal {
             if !self.database.inbox_mark(run).exists() {
                 return Ok(Vec::new());
             }
-            let (database, key, run) = (self.database.clone(), self.inbox_key.clone(), run.clone());
-            let left_out = self.left_out.clone();
-            blocking(move || waiting(&database, &run, key.as_ref(), &left_out)).await
+            let (key, skipped) = (self.inbox_key.clone(), self.skipped.clone());
+            self.work(run, move |database, run| waiting(database, run, key.as_ref(), &skipped)).await
         })
     }
 
     fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            check_id(run)?;
-            let (database, run, ids) = (self.database.clone(), run.clone(), ids.to_vec());
-            blocking(move || remove(&database, &run, &ids)).await
-        })
+        let ids = ids.to_vec();
+        Box::pin(self.work(run, move |database, run| remove(database, run, &ids)))
     }
 
     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
@@ -82,7 +75,7 @@ fn waiting(
     database: &Database,
     run: &RunId,
     key: Option<&InboxKey>,
-    left_out: &LeftOut,
+    skipped: &Skipped,
 ) -> Result<Vec<InboxEntry>, JournalError> {
     let opener = Opener::new(key, run)?;
     let select = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
@@ -102,7 +95,7 @@ fn waiting(
             }
         }
     }
-    left_out.warn(run, &problems);
+    skipped.warn(run, &problems);
     Ok(entries)
 }
 

@@ -105,8 +105,8 @@ mod tests {
             migrate(&mut open(&dir), place, &[first, second]).unwrap();
         }
         assert_eq!(tables(&open(&dir)), ["schema_version", "a", "b"]);
-        let kept: i32 = open(&dir).query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
-        assert_eq!(kept, 7);
+        let sum: i32 = open(&dir).query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
+        assert_eq!(sum, 7);
         assert_eq!(version(&open(&dir), place).unwrap(), FIRST + 1);
         let e = migrate(&mut open(&dir), place, &[first]).unwrap_err();
         assert!(

@@ -33,18 +33,18 @@ use crate::{
 
 /// Takes the lock, reads the log and returns the writer.
 pub(super) fn open(
-    database: Arc<Database>,
-    run: RunId,
+    database: &Arc<Database>,
+    run: &RunId,
     mode: OpenMode,
     wait: &mut Wait<'_>,
 ) -> Result<OpenRun, JournalError> {
-    let lock = database.lock(&run, wait)?;
-    let records = for_writing(&run, mode, log::read(&database, &run))?.records;
+    let lock = database.lock(run, wait)?;
+    let records = for_writing(run, mode, log::read(database, run))?.records;
     if mode == OpenMode::Existing {
-        inbox::mark(&database, &run)?;
+        inbox::mark(database, run)?;
     }
     let end = Mutex::new(End { id: None, next: records.len() as u64, notes: Notes::default() });
-    let log = Arc::new(SqliteLog { database, run, end, lock });
+    let log = Arc::new(SqliteLog { database: database.clone(), run: run.clone(), end, lock });
     Ok(OpenRun { records, writer: Box::new(SqliteWriter { log }) })
 }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn open(database: &Arc<Database>, mode: OpenMode) -> Result<OpenRun, JournalError> {
-        super::open(database.clone(), RunId::new("r"), mode, &mut || false)
+        super::open(database, &RunId::new("r"), mode, &mut || false)
     }
 
     fn record(seq: u64, text: &str) -> Arc<Record> {

@@ -1,27 +1,68 @@
 //! Encrypts secrets: XChaCha20-Poly1305 with a random nonce for each row.
 
+use archon_types::CredentialKey;
+#[cfg(feature = "encryption")]
+pub use sealing_key::SealingKey;
+
+/// A text that is sealed to recognise the right key; it differs from the encoded place of every account.
+const CHECK: &[u8] = b"archon credentials";
+
+/// The cipher; without the feature the type has no values, so nothing is encrypted.
+#[cfg(feature = "encryption")]
+type Cipher = chacha20poly1305::XChaCha20Poly1305;
 #[cfg(not(feature = "encryption"))]
-pub(super) use without::Seal;
+type Cipher = std::convert::Infallible;
+
+/// Encrypts and decrypts secrets with one key.
+pub(super) struct Seal(Cipher);
+
+impl Seal {
+    pub(super) fn close(&self, key: &CredentialKey, text: &[u8]) -> Result<Vec<u8>, String> {
+        self.close_for(&place_of(key), text)
+    }
+
+    /// Returns the decrypted text; `None` if the row was changed, moved, or sealed with another key.
+    pub(super) fn open(&self, key: &CredentialKey, body: &[u8]) -> Option<Vec<u8>> {
+        self.open_for(&place_of(key), body)
+    }
+
+    pub(super) fn check(&self) -> Result<Vec<u8>, String> {
+        self.close_for(CHECK, CHECK)
+    }
+
+    pub(super) fn fits(&self, check: &[u8]) -> bool {
+        self.open_for(CHECK, check).as_deref() == Some(CHECK)
+    }
+}
+
+/// Returns the account of a body as bytes; two accounts never give the same bytes.
+fn place_of(key: &CredentialKey) -> Vec<u8> {
+    serde_json::json!([key.tenant.as_str(), key.service, key.account]).to_string().into_bytes()
+}
+
+#[cfg(not(feature = "encryption"))]
+impl Seal {
+    fn close_for(&self, _: &[u8], _: &[u8]) -> Result<Vec<u8>, String> {
+        match self.0 {}
+    }
+
+    fn open_for(&self, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        match self.0 {}
+    }
+}
 
 #[cfg(feature = "encryption")]
-pub(super) use with::Seal;
-#[cfg(feature = "encryption")]
-pub use with::SealingKey;
-
-#[cfg(feature = "encryption")]
-mod with {
+mod sealing_key {
     use std::path::Path;
 
-    use archon_types::{CredentialError, CredentialKey, Secret};
+    use archon_types::{CredentialError, Secret};
     use chacha20poly1305::{
-        Key, XChaCha20Poly1305, XNonce,
+        Key, XNonce,
         aead::{Aead, Generate, KeyInit, Payload},
     };
 
+    use super::{Cipher, Seal};
     use crate::key_file;
-
-    /// A text that is sealed to recognise the right key; it differs from the encoded place of every account.
-    const CHECK: &[u8] = b"archon credentials";
 
     /// The key that encrypts credentials: 32 random bytes, which the application keeps outside of the
     /// database.
@@ -57,53 +98,18 @@ mod with {
         /// # Errors
         /// [`CredentialError::Sealed`] if the text is not such a key.
         pub fn from_hex(digits: &str) -> Result<Self, CredentialError> {
-            let digits = digits.trim().as_bytes();
-            let no_key = || {
-                CredentialError::Sealed(
-                    "the key must have 64 hexadecimal digits (32 random bytes)".to_owned(),
-                )
-            };
-            if digits.len() != 64 {
-                return Err(no_key());
-            }
-            let mut key = [0; 32];
-            for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-                let value =
-                    |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-                *byte = match (value(pair[0]), value(pair[1])) {
-                    (Some(high), Some(low)) => high << 4 | low,
-                    _ => return Err(no_key()),
-                };
-            }
-            Ok(Self::new(key))
+            let no_key = "the key must have 64 hexadecimal digits (32 random bytes)";
+            let key = key_file::from_hex(digits.trim());
+            key.map(Self::new).ok_or_else(|| CredentialError::Sealed(no_key.to_owned()))
         }
     }
 
-    pub(in super::super) struct Seal(XChaCha20Poly1305);
-
     impl Seal {
         pub(in super::super) fn new(key: &SealingKey) -> Self {
-            Self(XChaCha20Poly1305::new(&Key::from(*key.0.expose())))
+            Self(Cipher::new(&Key::from(*key.0.expose())))
         }
 
-        pub(in super::super) fn close(&self, key: &CredentialKey, text: &[u8]) -> Result<Vec<u8>, String> {
-            self.close_for(&place_of(key), text)
-        }
-
-        /// Returns the decrypted text; `None` if the row was changed, moved, or sealed with another key.
-        pub(in super::super) fn open(&self, key: &CredentialKey, body: &[u8]) -> Option<Vec<u8>> {
-            self.open_for(&place_of(key), body)
-        }
-
-        pub(in super::super) fn check(&self) -> Result<Vec<u8>, String> {
-            self.close_for(CHECK, CHECK)
-        }
-
-        pub(in super::super) fn fits(&self, check: &[u8]) -> bool {
-            self.open_for(CHECK, check).as_deref() == Some(CHECK)
-        }
-
-        fn close_for(&self, place: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
+        pub(super) fn close_for(&self, place: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
             let nonce =
                 XNonce::try_generate().map_err(|e| format!("the system has no random numbers: {e}"))?;
             let sealed = self.0.encrypt(&nonce, Payload { msg: text, aad: place });
@@ -111,40 +117,9 @@ mod with {
             Ok([nonce.as_slice(), &sealed].concat())
         }
 
-        fn open_for(&self, place: &[u8], body: &[u8]) -> Option<Vec<u8>> {
+        pub(super) fn open_for(&self, place: &[u8], body: &[u8]) -> Option<Vec<u8>> {
             let (nonce, sealed) = body.split_first_chunk::<24>()?;
             self.0.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: place }).ok()
-        }
-    }
-
-    /// Returns the account of a body as bytes; two accounts never give the same bytes.
-    fn place_of(key: &CredentialKey) -> Vec<u8> {
-        serde_json::json!([key.tenant.as_str(), key.service, key.account]).to_string().into_bytes()
-    }
-}
-
-/// The seal in a build without the feature: the type has no values, so nothing is encrypted.
-#[cfg(not(feature = "encryption"))]
-mod without {
-    use archon_types::CredentialKey;
-
-    pub(in super::super) enum Seal {}
-
-    impl Seal {
-        pub(in super::super) fn close(&self, _: &CredentialKey, _: &[u8]) -> Result<Vec<u8>, String> {
-            match *self {}
-        }
-
-        pub(in super::super) fn open(&self, _: &CredentialKey, _: &[u8]) -> Option<Vec<u8>> {
-            match *self {}
-        }
-
-        pub(in super::super) fn check(&self) -> Result<Vec<u8>, String> {
-            match *self {}
-        }
-
-        pub(in super::super) fn fits(&self, _: &[u8]) -> bool {
-            match *self {}
         }
     }
 }

@@ -7,11 +7,11 @@ use rusqlite::{OptionalExtension, Transaction, params, params_from_iter, types::
 use super::{
     damage::failed,
     database::Database,
-    query::{Conditions, list_texts_in},
-    row::{COLUMNS, SOUND, bytes_of, length_of, read},
+    query::{Conditions, SOUND, list_texts_in},
+    row::{bytes_of, length_of, read},
     words::number_of,
 };
-use crate::memories::{Damage, Texts, check_expected, everything, number};
+use crate::memories::{COLUMNS, Damage, Texts, check_expected, everything, number, take_vector};
 
 pub(super) fn apply(
     database: &Database,
@@ -64,11 +64,7 @@ impl Work<'_> {
     }
 
     fn put(&self, mut entry: MemoryEntry) -> Result<usize, MemoryError> {
-        if entry.collection.is_root() {
-            entry.collection = self.scope.clone();
-        }
-        let vector = entry.embedding.take();
-        entry.embedder = entry.embedder.filter(|_| vector.is_some());
+        let vector = take_vector(&mut entry, self.scope);
         if let Some((embedder, vector)) = entry.embedder.as_ref().zip(vector.as_ref()) {
             self.check_length(&entry.id, embedder, vector.len())?;
         }

@@ -69,8 +69,8 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, MemoryError>,
     ) -> Result<T, MemoryError> {
-        let kept = lock(&self.readers).pop();
-        let mut reader = match kept {
+        let idle = lock(&self.readers).pop();
+        let mut reader = match idle {
             Some(reader) => reader,
             None => connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
         };

@@ -2,114 +2,67 @@
 
 use std::path::Path;
 
-use archon_types::{
-    Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, MemoryPage, Trust, Validity,
-};
+use archon_types::{Collection, Listing, MemoryError, MemoryFilter, MemoryPage, Trust};
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
 
 use super::{
     damage::failed,
     database::Database,
-    row::{COLUMNS, SOUND, read, vector_in},
+    row::{read, vector_in},
 };
-use crate::memories::{Damage, number, past_all_of, range};
+use crate::memories::{self, COLUMNS, Damage, Dialect};
 
-/// Conditions on `entries e`, joined by AND, with the values of their parameters.
-pub(super) struct Conditions {
-    pub(super) sql: String,
-    pub(super) values: Vec<Value>,
-}
+/// The SQL of SQLite.
+pub(super) struct Sqlite;
 
-impl Conditions {
-    /// Builds the conditions of a filter. Every query begins with the condition on the collection.
-    pub(super) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
-        let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
-        let range = range(scope, filter)?;
-        match range.to {
-            // With one collection, an index may already have the order.
-            Some(to) if to == range.from => conditions.and("e.collection = ?", [Value::Text(range.name)]),
-            Some(to) => {
-                let sql = "(e.collection = ? OR (e.collection >= ? AND e.collection < ?))";
-                conditions.and(sql, [range.name, range.from, to].map(Value::Text));
-            }
-            None => {}
-        }
-        conditions.add_indexed(filter);
-        let indexed = std::mem::replace(&mut conditions.sql, "TRUE".to_owned());
-        conditions.add_compared(filter);
-        let compared = std::mem::replace(&mut conditions.sql, indexed);
-        if compared != "TRUE" {
-            conditions.and(&damage.or_admitted(compared, SOUND), []);
-        }
-        Ok(conditions)
+pub(super) type Conditions = memories::Conditions<Sqlite>;
+
+pub(super) const SOUND: &str = "e.columns_checksum IS sum_of(e.kind, e.trust, e.key, e.session, e.timestamp, \
+                                e.valid_from, e.valid_to, e.metadata)";
+
+impl Dialect for Sqlite {
+    type Value = Value;
+    const SOUND: &'static str = SOUND;
+
+    /// Parameters have no numbers, so that the conditions can stand behind other parameters.
+    fn placeholder(_: usize) -> String {
+        "?".to_owned()
     }
 
-    fn and(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
-        self.sql.push_str(" AND ");
-        self.sql.push_str(sql);
-        self.values.extend(values);
-    }
-
-    fn one_of(&mut self, column: &str, values: Vec<Value>) {
-        if !values.is_empty() {
-            let marks = vec!["?"; values.len()].join(", ");
-            self.and(&format!("{column} IN ({marks})"), values);
-        }
-    }
-
-    /// Adds the conditions for which indexes exist, and the one on the vector, whose damage has its own
-    /// check.
-    fn add_indexed(&mut self, filter: &MemoryFilter) {
-        let text = |text: &str| Value::Text(text.to_owned());
-        self.one_of("e.id", filter.ids.iter().map(|id| text(id)).collect());
+    fn add_indexed(conditions: &mut Conditions, filter: &MemoryFilter) {
+        add_one_of(conditions, "e.id", filter.ids.iter().map(String::as_str));
         if !filter.without.is_empty() {
             // One parameter, however many ids there are.
-            let ids = serde_json::to_string(&filter.without).unwrap_or_default();
-            self.and("e.id NOT IN (SELECT value FROM json_each(?))", [Value::Text(ids)]);
-        }
-        if let Some(key) = &filter.key {
-            self.and("e.key = ?", [text(key)]);
-        }
-        if let Some(prefix) = &filter.key_prefix {
-            // A range, so that the index of keys can be used.
-            self.and("e.key >= ?", [text(prefix)]);
-            if let Some(past) = past_all_of(prefix) {
-                self.and("e.key < ?", [Value::Text(past)]);
-            }
+            let ids = conditions.value(serde_json::to_string(&filter.without).unwrap_or_default());
+            conditions.and(&format!("e.id NOT IN (SELECT value FROM json_each({ids}))"));
         }
         if let Some(session) = session_of(filter) {
-            self.and("e.session = ?", [text(session)]);
+            let session = conditions.value(session.to_owned());
+            conditions.and(&format!("e.session = {session}"));
         }
         if let Some(embedder) = &filter.not_embedded_by {
-            self.and(&format!("(e.embedder IS NOT ? OR NOT {WHOLE})"), [text(embedder)]);
+            let embedder = conditions.value(embedder.clone());
+            conditions.and(&format!("(e.embedder IS NOT {embedder} OR NOT {WHOLE})"));
         }
     }
 
-    fn add_compared(&mut self, filter: &MemoryFilter) {
-        let kinds = filter.kinds.iter().map(|kind| Value::Text(kind.as_str().to_owned()));
-        self.one_of("e.kind", kinds.collect());
-        let rest = filter.metadata.iter().any(|(name, value)| name != "session" || !value.is_string());
-        if let Some(wanted) = rest.then(|| serde_json::to_string(&filter.metadata).unwrap_or_default()) {
-            self.and("has_all(e.metadata, ?)", [Value::Text(wanted)]);
+    fn add_compared(conditions: &mut Conditions, filter: &MemoryFilter) {
+        add_one_of(conditions, "e.kind", filter.kinds.iter().map(|kind| kind.as_str()));
+        if filter.metadata.iter().any(|(name, value)| name != "session" || !value.is_string()) {
+            let wanted = conditions.value(serde_json::to_string(&filter.metadata).unwrap_or_default());
+            conditions.and(&format!("has_all(e.metadata, {wanted})"));
         }
         if filter.trust > Trust::Untrusted {
-            self.and("e.trust >= ?", [Value::Integer(filter.trust as i64)]);
+            let trust = conditions.value(filter.trust as i64);
+            conditions.and(&format!("e.trust >= {trust}"));
         }
-        if let Some(from) = filter.from {
-            self.and("e.timestamp >= ?", [Value::Integer(number(from))]);
-        }
-        if let Some(until) = filter.until {
-            self.and("e.timestamp < ?", [Value::Integer(number(until))]);
-        }
-        match filter.validity {
-            Validity::Any => {}
-            Validity::At(time) => {
-                let sql =
-                    "(e.valid_from IS NULL OR e.valid_from <= ?) AND (e.valid_to IS NULL OR ? < e.valid_to)";
-                self.and(sql, [Value::Integer(number(time)), Value::Integer(number(time))]);
-            }
-            _ => self.and("e.valid_to IS NULL", []),
-        }
+    }
+}
+
+fn add_one_of<'a>(conditions: &mut Conditions, column: &str, values: impl Iterator<Item = &'a str>) {
+    let marks: Vec<String> = values.map(|value| conditions.value(value.to_owned())).collect();
+    if !marks.is_empty() {
+        conditions.and(&format!("{column} IN ({})", marks.join(", ")));
     }
 }
 
@@ -148,7 +101,7 @@ pub(super) fn list_texts_in(
     place: &Path,
 ) -> Result<MemoryPage, MemoryError> {
     let limit = i64::try_from(listing.limit).unwrap_or(i64::MAX);
-    let (sql, values) = statement(scope, listing, limit.saturating_add(1))?;
+    let (sql, values) = statement(scope, listing)?;
     let rows = || {
         let mut page = MemoryPage::default();
         let mut statement = connection.prepare_cached(&sql)?;
@@ -171,25 +124,15 @@ pub(super) fn list_texts_in(
     rows().map_err(failed::<rusqlite::Error>("read", place))
 }
 
-/// Returns the SQL of a listing of at most `rows` rows, with the values of its parameters.
-fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String, Vec<Value>), MemoryError> {
+/// Returns the SQL of a listing, with the values of its parameters.
+fn statement(scope: &Collection, listing: &Listing) -> Result<(String, Vec<Value>), MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter, Damage::Admitted)?;
-    let (past, order) = match listing.order {
-        MemoryOrder::First => ("e.position > ?", "ASC"),
-        MemoryOrder::Latest => ("e.position < ?", "DESC"),
-    };
-    if let Some(after) = listing.after {
-        conditions.and(past, [Value::Integer(i64::try_from(after).unwrap_or(i64::MAX))]);
-    }
+    let end = conditions.end_of_page(listing);
     // The next page starts where the last one ended, in the order of positions. With the index of
     // collections, SQLite would sort all entries for each page.
     let by_index = listing.after.is_none() || is_narrow(&listing.filter);
     let entries = if by_index { "entries e" } else { "entries e NOT INDEXED" };
-    let Conditions { sql, mut values } = conditions;
-    values.push(Value::Integer(rows));
-    let sql =
-        format!("SELECT {COLUMNS}, {SOUND} FROM {entries} WHERE {sql} ORDER BY e.position {order} LIMIT ?");
-    Ok((sql, values))
+    Ok((format!("SELECT {COLUMNS}, {SOUND} FROM {entries} {end}"), conditions.values))
 }
 
 /// Returns true if the filter has a condition with its own index, so that few entries are read: a key, a
@@ -230,7 +173,7 @@ pub(super) fn vector_at(
 
 #[cfg(test)]
 mod tests {
-    use archon_types::MemoryKind;
+    use archon_types::{MemoryKind, MemoryOrder};
     use rusqlite::StatementStatus;
 
     use super::*;
@@ -242,8 +185,7 @@ mod tests {
         let database = Database::open(&dir.path().join("memory.db")).unwrap();
         let check = |filter: MemoryFilter, order: MemoryOrder, limit: usize, expected: &str| {
             let listing = Listing::new(filter, order, limit).after(7);
-            let rows = i64::try_from(limit).unwrap();
-            let (sql, values) = statement(&Collection::new("user:x").unwrap(), &listing, rows).unwrap();
+            let (sql, values) = statement(&Collection::new("user:x").unwrap(), &listing).unwrap();
             let plan = |connection: &Connection| {
                 let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
                 let steps =

@@ -3,14 +3,7 @@
 use archon_types::{Damaged, MemoryEntry};
 use rusqlite::{Row, types::ValueRef};
 
-use crate::memories::{Texts, columns_damaged, time};
-
-/// The condition that the columns of `entries e` for filters are undamaged.
-pub(super) const SOUND: &str = "e.columns_checksum IS sum_of(e.kind, e.trust, e.key, e.session, e.timestamp, \
-                                e.valid_from, e.valid_to, e.metadata)";
-
-/// The columns that [`read`] needs, in this order; [`SOUND`] follows them.
-pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
+use crate::memories::{Texts, columns_damaged};
 
 /// Returns the entry of a row, without its vector, or a description of its damage.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damaged>> {
@@ -22,15 +15,11 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damage
     };
     // A checksum that is no number counts as a wrong one.
     let Ok(checksum) = row.get(6) else { return Ok(Err(Damaged::new(id, "its checksum is not a number"))) };
-    let used = row.get::<_, Option<i64>>(3).ok().flatten().map(time);
     if !row.get(7).unwrap_or(false) {
         return Ok(Err(columns_damaged(&id)));
     }
-    let read = Texts { metadata, body, checksum }.read(position, &collection, &id);
-    Ok(read.map(|mut entry| {
-        entry.used = used;
-        entry
-    }))
+    let used = row.get(3).ok().flatten();
+    Ok(Texts { metadata, body, checksum }.read(position, &collection, &id, used))
 }
 
 /// Returns the checksum of columns; the type of each column is part of it.

@@ -150,8 +150,8 @@ mod tests {
         for _ in 0..2 {
             migrate(&mut open(), place, &[first, second]).unwrap();
         }
-        let kept: i32 = open().query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
-        assert_eq!(kept, 7);
+        let sum: i32 = open().query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
+        assert_eq!(sum, 7);
         let error = migrate(&mut open(), place, &[first]).unwrap_err();
         assert!(matches!(error, MemoryError::FutureStore { found: 2, supported: 1, .. }), "{error}");
         assert_eq!(error.to_string(), "the memories at db have format 2; this version reads formats up to 1");

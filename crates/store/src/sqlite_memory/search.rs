@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use archon_types::{Candidate, Collection, Damaged, MemoryCandidates, MemoryError, MemorySearch};
 use archon_vectors::{GroupRange, Near, VectorIndex, cosine};
-use rusqlite::{Connection, params_from_iter, types::Value};
+use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
 use super::{
     damage::failed,
     database::{Database, lock},
-    query::{Conditions, vector_at},
-    row::{COLUMNS, SOUND, read},
+    query::{Conditions, SOUND, vector_at},
+    row::read,
     words,
 };
-use crate::memories::{Damage, range};
+use crate::memories::{COLUMNS, Damage, range};
 
 pub(super) fn candidates(
     database: &Database,
@@ -75,9 +75,7 @@ impl Gathered<'_> {
             fitting = self.fitting(scored.entries, enough)?;
         }
         for (position, score) in words::by_length(fitting).into_iter().take(search.limit) {
-            if self.fetch(position)?
-                && let Some(candidate) = self.by_position.get_mut(&position)
-            {
+            if let Some(candidate) = self.fetch(position)? {
                 candidate.lexical = Some(score);
             }
         }
@@ -128,9 +126,8 @@ impl Gathered<'_> {
         near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         near.truncate(limit);
         for (position, cosine) in near {
-            if self.fetch(position).map_err(self.failed())?
-                && let Some(candidate) = self.by_position.get_mut(&position)
-            {
+            let path = self.database.path();
+            if let Some(candidate) = self.fetch(position).map_err(failed("read", path))? {
                 candidate.vector = Some(cosine);
             }
         }
@@ -200,23 +197,17 @@ impl Gathered<'_> {
         Ok(Some(row.get::<_, i64>(0).unwrap_or(0) as f32))
     }
 
-    /// Reads an entry into the candidates. Returns false if the entry does not exist or is damaged.
-    fn fetch(&mut self, position: i64) -> rusqlite::Result<bool> {
-        if self.by_position.contains_key(&position) {
-            return Ok(true);
-        }
-        let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.position = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([position])?;
-        let Some(row) = rows.next()? else { return Ok(false) };
-        match read(row)? {
-            Ok(entry) => _ = self.by_position.insert(position, Candidate::new(entry, None, None)),
-            Err(damaged) => {
-                self.damaged.insert(position, damaged);
-                return Ok(false);
+    /// Reads an entry into the candidates. Returns `None` if the entry does not exist or is damaged.
+    fn fetch(&mut self, position: i64) -> rusqlite::Result<Option<&mut Candidate>> {
+        if !self.by_position.contains_key(&position) {
+            let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.position = ?1");
+            match self.connection.prepare_cached(&sql)?.query_row([position], read).optional()? {
+                Some(Ok(entry)) => _ = self.by_position.insert(position, Candidate::new(entry, None, None)),
+                Some(Err(damaged)) => _ = self.damaged.insert(position, damaged),
+                None => {}
             }
         }
-        Ok(true)
+        Ok(self.by_position.get_mut(&position))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Finds the entries that have words of a question, and scores them with BM25.
 //!
-//! FTS5 lists the entries of a word, with or without an owner, in less than 1 µs each, but its own `bm25`
-//! takes 2 µs for each entry. So FTS5 is queried for one word at a time, and the scores are added here: BM25
-//! with each word counted once per entry, which is nearly always exact for texts as short as memories. The
-//! best entries are ranked again later, with all their properties (`archon_memory::rank`).
+//! FTS5 lists the entries of a word in less than 1 µs each, but its own `bm25` takes 2 µs for each entry. So
+//! FTS5 is queried for one word at a time, and the scores are added here. Each word counts once per entry,
+//! which is nearly always exact for short texts. The best entries are ranked again later, with all their
+//! properties (`archon_memory::rank`).
 
 use std::sync::Mutex;
 
@@ -154,12 +154,12 @@ impl Words<'_> {
 /// the rarest one is always kept.
 fn rarest<T>(mut counted: Vec<(i64, T)>) -> Vec<T> {
     counted.sort_by_key(|(count, _)| *count);
-    let mut left = SCORED;
+    let mut remaining = SCORED;
     let rare = counted.into_iter().filter(|(count, _)| {
-        // The first one is always kept, however frequent it is; words that no entry has cost nothing.
-        let first = left == SCORED;
-        left -= count;
-        first || left >= 0
+        // Words that no entry has cost nothing.
+        let first = remaining == SCORED;
+        remaining -= count;
+        first || remaining >= 0
     });
     rare.map(|(_, counted)| counted).collect()
 }

@@ -9,9 +9,9 @@ use archon_types::RunId;
 
 /// The number of unreadable messages of each run at the last warning. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeftOut(Arc<Mutex<HashMap<RunId, usize>>>);
+pub(crate) struct Skipped(Arc<Mutex<HashMap<RunId, usize>>>);
 
-impl LeftOut {
+impl Skipped {
     /// Warns of skipped messages to `run`, if their number changed since the last warning.
     pub(crate) fn warn(&self, run: &RunId, problems: &[String]) {
         let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,145 @@
+//! Builds the SQL conditions of filters, for every kind of database.
+
+use archon_types::{Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, Validity};
+
+use super::{number, past_all_of, range};
+
+/// The differences between the databases in the conditions of a filter.
+pub(crate) trait Dialect: Sized {
+    /// The value of a statement's parameter.
+    type Value: From<String> + From<i64>;
+    /// The condition that the columns of `entries e` for filters are undamaged.
+    const SOUND: &'static str;
+    /// The column `e.key` in a form that compares bytes.
+    const KEY: &'static str = "e.key";
+
+    /// Returns false for a text that the database cannot store, so that no entry has it.
+    fn is_storable(_: &str) -> bool {
+        true
+    }
+
+    /// Returns the placeholder of the parameter with this number, from 1.
+    fn placeholder(number: usize) -> String;
+
+    /// Adds the conditions for which indexes exist, except key and collection, and the one on the vector,
+    /// whose damage has its own check.
+    fn add_indexed(conditions: &mut Conditions<Self>, filter: &MemoryFilter);
+
+    /// Adds the conditions on metadata, kind and trust level, for which no indexes exist.
+    fn add_compared(conditions: &mut Conditions<Self>, filter: &MemoryFilter);
+}
+
+/// The treatment of rows in which a column for filters is damaged: no filter can decide about them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// Such rows pass all conditions except those with an index (collection, id, key and session), so that
+    /// the damage is found when the rows are read. For lists and searches.
+    Admitted,
+    /// Such rows are compared like all others. For changes, which must not delete a row that the filter may
+    /// not mean.
+    Compared,
+}
+
+/// Conditions on `entries e`, joined by AND, with the values of their parameters.
+pub(crate) struct Conditions<D: Dialect> {
+    pub(crate) sql: String,
+    pub(crate) values: Vec<D::Value>,
+}
+
+impl<D: Dialect> Conditions<D> {
+    /// Builds the conditions of a filter. Every query begins with the condition on the collection.
+    pub(crate) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
+        let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
+        let range = range(scope, filter)?;
+        if let Some(to) = range.to {
+            let name = conditions.value(range.name);
+            // With one collection, an index may already have the order.
+            if to == range.from {
+                conditions.and(&format!("e.collection = {name}"));
+            } else {
+                let (from, to) = (conditions.value(range.from), conditions.value(to));
+                let within = format!("e.collection >= {from} AND e.collection < {to}");
+                conditions.and(&format!("(e.collection = {name} OR ({within}))"));
+            }
+        }
+        conditions.add_keys(filter);
+        D::add_indexed(&mut conditions, filter);
+        let indexed = std::mem::replace(&mut conditions.sql, "TRUE".to_owned());
+        D::add_compared(&mut conditions, filter);
+        conditions.add_times(filter);
+        let compared = std::mem::replace(&mut conditions.sql, indexed);
+        if compared != "TRUE" {
+            conditions.and(&match damage {
+                Damage::Admitted => format!("(({compared}) OR NOT ({}))", D::SOUND),
+                Damage::Compared => compared,
+            });
+        }
+        Ok(conditions)
+    }
+
+    pub(crate) fn and(&mut self, sql: &str) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(sql);
+    }
+
+    /// Adds the value of a parameter, and returns the placeholder of the parameter.
+    pub(crate) fn value(&mut self, value: impl Into<D::Value>) -> String {
+        self.values.push(value.into());
+        D::placeholder(self.values.len())
+    }
+
+    fn add_keys(&mut self, filter: &MemoryFilter) {
+        if filter.key.iter().chain(&filter.key_prefix).any(|key| !D::is_storable(key)) {
+            return self.and("FALSE");
+        }
+        let column = D::KEY;
+        if let Some(key) = &filter.key {
+            let key = self.value(key.clone());
+            self.and(&format!("e.key = {key}"));
+        }
+        if let Some(prefix) = &filter.key_prefix {
+            // A range, so that the index of keys can be used.
+            let from = self.value(prefix.clone());
+            self.and(&format!("{column} >= {from}"));
+            if let Some(past) = past_all_of(prefix) {
+                let past = self.value(past);
+                self.and(&format!("{column} < {past}"));
+            }
+        }
+    }
+
+    fn add_times(&mut self, filter: &MemoryFilter) {
+        if let Some(from) = filter.from {
+            let from = self.value(number(from));
+            self.and(&format!("e.timestamp >= {from}"));
+        }
+        if let Some(until) = filter.until {
+            let until = self.value(number(until));
+            self.and(&format!("e.timestamp < {until}"));
+        }
+        match filter.validity {
+            Validity::Any => {}
+            Validity::At(time) => {
+                let (from, to) = (self.value(number(time)), self.value(number(time)));
+                self.and(&format!("(e.valid_from IS NULL OR e.valid_from <= {from})"));
+                self.and(&format!("(e.valid_to IS NULL OR {to} < e.valid_to)"));
+            }
+            _ => self.and("e.valid_to IS NULL"),
+        }
+    }
+
+    /// Adds the place at which a page begins, and returns the end of the statement for the page. The
+    /// statement gives one row more than the page has, which shows that another page follows.
+    pub(crate) fn end_of_page(&mut self, listing: &Listing) -> String {
+        let (past, order) = match listing.order {
+            MemoryOrder::First => (">", "ASC"),
+            MemoryOrder::Latest => ("<", "DESC"),
+        };
+        if let Some(after) = listing.after {
+            let after = self.value(i64::try_from(after).unwrap_or(i64::MAX));
+            self.and(&format!("e.position {past} {after}"));
+        }
+        let limit = self.value(i64::try_from(listing.limit).unwrap_or(i64::MAX).saturating_add(1));
+        format!("WHERE {} ORDER BY e.position {order} LIMIT {limit}", self.sql)
+    }
+}
