@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use crate::{
-    ConversationMemory, Memory, ask::escaped, conversation::SESSION, memory::Tries, model::KEEP_FACTS,
-    model::Model, recall::doubted,
+    ConversationMemory, Memory, ask::escaped, memory::Tries, model::KEEP_FACTS, model::Model, rank::SESSION,
+    recall::doubted,
 };
 
 /// Summarizes the old turns of conversations with a model.

@@ -5,7 +5,7 @@ use archon_types::{
     SessionId,
 };
 
-use crate::Memory;
+use crate::{Memory, rank::SESSION};
 
 /// The turns of one session.
 #[derive(Clone)]
@@ -43,8 +43,6 @@ impl ConversationMemory {
         filter
     }
 }
-
-pub(crate) use crate::rank::SESSION;
 
 impl Episodic for ConversationMemory {
     fn append(&self, mut entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>> {

@@ -13,10 +13,9 @@ use serde_json::Map;
 
 use crate::{
     Memory,
-    conversation::SESSION,
     embedding::vectors,
     memory::warn_of_damaged,
-    rank::{Item, Ranked, Ranker, Ranking, ends_of},
+    rank::{Item, Ranked, Ranker, Ranking, SESSION, ends_of},
 };
 use belief::{belief, chosen};
 

@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, time::Duration};
 use archon_types::{Episodic, MemoryEntry, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust};
 use serde_json::Value;
 
-use crate::{ConversationMemory, Memory, Shown, TaskMemory, conversation::SESSION, task_memory::AtHand};
+use crate::{ConversationMemory, Memory, Shown, TaskMemory, rank::SESSION, task_memory::TaskValue};
 use turns::Turns;
 
 /// A builder of the memory part of a prompt.
@@ -267,9 +267,9 @@ impl Recall {
         (Vec::new(), RecallStep::None)
     }
 
-    async fn values(&self) -> Vec<AtHand> {
+    async fn values(&self) -> Vec<TaskValue> {
         let Some(task) = &self.task else { return Vec::new() };
-        task.at_hand().await.unwrap_or_else(|error| {
+        task.values().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "working memory could not be read");
             Vec::new()
         })
@@ -364,9 +364,9 @@ pub(crate) fn doubted(text: &str) -> String {
 }
 
 /// Returns `Current Context:` and as many values as fit. An untrusted value is one line with a mark.
-fn working_text(values: &[AtHand], budget: u64, counter: &dyn TokenCounter) -> String {
+fn working_text(values: &[TaskValue], budget: u64, counter: &dyn TokenCounter) -> String {
     let mut text = String::new();
-    for AtHand { key, value, trust } in values {
+    for TaskValue { key, value, trust } in values {
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let head = if text.is_empty() { "Current Context:" } else { "" };
         let line = match trust {
@@ -381,6 +381,6 @@ fn working_text(values: &[AtHand], budget: u64, counter: &dyn TokenCounter) -> S
     text
 }
 
-fn words_of(values: &[AtHand]) -> String {
-    values.iter().filter_map(|at_hand| at_hand.value.as_str()).collect::<Vec<_>>().join(" ")
+fn words_of(values: &[TaskValue]) -> String {
+    values.iter().filter_map(|value| value.value.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -18,7 +18,7 @@ pub struct TaskMemory {
 }
 
 /// A value of a task.
-pub(crate) struct AtHand {
+pub(crate) struct TaskValue {
     pub(crate) key: String,
     pub(crate) value: Json,
     pub(crate) trust: Trust,
@@ -95,14 +95,14 @@ impl TaskMemory {
 
     /// Returns all values with their trust levels, in the order in which they were first set. Damaged values
     /// are left out with a warning.
-    pub(crate) async fn at_hand(&self) -> Result<Vec<AtHand>, MemoryError> {
+    pub(crate) async fn values(&self) -> Result<Vec<TaskValue>, MemoryError> {
         let entries = self.memory.all(self.filter()).await?;
         let mut values = Vec::new();
         for entry in entries.into_iter().filter(is_value) {
             match serde_json::from_str(&entry.content) {
                 Ok(value) => {
                     let key = entry.key.unwrap_or_default();
-                    values.push(AtHand { key, value, trust: entry.trust });
+                    values.push(TaskValue { key, value, trust: entry.trust });
                 }
                 Err(error) => tracing::warn!(id = entry.id, %error, "a damaged value is left out"),
             }
@@ -140,7 +140,7 @@ impl Working for TaskMemory {
 
     fn to_map(&self) -> BoxFuture<'_, Result<Map<String, Json>, MemoryError>> {
         Box::pin(async move {
-            let values = self.at_hand().await?;
+            let values = self.values().await?;
             Ok(values.into_iter().map(|value| (value.key, value.value)).collect())
         })
     }

@@ -8,8 +8,7 @@ use archon_types::{
 };
 
 use crate::{
-    Fact, Memory, compress::UNTIL, conversation::SESSION, knowledge::name, memory::Tries,
-    task_memory::is_value,
+    Fact, Memory, compress::UNTIL, knowledge::name, memory::Tries, rank::SESSION, task_memory::is_value,
 };
 
 /// The result of an import.

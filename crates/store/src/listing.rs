@@ -34,7 +34,7 @@ mod page {
     /// The state that decides when a writer's next note is due.
     #[derive(Debug, Default)]
     pub(crate) struct Notes {
-        /// The last note: its time, and the status of the run at rest.
+        /// The last note: its time, and the status of a suspended or ended run.
         last: Option<(Timestamp, Option<RunStatus>)>,
     }
 

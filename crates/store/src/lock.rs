@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn take_of_a_lock_that_is_given_back_meanwhile_succeeds() {
+    fn take_of_a_lock_that_is_released_during_the_wait_succeeds() {
         let (dir, run) = (tempfile::tempdir().unwrap(), RunId::new("r"));
         let mut held = Some(RunLock::take(dir.path(), &run, &mut || false).unwrap());
         let mut waits = 0;

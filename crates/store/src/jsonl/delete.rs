@@ -6,7 +6,7 @@ use archon_types::{JournalError, Origin, Record, RecordBody, RunId};
 
 use super::{
     RunFiles, heads,
-    index::{Index, Whose},
+    index::{Index, Owner},
     log,
 };
 use crate::{
@@ -21,15 +21,15 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     }
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
-    let whose = heads::first(files).as_ref().and_then(Whose::of);
+    let owner = heads::first(files).as_ref().and_then(Owner::of);
     // The log goes first: without it the blobs are only unused; the other way round a run would be broken.
     if_exists(fs::remove_file(&files.log)).map_err(storage("remove", &files.log))?;
     sync_directory(&files.runs)?;
     // On systems where the file of the lock stays, it must no longer promise a log.
     lock.note(0);
     lock.accept();
-    if let Some(whose) = whose {
-        Index::of(&files.runs).forget(&files.run, &whose)?;
+    if let Some(owner) = owner {
+        Index::of(&files.runs).forget(&files.run, &owner)?;
     }
     if_exists(fs::remove_dir_all(&files.inbox)).map_err(storage("remove", &files.inbox))?;
     files.blobs.delete()

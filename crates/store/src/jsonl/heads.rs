@@ -46,7 +46,7 @@ pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, Jour
     }
     let of = |run: &RunId| head(&RunFiles::new(runs, run.clone()));
     if waits && filter.session.is_none() {
-        let found = index.who_waits(filter.tenant.as_ref())?;
+        let found = index.suspended(filter.tenant.as_ref())?;
         return Ok(filter.page(found.iter().filter_map(of).collect()));
     }
     let notes = index.notes(filter.session.as_ref(), filter.tenant.as_ref())?;

@@ -14,7 +14,7 @@
 //!
 //! The index only gives the runs to look at: the facts about a run come from its log. So an entry for a
 //! deleted run, or for a run whose state has changed, does no harm, but a missing entry would. Therefore an
-//! entry is written before its record, and an entry that a run is at rest is written after the record. A log
+//! entry is written before its record, but the entry that a run is suspended or has ended after it. A log
 //! that was put into the directory by hand is found when all runs are listed; then the index is built again.
 
 use std::{
@@ -69,7 +69,7 @@ impl Index {
     }
 
     /// Adds a run that is about to be suspended to the suspended runs, and syncs the entry.
-    pub(super) fn waits(&self, run: &RunId, tenant: &TenantId) -> Result<(), JournalError> {
+    pub(super) fn add_suspended(&self, run: &RunId, tenant: &TenantId) -> Result<(), JournalError> {
         let directory = self.waiting(tenant);
         touch(&directory, run)?;
         sync_directory(&directory)?;
@@ -77,25 +77,25 @@ impl Index {
     }
 
     /// Removes a run from the suspended runs.
-    pub(super) fn waits_no_more(&self, run: &RunId, tenant: &TenantId) {
+    pub(super) fn remove_suspended(&self, run: &RunId, tenant: &TenantId) {
         let directory = self.waiting(tenant);
         let _ = fs::remove_file(directory.join(run.as_str()));
         let _ = fs::remove_dir(directory);
     }
 
     /// Removes a deleted run from the suspended runs and from its session.
-    pub(super) fn forget(&self, run: &RunId, whose: &Whose) -> Result<(), JournalError> {
-        self.waits_no_more(run, &whose.tenant);
-        let path = self.session(&whose.session);
+    pub(super) fn forget(&self, run: &RunId, owner: &Owner) -> Result<(), JournalError> {
+        self.remove_suspended(run, &owner.tenant);
+        let path = self.session(&owner.session);
         let _recent = self.lock()?;
         if path.exists() { self.tidy(&path) } else { Ok(()) }
     }
 
     /// Appends a note to the file of its session and to `recent`.
-    pub(super) fn note(&self, note: &Note, whose: &Whose) -> Result<(), JournalError> {
-        let tenant = key(whose.tenant.as_str());
+    pub(super) fn note(&self, note: &Note, owner: &Owner) -> Result<(), JournalError> {
+        let tenant = key(owner.tenant.as_str());
         let mut recent = self.lock()?;
-        let path = self.session(&whose.session);
+        let path = self.session(&owner.session);
         let mut of_session = open_in(&self.dir.join(SESSION), &path)?;
         self.append(&mut of_session, &path, note, &tenant)?;
         // `recent` comes last: compacting it replaces the locked file, so the lock is lost.
@@ -104,7 +104,7 @@ impl Index {
 
     /// Returns the suspended runs of one tenant, or of all tenants; some of these runs may have been resumed
     /// already.
-    pub(super) fn who_waits(&self, tenant: Option<&TenantId>) -> Result<Vec<RunId>, JournalError> {
+    pub(super) fn suspended(&self, tenant: Option<&TenantId>) -> Result<Vec<RunId>, JournalError> {
         let all = self.dir.join(WAITS);
         let tenants = match tenant {
             Some(tenant) => vec![self.waiting(tenant)],
@@ -183,7 +183,7 @@ impl Index {
                 sessions.entry(session).or_default().push(head);
             }
             if let (RunStatus::Suspended, Some(tenant)) = (head.status, &head.tenant) {
-                self.waits(&head.run_id, tenant)?;
+                self.add_suspended(&head.run_id, tenant)?;
             }
         }
         create_directory(&self.dir.join(SESSION))?;
@@ -291,12 +291,12 @@ fn key(name: &str) -> String {
 
 /// The session and tenant of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Whose {
+pub(super) struct Owner {
     pub(super) session: SessionId,
     pub(super) tenant: TenantId,
 }
 
-impl Whose {
+impl Owner {
     /// Returns the session and tenant in a run's first record; `None` if `record` is not a first record.
     pub(super) fn of(record: &Record) -> Option<Self> {
         match &record.body {
@@ -308,8 +308,8 @@ impl Whose {
     }
 }
 
-/// One line of the index: the time of the note, the latest time up to that note, the status of a run at
-/// rest, whether the run is at top level, the hash of the tenant, and the run.
+/// One line of the index: the time of the note, the latest time up to that note, the status of a suspended or
+/// ended run, whether the run is at top level, the hash of the tenant, and the run.
 struct Line {
     note: Note,
     latest: Timestamp,
@@ -443,8 +443,8 @@ fn names(dir: &Path) -> Result<Vec<String>, JournalError> {
 mod tests {
     use super::*;
 
-    fn whose() -> Whose {
-        Whose { session: SessionId::new("s"), tenant: TenantId::new("t") }
+    fn owner() -> Owner {
+        Owner { session: SessionId::new("s"), tenant: TenantId::new("t") }
     }
 
     fn note(run: &str, ms: u64) -> Note {
@@ -460,16 +460,16 @@ mod tests {
         for run in ["r1", "r2"] {
             fs::write(runs.join(format!("{run}.jsonl")), "").unwrap();
         }
-        index.note(&note("gone", 0), &whose()).unwrap();
-        index.note(&note("r1", 1), &whose()).unwrap();
+        index.note(&note("gone", 0), &owner()).unwrap();
+        index.note(&note("r1", 1), &owner()).unwrap();
         for n in 2..2_000 {
-            index.note(&note("r2", n), &whose()).unwrap();
+            index.note(&note("r2", n), &owner()).unwrap();
         }
-        for path in [index.recent(), index.session(&whose().session)] {
+        for path in [index.recent(), index.session(&owner().session)] {
             assert!(fs::metadata(&path).unwrap().len() < TIDY, "{}", path.display());
         }
-        for session in [None, Some(&whose().session)] {
-            let notes = index.notes(session, Some(&whose().tenant)).unwrap();
+        for session in [None, Some(&owner().session)] {
+            let notes = index.notes(session, Some(&owner().tenant)).unwrap();
             let (mut runs, mut newest) = (Vec::new(), None);
             for noted in notes {
                 let (note, latest) = noted.unwrap();

@@ -19,7 +19,7 @@ use archon_types::{
 
 use super::{
     RunFiles,
-    index::{Index, Whose},
+    index::{Index, Owner},
     log,
 };
 use crate::{
@@ -122,7 +122,7 @@ struct Indexing {
     notes: Notes,
     top_level: bool,
     /// The session and tenant of the run; `None` before the first record.
-    whose: Option<Whose>,
+    owner: Option<Owner>,
     /// True if this writer began the run.
     begun: bool,
     /// True if the index lists the run as suspended.
@@ -134,8 +134,8 @@ impl Indexing {
         let head = RunHead::of(files.run.clone(), records);
         let waits = head.status == RunStatus::Suspended;
         let (index, notes) = (Index::of(&files.runs), Notes::default());
-        let whose = records.first().and_then(|first| Whose::of(first));
-        Self { index, notes, top_level: head.called_by.is_none(), whose, begun: false, waits }
+        let owner = records.first().and_then(|first| Owner::of(first));
+        Self { index, notes, top_level: head.called_by.is_none(), owner, begun: false, waits }
     }
 }
 
@@ -214,11 +214,11 @@ impl<M: Medium> JsonlWriter<M> {
             return blocking(move || medium.sync().map_err(storage("sync", &files.log))).await;
         }
         let begun = self.indexing.as_ref().filter(|of| of.begun);
-        let begun = begun.and_then(|of| Some((of.index.clone(), of.whose.clone()?)));
+        let begun = begun.and_then(|of| Some((of.index.clone(), of.owner.clone()?)));
         blocking(move || {
             medium.sync().map_err(storage("sync", &files.log))?;
-            if let Some((index, whose)) = begun {
-                index.sync(&whose.session)?;
+            if let Some((index, owner)) = begun {
+                index.sync(&owner.session)?;
             }
             sync_directory(&files.runs)
         })
@@ -232,20 +232,20 @@ impl<M: Medium> JsonlWriter<M> {
         let Some((indexing, last)) = self.indexing.as_mut().zip(records.last()) else { return Ok(None) };
         if let Some(first) = records.first().filter(|first| first.seq == 0) {
             indexing.top_level = !matches!(rules::origin(first), Some(Origin::CalledBy { .. }));
-            (indexing.whose, indexing.begun) = (Whose::of(first), true);
+            (indexing.owner, indexing.begun) = (Owner::of(first), true);
         }
         let Some((at, rests)) = indexing.notes.due(last) else { return Ok(None) };
         let note = Note { run: self.files.run.clone(), at, rests, top_level: indexing.top_level };
-        let Some(whose) = indexing.whose.clone() else { return Ok(Some(note)) };
+        let Some(owner) = indexing.owner.clone() else { return Ok(Some(note)) };
         let (index, mut begins) = (indexing.index.clone(), note.clone());
         let is_first = records.first().is_some_and(|first| first.seq == 0);
         blocking(move || {
             if begins.rests == Some(RunStatus::Suspended) {
-                index.waits(&begins.run, &whose.tenant)?;
+                index.add_suspended(&begins.run, &owner.tenant)?;
             }
             if begins.rests.is_none() || is_first {
                 begins.rests = None;
-                index.note(&begins, &whose)?;
+                index.note(&begins, &owner)?;
             }
             Ok(())
         })
@@ -254,20 +254,20 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(Some(note))
     }
 
-    /// Records in the index that the run is at rest, after its log has that record. A failure is harmless,
-    /// since lists read the log.
+    /// Notes in the index that the run is suspended or has ended, after its log has that record. A failure is
+    /// harmless, since lists read the log.
     async fn note_rest(&mut self, note: Option<Note>) -> Result<(), JournalError> {
         let Some((indexing, note)) = self.indexing.as_mut().zip(note) else { return Ok(()) };
         let waited = std::mem::replace(&mut indexing.waits, note.rests == Some(RunStatus::Suspended));
         let (index, waits) = (indexing.index.clone(), indexing.waits);
-        let Some(whose) = indexing.whose.clone().filter(|_| note.rests.is_some() || waited) else {
+        let Some(owner) = indexing.owner.clone().filter(|_| note.rests.is_some() || waited) else {
             return Ok(());
         };
         let done = blocking(move || {
             if waited && !waits {
-                index.waits_no_more(&note.run, &whose.tenant);
+                index.remove_suspended(&note.run, &owner.tenant);
             }
-            if note.rests.is_some() { index.note(&note, &whose) } else { Ok(()) }
+            if note.rests.is_some() { index.note(&note, &owner) } else { Ok(()) }
         });
         if let Err(problem) = done.await {
             tracing::debug!("the index does not know that run {} rests: {problem}", self.files.run);

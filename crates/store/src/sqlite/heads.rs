@@ -63,7 +63,7 @@ fn query(filter: &RunFilter) -> (String, Vec<String>) {
     if let Some(session) = &filter.session {
         equal("session", session.as_str());
     }
-    // The status of runs that are not at rest is known from the log only.
+    // The status of a run that is neither suspended nor ended is known from the log only.
     let rests = match filter.status[..] {
         [status] if status.has_ended() || status == RunStatus::Suspended => Some(status),
         _ => None,

@@ -199,7 +199,7 @@ fn insert(
     Ok(id)
 }
 
-/// Updates the run's row: the time of its last record, and its status if the run is at rest.
+/// Updates the run's row: the time of its last record, and its status if it is suspended or has ended.
 fn note(
     transaction: &Transaction<'_>,
     id: i64,
