@@ -1,13 +1,16 @@
 //! Creates the tables of the journal's database, and upgrades them when an older database is opened.
 //! Databases from before version [`FIRST`] are refused.
 
-use std::{io, path::Path};
+use std::path::Path;
 
 use archon_types::JournalError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::failed;
-use crate::files::storage;
+use crate::{
+    database_file::{self, anothers, use_write_ahead_log},
+    files::storage,
+};
 
 /// The oldest version that can be opened; its statements create all tables.
 const FIRST: u32 = 4;
@@ -31,20 +34,13 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
     if found > supported || (1..FIRST).contains(&found) {
         return Err(JournalError::UnsupportedStore { place: place.display().to_string(), found, supported });
     }
-    use_write_ahead_log(connection, place)?;
+    use_write_ahead_log(connection).map_err(failed("open", place))?.map_err(storage("open", place))?;
     if found == supported {
         return Ok(());
     }
     let upgrade = |connection: &mut Connection| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if found == 0 {
-            transaction.pragma_update(None, "application_id", APPLICATION)?;
-            transaction.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT")?;
-        }
-        for (version, migration) in (FIRST..).zip(migrations).filter(|(version, _)| *version > found) {
-            transaction.execute_batch(migration)?;
-            transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
-        }
+        database_file::upgrade(&transaction, APPLICATION, found, FIRST, migrations)?;
         transaction.commit()?;
         // Moves the upgrade from the write-ahead log into the database, so that only records depend on the
         // log.
@@ -55,31 +51,8 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
 
 /// Returns the version of the tables; 0 for a file without tables.
 fn version(connection: &Connection, place: &Path) -> Result<u32, JournalError> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
-    let look = || {
-        let ours = number("PRAGMA application_id")?;
-        let empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
-        match ours {
-            APPLICATION => number("SELECT max(version) FROM schema_version").map(u32::try_from),
-            0 if empty => Ok(Ok(0)),
-            _ => Ok(u32::try_from(-1)),
-        }
-    };
-    let foreign = |_| io::Error::new(io::ErrorKind::InvalidData, "it is the database of another program");
-    look().map_err(failed("open", place))?.map_err(foreign).map_err(storage("open", place))
-}
-
-fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), JournalError> {
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(failed("open", place))?;
-    match mode.as_str() {
-        "wal" => Ok(()),
-        other => Err(storage("open", place)(io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!("its file system has no write-ahead logging, only {other}"),
-        ))),
-    }
+    let found = database_file::version(connection, APPLICATION).map_err(failed("open", place))?;
+    found.ok_or_else(|| storage("open", place)(anothers()))
 }
 
 #[cfg(test)]

@@ -1,20 +1,15 @@
 //! Creates the tables of the memories' database, and upgrades them when an older database is opened.
 
-use std::{
-    io,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::Path;
 
 use archon_types::MemoryError;
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::{
     damage::failed,
     interrupted::{is_interrupted, is_ours_or_empty},
 };
-use crate::database_file::PATIENCE;
+use crate::database_file::{self, anothers, use_write_ahead_log};
 
 /// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
@@ -22,10 +17,6 @@ const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 /// `ARCM`, the application id in the header of this project's memory databases, so that another program's
 /// database is not opened.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCM");
-
-/// The time between two attempts to change the journal mode: approximately the time that creating the tables
-/// takes.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Creates or upgrades the tables.
 pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), MemoryError> {
@@ -39,7 +30,7 @@ pub(super) fn check_owner(connection: &Connection, place: &Path) -> Result<(), M
         Err(error) if is_interrupted(&error) => {
             match is_ours_or_empty(place, APPLICATION).map_err(failed("open", place))? {
                 true => Ok(()),
-                false => Err(anothers(place)),
+                false => Err(failed("open", place)(anothers())),
             }
         }
         _ => {
@@ -61,77 +52,22 @@ fn known_version(connection: &Connection, place: &Path, migrations: &[&str]) -> 
 }
 
 fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), MemoryError> {
-    use_write_ahead_log(connection, place)?;
+    use_write_ahead_log(connection).map_err(failed("open", place))?.map_err(failed("open", place))?;
     // An immediate transaction: if two processes open a new database, one creates the tables and the other
     // finds them.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed("open", place))?;
     let found = known_version(&transaction, place, migrations)?;
-    let upgrade = || {
-        if found == 0 {
-            transaction.pragma_update(None, "application_id", APPLICATION)?;
-            transaction.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT")?;
-        }
-        for (version, migration) in (1_u32..).zip(migrations).skip(found as usize) {
-            transaction.execute_batch(migration)?;
-            transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
-        }
-        Ok(())
-    };
-    upgrade().map_err(failed::<rusqlite::Error>("upgrade", place))?;
+    let upgraded = database_file::upgrade(&transaction, APPLICATION, found, 1, migrations);
+    upgraded.map_err(failed("upgrade", place))?;
     transaction.commit().map_err(failed("upgrade", place))
-}
-
-/// Switches to the write-ahead log. The switch first reads and then writes, and SQLite never lets a reader
-/// wait for a writer that may wait for the reader. So after a refusal the lock is released and the switch is
-/// tried again.
-fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
-    let refused = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-    let start = Instant::now();
-    let mode = loop {
-        match write_ahead_log(connection) {
-            Err(error) if refused(&error) && start.elapsed() < PATIENCE => thread::sleep(PAUSE),
-            mode => break mode.map_err(failed("open", place))?,
-        }
-    };
-    match mode.as_str() {
-        "wal" => Ok(()),
-        other => {
-            let problem = format!("its file system has no write-ahead logging, only {other}");
-            Err(failed("open", place)(io::Error::new(io::ErrorKind::Unsupported, problem)))
-        }
-    }
-}
-
-/// Requests the write-ahead log and returns the journal mode that is then set.
-fn write_ahead_log(connection: &Connection) -> rusqlite::Result<String> {
-    let ask = |sql| connection.query_row(sql, [], |row| row.get(0));
-    // Only switching takes a lock, so the mode is read first.
-    let mode: String = ask("PRAGMA journal_mode")?;
-    if mode == "wal" { Ok(mode) } else { ask("PRAGMA journal_mode = WAL") }
 }
 
 /// Returns the version of the tables; 0 for a file without tables.
 fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
-    let number =
-        |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed("open", place));
-    match number("PRAGMA application_id")? {
-        ours if ours == i64::from(APPLICATION) => {
-            let version = number("SELECT max(version) FROM schema_version")?;
-            Ok(u32::try_from(version).unwrap_or(u32::MAX))
-        }
-        // A new file: without tables, and without another program's version number.
-        0 if number("SELECT count(*) FROM sqlite_schema")? == 0 && number("PRAGMA user_version")? == 0 => {
-            Ok(0)
-        }
-        _ => Err(anothers(place)),
-    }
-}
-
-fn anothers(place: &Path) -> MemoryError {
-    let problem = "it is the database of another program";
-    failed("open", place)(io::Error::new(io::ErrorKind::InvalidData, problem))
+    let found = database_file::version(connection, APPLICATION).map_err(failed("open", place))?;
+    found.ok_or_else(|| failed("open", place)(anothers()))
 }
 
 #[cfg(test)]
