@@ -91,8 +91,7 @@ impl Functions {
         text
     }
 
-    /// Calls the tool as an agent's loop does. Every problem is a [`Failure`], also a question for a
-    /// person.
+    /// Calls the tool as an agent's loop does. Every problem is a [`Failure`], also a question for a person.
     pub(crate) async fn call(
         &self,
         function: usize,
@@ -107,27 +106,18 @@ impl Functions {
             let text = format!("{summary}: a person has to decide first. It was not run.");
             Failure::new("permission_denied", text)
         };
+        let unknown = |text: &str| Failure::new("execution_error", text);
         // The call has no position in the run's log.
         let id = CallId::new(CommandId(0), 0);
         let result = match self.toolbox.prepare(id, &call, run).await {
             Prepared::Ready(ready) => match self.toolbox.execute(ready, run).await {
                 Executed::Done(result) => result,
                 Executed::Suspended(question) => return Err(asked(&question.action_summary)),
-                _ => {
-                    return Err(Failure::new(
-                        "execution_error",
-                        "the call ended in a way that is not known here",
-                    ));
-                }
+                _ => return Err(unknown("the call ended in a way that is not known here")),
             },
             Prepared::Refused(result) => result,
             Prepared::Ask(question) => return Err(asked(&question.action_summary)),
-            _ => {
-                return Err(Failure::new(
-                    "execution_error",
-                    "the call was prepared in a way that is not known here",
-                ));
-            }
+            _ => return Err(unknown("the call was prepared in a way that is not known here")),
         };
         if result.is_error() { Err(Failure::of(&result)) } else { Ok(value(&result)) }
     }

@@ -33,12 +33,12 @@ pub(crate) enum HostMessage {
 pub(crate) struct Host {
     pub(crate) meter: Rc<Meter>,
     pub(crate) functions: Arc<[Function]>,
-    said: mpsc::UnboundedSender<HostMessage>,
+    messages: mpsc::UnboundedSender<HostMessage>,
     output: RefCell<Output>,
     calls: Cell<usize>,
     max_calls: usize,
     /// Maximum size of one call's arguments, in bytes of JSON.
-    pub(crate) max_arguments: usize,
+    max_arguments: usize,
 }
 
 /// An error of [`Host::call`].
@@ -54,13 +54,13 @@ impl Host {
     pub(crate) fn new(
         meter: Rc<Meter>,
         functions: Arc<[Function]>,
-        said: mpsc::UnboundedSender<HostMessage>,
+        messages: mpsc::UnboundedSender<HostMessage>,
         options: &crate::CodeOptions,
     ) -> Self {
         Self {
             meter,
             functions,
-            said,
+            messages,
             output: RefCell::new(Output::new(options.output)),
             calls: Cell::new(0),
             max_calls: options.calls,
@@ -84,10 +84,20 @@ impl Host {
         self.calls.set(self.calls.get() + 1);
         let (answer, answered) = oneshot::channel();
         // The receiver is gone once the tool call is over.
-        self.said.send(HostMessage::Call { function, arguments, answer }).map_err(|_| Refused::Stopped)?;
-        match answered.blocking_recv().map_err(|_| Refused::Stopped)? {
-            Ok(value) => Ok(value),
-            Err(failure) => Err(Refused::Failed(failure)),
+        self.messages
+            .send(HostMessage::Call { function, arguments, answer })
+            .map_err(|_| Refused::Stopped)?;
+        answered.blocking_recv().map_err(|_| Refused::Stopped)?.map_err(Refused::Failed)
+    }
+
+    /// Returns an error text for the program if the arguments of a call are too large as JSON.
+    pub(crate) fn check_size(&self, function: &str, arguments: &str) -> Result<(), String> {
+        let (bytes, most) = (arguments.len(), self.max_arguments);
+        match bytes > most {
+            true => {
+                Err(format!("{function}() was given {bytes} bytes of arguments, and may be given {most}"))
+            }
+            false => Ok(()),
         }
     }
 

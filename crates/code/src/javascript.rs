@@ -94,11 +94,7 @@ fn settled<'js, T: rquickjs::FromJs<'js>>(promise: &Promise<'js>, host: &Host) -
 
 fn shown<'js>(value_of: &Function<'js>, value: Js<'js>) -> rquickjs::Result<Option<Value>> {
     let text: Option<String> = value_of.call((value,))?;
-    Ok(text.and_then(|mut text| {
-        let is_json = text.starts_with('j');
-        (!text.is_empty()).then(|| text.remove(0))?;
-        Some(Value::of_json(text, is_json))
-    }))
+    Ok(text.and_then(Value::parse))
 }
 
 /// Calls a tool with arguments that are JSON.
@@ -106,15 +102,7 @@ fn called<'js>(ctx: &Ctx<'js>, host: &Host, place: usize, arguments: &str) -> rq
     let Some(function) = host.functions.get(place) else {
         return Err(Exception::throw_reference(ctx, "there is no such function"));
     };
-    if arguments.len() > host.max_arguments {
-        let text = format!(
-            "{}() was given {} bytes of arguments, and may be given {}",
-            function.name,
-            arguments.len(),
-            host.max_arguments
-        );
-        return Err(Exception::throw_range(ctx, &text));
-    }
+    host.check_size(&function.name, arguments).map_err(|text| Exception::throw_range(ctx, &text))?;
     let arguments = exact_json(arguments).map_err(|text| Exception::throw_type(ctx, &text))?;
     match host.call(place, arguments) {
         Ok(value) => value_from(ctx, &value),

@@ -48,12 +48,13 @@ impl Language {
 
     /// Returns whether the word is reserved in the language, so that no function can have it as its name.
     pub(crate) fn is_reserved(self, word: &str) -> bool {
-        match self {
+        let reserved = match self {
             #[cfg(feature = "python")]
-            Self::Python => RESERVED_IN_PYTHON.contains(&word),
+            Self::Python => RESERVED_IN_PYTHON,
             #[cfg(feature = "javascript")]
-            Self::JavaScript => RESERVED_IN_JAVASCRIPT.contains(&word),
-        }
+            Self::JavaScript => RESERVED_IN_JAVASCRIPT,
+        };
+        reserved.split_whitespace().any(|reserved| reserved == word)
     }
 }
 
@@ -63,65 +64,15 @@ impl fmt::Display for Language {
     }
 }
 
-/// Reserved words: tools cannot become functions with these names.
+/// Reserved words, which cannot be names of functions.
 #[cfg(feature = "python")]
-const RESERVED_IN_PYTHON: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "print", "raise", "return", "try", "while", "with", "yield",
-];
+const RESERVED_IN_PYTHON: &str = "False None True and as assert async await break class continue def del elif \
+    else except finally for from global if import in is lambda nonlocal not or pass print raise return try \
+    while with yield";
 
-/// Reserved words: tools cannot become functions with these names.
+/// Reserved words, which cannot be names of functions.
 #[cfg(feature = "javascript")]
-const RESERVED_IN_JAVASCRIPT: &[&str] = &[
-    "arguments",
-    "await",
-    "break",
-    "case",
-    "catch",
-    "class",
-    "console",
-    "const",
-    "continue",
-    "debugger",
-    "default",
-    "delete",
-    "do",
-    "else",
-    "enum",
-    "eval",
-    "export",
-    "extends",
-    "false",
-    "finally",
-    "for",
-    "function",
-    "if",
-    "implements",
-    "import",
-    "in",
-    "instanceof",
-    "interface",
-    "let",
-    "new",
-    "null",
-    "package",
-    "private",
-    "protected",
-    "public",
-    "return",
-    "static",
-    "super",
-    "switch",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typeof",
-    "undefined",
-    "var",
-    "void",
-    "while",
-    "with",
-    "yield",
-];
+const RESERVED_IN_JAVASCRIPT: &str = "arguments await break case catch class console const continue debugger \
+    default delete do else enum eval export extends false finally for function if implements import in \
+    instanceof interface let new null package private protected public return static super switch this throw \
+    true try typeof undefined var void while with yield";

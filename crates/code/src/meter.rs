@@ -64,12 +64,7 @@ impl Meter {
     /// Checks the limits; called at each step, so it is cheap. The clock is read at every 16th step, and
     /// the thread's processor time only if enough time has passed to use up the limit.
     pub(crate) fn step(&self) -> Result<(), Stopped> {
-        if let Some(stopped) = self.stopped.get() {
-            return Err(stopped);
-        }
-        if self.stop.0.load(Ordering::Relaxed) {
-            return self.end(Stopped::Cancelled);
-        }
+        self.check_stop()?;
         let steps = self.steps.get().wrapping_add(1);
         self.steps.set(steps);
         if !steps.is_multiple_of(STEPS_PER_LOOK) {
@@ -80,22 +75,26 @@ impl Meter {
 
     /// Checks the limits and always reads the clock; for steps that may take long.
     pub(crate) fn check_limits(&self) -> Result<(), Stopped> {
-        if let Some(stopped) = self.stopped.get() {
-            return Err(stopped);
-        }
-        if self.stop.0.load(Ordering::Relaxed) {
-            return self.end(Stopped::Cancelled);
-        }
+        self.check_stop()?;
         let now = Instant::now();
         if now < self.look_at.get() {
             return Ok(());
         }
         match self.time.checked_sub(self.processor_time()) {
             None | Some(Duration::ZERO) => self.end(Stopped::Time),
-            Some(left) => {
-                self.look_at.set(now + left);
+            Some(remaining) => {
+                self.look_at.set(now + remaining);
                 Ok(())
             }
+        }
+    }
+
+    /// Checks whether the program was stopped already, or is cancelled.
+    fn check_stop(&self) -> Result<(), Stopped> {
+        match self.stopped.get() {
+            Some(stopped) => Err(stopped),
+            None if self.stop.0.load(Ordering::Relaxed) => self.end(Stopped::Cancelled),
+            None => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use archon_types::{Json, ToolResult, ToolResultStatus, metadata};
 
-use crate::{CodeOptions, Language, meter::Stopped, output::shortened};
+use crate::{CodeOptions, Language, exact_json::exact_json, meter::Stopped, output::shortened};
 
 /// The outcome of a program.
 #[derive(Debug)]
@@ -38,15 +38,15 @@ pub(crate) enum Failed {
 }
 
 impl Value {
-    /// Makes a value of the text that the program's last lines produced; `is_json` is true if the text is
-    /// JSON.
-    pub(crate) fn of_json(text: String, is_json: bool) -> Self {
-        let json = is_json.then(|| crate::exact_json::exact_json(&text).ok()).flatten();
-        let text = match &json {
-            Some(Json::String(inner)) => inner.clone(),
-            _ => text,
-        };
-        Self { text, json }
+    /// Parses the text that the lines around the program produce: `j` and JSON, or another letter and the
+    /// value as the language prints it. Returns `None` for an empty text.
+    pub(crate) fn parse(text: String) -> Option<Self> {
+        let mut rest = text.chars();
+        let is_json = rest.next()? == 'j';
+        let text = rest.as_str();
+        let json = is_json.then(|| exact_json(text).ok()).flatten();
+        let text = json.as_ref().and_then(Json::as_str).unwrap_or(text).to_owned();
+        Some(Self { text, json })
     }
 }
 

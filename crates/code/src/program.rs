@@ -38,13 +38,13 @@ impl Program {
         context: &ToolContext,
         below: &Context,
     ) -> Result<Outcome, ToolError> {
-        let (say, mut said) = mpsc::unbounded_channel();
+        let (sender, mut messages) = mpsc::unbounded_channel();
         let stop = Stop::default();
-        let _ends = EndsWithThis(stop.clone());
-        self.start(functions, say, stop)?;
+        let _stops = StopOnDrop(stop.clone());
+        self.start(functions, sender, stop)?;
         let talk = async {
-            while let Some(said) = said.recv().await {
-                match said {
+            while let Some(message) = messages.recv().await {
+                match message {
                     HostMessage::Ended(outcome) => return Ok(outcome),
                     HostMessage::Call { function, arguments, answer } => {
                         let Some(functions) = functions else { continue };
@@ -64,14 +64,14 @@ impl Program {
     fn start(
         self,
         functions: Option<&Functions>,
-        say: mpsc::UnboundedSender<HostMessage>,
+        sender: mpsc::UnboundedSender<HostMessage>,
         stop: Stop,
     ) -> Result<(), ToolError> {
         let stack = self.options.stack();
         let functions = functions.map_or_else(|| Arc::from([]), |functions| functions.list.clone());
         let work = move || {
             let meter = Rc::new(Meter::new(stop, self.time, self.options.memory));
-            let host = Rc::new(Host::new(meter.clone(), functions, say.clone(), &self.options));
+            let host = Rc::new(Host::new(meter.clone(), functions, sender.clone(), &self.options));
             let end = catch_unwind(AssertUnwindSafe(|| self.interpret(&host)));
             let end = end.unwrap_or_else(|panic| Err(Failed::Broken(words(&*panic))));
             let outcome = Outcome {
@@ -82,7 +82,7 @@ impl Program {
                 processor_time: meter.processor_time(),
             };
             // The receiver is gone if the call was dropped.
-            _ = say.send(HostMessage::Ended(outcome));
+            _ = sender.send(HostMessage::Ended(outcome));
         };
         let thread = std::thread::Builder::new().name("archon-code".to_owned());
         thread
@@ -102,10 +102,10 @@ impl Program {
     }
 }
 
-/// Sets the stop flag when this value is dropped, that is when the call is over for whatever reason.
-struct EndsWithThis(Stop);
+/// Stops the program when this value is dropped, because then its call is over.
+struct StopOnDrop(Stop);
 
-impl Drop for EndsWithThis {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.send();
     }

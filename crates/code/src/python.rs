@@ -45,7 +45,8 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
         }
         let print = PrintWriter::Callback(&mut writer);
         let next = match progress {
-            Progress::Complete(value) => return Ok(value_of(value)),
+            Progress::Complete(MontyObject::String(text)) => return Ok(Value::parse(text)),
+            Progress::Complete(_) => return Ok(None),
             Progress::FunctionCall(call) => {
                 let Some(result) = answer(&call, host) else { return Ok(None) };
                 call.resume(result, print)
@@ -64,14 +65,6 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     }
 }
 
-/// Reads the value as the added last line wrote it: `j` and JSON, or `r` and the value's `repr`.
-fn value_of(value: MontyObject) -> Option<Value> {
-    let MontyObject::String(mut text) = value else { return None };
-    let is_json = text.starts_with('j');
-    (!text.is_empty()).then(|| text.remove(0))?;
-    Some(Value::of_json(text, is_json))
-}
-
 /// Answers an external call; `None` if the program was stopped.
 fn answer(call: &FunctionCall<Tracker>, host: &Host) -> Option<ExtFunctionResult> {
     if call.function_name != source::CALL {
@@ -85,12 +78,7 @@ fn answer(call: &FunctionCall<Tracker>, host: &Host) -> Option<ExtFunctionResult
     let Some(place) = place else {
         return Some(exception(ExcType::NameError, format!("there is no function '{name}'")));
     };
-    if arguments.len() > host.max_arguments {
-        let text = format!(
-            "{name}() was given {} bytes of arguments, and may be given {}",
-            arguments.len(),
-            host.max_arguments
-        );
+    if let Err(text) = host.check_size(name, arguments) {
         return Some(exception(ExcType::ValueError, text));
     }
     let read =

@@ -76,15 +76,13 @@ impl<'a> StatementVisitor<'a> for Imports<'_> {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         let new = match stmt {
             Stmt::Import(import) if import.names.iter().any(is_json) => {
-                let parts: Vec<String> = import.names.iter().map(|alias| self.imported(alias)).collect();
-                parts.join("; ")
+                import.names.iter().map(|alias| self.imported(alias)).collect::<Vec<_>>().join("; ")
             }
             Stmt::ImportFrom(from)
                 if from.level == 0
                     && from.module.as_ref().is_some_and(|module| module.as_str() == "json") =>
             {
-                let parts: Vec<String> = from.names.iter().map(taken).collect();
-                parts.join("; ")
+                from.names.iter().map(imported_from).collect::<Vec<_>>().join("; ")
             }
             other => return walk_stmt(self, other),
         };
@@ -98,18 +96,22 @@ impl<'a> StatementVisitor<'a> for Imports<'_> {
 impl Imports<'_> {
     fn imported(&self, alias: &Alias) -> String {
         match is_json(alias) {
-            true => format!("{} = _archon_module", alias.asname.as_ref().unwrap_or(&alias.name).as_str()),
+            true => format!("{} = _archon_module", bound_name(alias)),
             false => format!("import {}", &self.code[bytes(alias)]),
         }
     }
 }
 
 /// Translates one name of `from json import …`.
-fn taken(alias: &Alias) -> String {
+fn imported_from(alias: &Alias) -> String {
     match alias.name.as_str() {
         "*" => "loads = _archon_module.loads; dumps = _archon_module.dumps".to_owned(),
-        name => format!("{} = _archon_module.{name}", alias.asname.as_ref().unwrap_or(&alias.name).as_str()),
+        name => format!("{} = _archon_module.{name}", bound_name(alias)),
     }
+}
+
+fn bound_name(alias: &Alias) -> &str {
+    alias.asname.as_ref().unwrap_or(&alias.name).as_str()
 }
 
 fn is_json(alias: &Alias) -> bool {
