@@ -62,6 +62,22 @@ pub(crate) fn excerpt(value: &Json, max: usize) -> String {
     clip(&text, max)
 }
 
+/// Returns the beginning of a text in quotes, for a question to a person, with a note on how much is missing.
+pub(crate) fn beginning(text: &str, max: usize, quote: &str) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => {
+            let (shown, more) = (&text[..end], text[end..].chars().count());
+            format!("{quote}{shown}{quote} ... {more} more characters in the arguments")
+        }
+        None => format!("{quote}{text}{quote}"),
+    }
+}
+
+/// Returns the beginning of a call's arguments, for the first line of a question.
+pub(crate) fn call_beginning(arguments: &Json) -> String {
+    beginning(&arguments.to_string(), 80, "")
+}
+
 /// Returns the first `max` characters of a text, with `…` if more were left out.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {

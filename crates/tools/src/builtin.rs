@@ -1,15 +1,22 @@
 //! The built-in tools, one file each. [`builtin_tools`] and [`file_tools`] return the tools of a workspace.
 
-/// Implements the methods of [`Tool`](archon_types::Tool) that tools with a field `spec` share: `run` does the
-/// work. With `in workspace` they have files as their subject, and `run` blocks.
-#[allow(unused_macros, reason = "a build may hold no tool that uses it")]
+/// Implements the methods of [`Tool`](archon_types::Tool) that tools with a field `spec` share. The method
+/// `run` executes a call; it is async, but not with `at once` and `in workspace`. `in workspace` is for tools
+/// that work on the files of their field `workspace`.
 macro_rules! tool_methods {
     ($run:ident in workspace) => {
-        tool_methods!(@ |tool, arguments, context| async move { tool.$run(arguments, context) });
+        tool_methods!($run at once);
 
         fn subject(&self, arguments: &archon_types::Json) -> archon_types::Subject {
             self.workspace.subject(arguments)
         }
+
+        fn recall(&self, session: &archon_types::SessionId, result: &archon_types::ToolResult) {
+            self.workspace.recall(session, result);
+        }
+    };
+    ($run:ident at once) => {
+        tool_methods!(@ |tool, arguments, context| async move { tool.$run(arguments, context) });
     };
     ($run:ident) => {
         tool_methods!(@ |tool, arguments, context| tool.$run(arguments, context));
@@ -27,6 +34,20 @@ macro_rules! tool_methods {
             let $tool = self;
             Box::pin($work)
         }
+    };
+}
+
+#[cfg(feature = "composite")]
+pub(crate) use tool_methods;
+
+/// Implements `Default` for tools by their `new`.
+macro_rules! default_is_new {
+    ($($tool:ident),+) => {
+        $(impl Default for $tool {
+            fn default() -> Self {
+                Self::new()
+            }
+        })+
     };
 }
 
@@ -96,10 +117,11 @@ pub use web_search::{BraveSearch, OfflineSearch, SearchBackend, SearchHit, WebSe
 #[cfg(feature = "files")]
 pub use write_file::WriteFile;
 
+use archon_types::{Json, ToolAnnotations, ToolSpec};
 #[cfg(feature = "files")]
 use {
     crate::Workspace,
-    archon_types::{Effect, Tool, ToolAnnotations},
+    archon_types::{Effect, Tool},
     std::sync::Arc,
 };
 
@@ -131,9 +153,8 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Returns all file tools of a workspace, including those that change files. The tools that change files
-/// need the permission `fs_write`, and refuse to change a file that the session has not read with
-/// `read_file` of the same workspace.
+/// Returns all file tools of a workspace. Those that change files need the permission `fs_write`, and refuse
+/// to change a file that the session has not read with `read_file` of the same workspace.
 ///
 /// ```
 /// use archon_tools::{EngineOptions, ToolEngine, ToolRegistry, Workspace, builtin};
@@ -155,10 +176,48 @@ pub fn file_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Makes the spec of a tool whose arguments are `A`; `names` are its name and its label.
+fn spec<A: schemars::JsonSchema>(
+    names: [&str; 2],
+    description: &str,
+    annotations: ToolAnnotations,
+    example: Json,
+) -> ToolSpec {
+    let [name, label] = names;
+    let mut spec = crate::macro_support::spec::<A>(name, description).with_annotations(annotations);
+    spec.label = label.to_owned();
+    spec.examples.push(example);
+    spec
+}
+
+/// Appends a note for the model to a result, in brackets.
+#[cfg(any(feature = "files", feature = "web"))]
+fn add_note(result: &mut archon_types::ToolResult, note: impl std::fmt::Display) {
+    result.content.push(format!("({note})").into());
+}
+
 /// Annotations of tools that read files: read-only, and blocking because of file I/O.
 #[cfg(feature = "files")]
-fn file_tool() -> ToolAnnotations {
+fn reads_files() -> ToolAnnotations {
     let mut annotations = ToolAnnotations::read_only();
     annotations.blocking = true;
+    annotations
+}
+
+/// Annotations of tools that change files.
+#[cfg(feature = "files")]
+fn changes_files() -> ToolAnnotations {
+    let mut annotations = ToolAnnotations::destructive();
+    annotations.blocking = true;
+    annotations.permissions = vec!["fs_write".to_owned()];
+    annotations
+}
+
+/// Annotations of tools that read from the network.
+#[cfg(feature = "web")]
+fn reads_network() -> ToolAnnotations {
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.network = true;
+    annotations.permissions = vec!["network".to_owned()];
     annotations
 }

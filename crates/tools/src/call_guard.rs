@@ -38,17 +38,6 @@ pub struct GuardedCall<'c> {
     pub run: &'c Context,
 }
 
-impl<'c> GuardedCall<'c> {
-    pub(crate) fn new(
-        tool: &'c ToolSpec,
-        arguments: &'c Json,
-        subject: &'c Subject,
-        run: &'c Context,
-    ) -> Self {
-        Self { tool, arguments, subject, run }
-    }
-}
-
 /// A [`CallGuard`] made of a closure that checks calls before they run.
 ///
 /// ```

@@ -11,37 +11,12 @@ use std::borrow::Cow;
 use archon_types::{Content, ToolResult};
 
 /// Element names that count as tokens, as `<name>` and `</name>` with any attributes, in any case.
-const ELEMENTS: &[&str] = &[
-    "assistant",
-    "bos",
-    "end_of_turn",
-    "eos",
-    "function_calls",
-    "function_response",
-    "function_result",
-    "function_results",
-    "start_of_turn",
-    "sys",
-    "system",
-    "system-reminder",
-    "tool_call",
-    "tool_calls",
-    "tool_result",
-    "tool_results",
-];
+const ELEMENTS: &str = "assistant bos end_of_turn eos function_calls function_response function_result \
+    function_results start_of_turn sys system system-reminder tool_call tool_calls tool_result tool_results";
 
 /// Tokens in square brackets, case-sensitive. Tokens between bars, such as `<|im_start|>`, need no list.
-const BRACKETED: &[&str] = &[
-    "[INST]",
-    "[/INST]",
-    "[SYSTEM_PROMPT]",
-    "[/SYSTEM_PROMPT]",
-    "[AVAILABLE_TOOLS]",
-    "[/AVAILABLE_TOOLS]",
-    "[TOOL_CALLS]",
-    "[TOOL_RESULTS]",
-    "[/TOOL_RESULTS]",
-];
+const BRACKETED: &str = "[INST] [/INST] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] \
+    [TOOL_CALLS] [TOOL_RESULTS] [/TOOL_RESULTS]";
 
 /// Maximum number of characters of a token; a longer text is not a token.
 const LONGEST: usize = 200;
@@ -86,8 +61,8 @@ fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
 fn is_token(text: &str, elements: &[String]) -> bool {
     let mut seen = text.chars().filter(|c| !is_unseen(*c));
     if seen.next() == Some('[') {
-        let begins = |word: &&str| word.chars().skip(1).eq(seen.clone().take(word.len() - 1));
-        return BRACKETED.iter().any(begins);
+        let begins = |word: &str| word.chars().skip(1).eq(seen.clone().take(word.len() - 1));
+        return BRACKETED.split(' ').any(begins);
     }
     let inside: String = seen.take(LONGEST).take_while(|c| !matches!(c, '<' | '>')).collect();
     let is_closed = || text.chars().skip(1).find(|c| matches!(c, '<' | '>')) == Some('>');
@@ -108,7 +83,7 @@ fn is_element(inside: &str, elements: &[String]) -> bool {
     let tag = inside.strip_prefix('/').unwrap_or(inside);
     let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
     let name = name.rsplit(':').next().unwrap_or_default();
-    let mut all = ELEMENTS.iter().copied().chain(elements.iter().map(String::as_str));
+    let mut all = ELEMENTS.split(' ').chain(elements.iter().map(String::as_str));
     all.any(|element| element.eq_ignore_ascii_case(name))
 }
 

@@ -9,101 +9,48 @@
 //! it too.
 
 use std::{
+    collections::HashMap,
     ffi::OsStr,
     path::{Component, Path},
+    sync::LazyLock,
 };
 
 /// Names of settings files and folders in lower case, by reason. A name counts in any folder, and a folder
 /// counts with all its content.
-const SETTINGS: &[(&str, &[&str])] = &[
+const SETTINGS: &[(&str, &str)] = &[
     (
         "it holds settings of agents",
-        &[
-            ".agents",
-            ".archon",
-            ".claude",
-            ".clinerules",
-            ".codex",
-            ".cursor",
-            ".cursorrules",
-            ".gemini",
-            ".mcp.json",
-            ".roo",
-            ".windsurf",
-            ".windsurfrules",
-            "agents.md",
-            "agents.override.md",
-            ".aider.conf.yml",
-            "archon.toml",
-            "claude.local.md",
-            concat!("claude", ".md"),
-            "gemini.md",
-            "opencode.json",
-        ],
+        concat!(
+            ".agents .archon .claude .clinerules .codex .cursor .cursorrules .gemini .mcp.json .roo .windsurf ",
+            ".windsurfrules agents.md agents.override.md .aider.conf.yml archon.toml claude.local.md claude",
+            ".md gemini.md opencode.json"
+        ),
     ),
     (
         "it holds settings of an editor",
-        &[
-            ".devcontainer",
-            ".devcontainer.json",
-            ".exrc",
-            ".fleet",
-            ".idea",
-            ".nvim.lua",
-            ".vim",
-            ".vimrc",
-            ".vscode",
-            ".zed",
-        ],
+        ".devcontainer .devcontainer.json .exrc .fleet .idea .nvim.lua .vim .vimrc .vscode .zed",
     ),
     (
         "a push can run commands from it",
-        &[
-            ".buildkite",
-            ".circleci",
-            ".cirrus.yml",
-            ".drone.yml",
-            ".forgejo",
-            ".gitea",
-            ".github",
-            ".gitlab",
-            ".gitlab-ci.yml",
-            ".travis.yml",
-            ".woodpecker",
-            ".woodpecker.yml",
-            "appveyor.yml",
-            "azure-pipelines.yml",
-            "bitbucket-pipelines.yml",
-            "jenkinsfile",
-        ],
+        ".buildkite .circleci .cirrus.yml .drone.yml .forgejo .gitea .github .gitlab .gitlab-ci.yml \
+         .travis.yml .woodpecker .woodpecker.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile",
     ),
-    (
-        "git can run commands from it",
-        &[".gitconfig", ".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml"],
-    ),
+    ("git can run commands from it", ".gitconfig .githooks .husky .pre-commit-config.yaml lefthook.yml"),
     (
         "a shell can run commands from it",
-        &[
-            ".bash_aliases",
-            ".bash_login",
-            ".bash_logout",
-            ".bash_profile",
-            ".bashrc",
-            ".bashrc.d",
-            ".envrc",
-            ".mise.toml",
-            ".profile",
-            ".ssh",
-            ".xprofile",
-            ".zlogin",
-            ".zlogout",
-            ".zprofile",
-            ".zshenv",
-            ".zshrc",
-            "mise.toml",
-        ],
+        ".bash_aliases .bash_login .bash_logout .bash_profile .bashrc .bashrc.d .envrc .mise.toml .profile \
+         .ssh .xprofile .zlogin .zlogout .zprofile .zshenv .zshrc mise.toml",
     ),
 ];
+
+/// The reason for each name of [`SETTINGS`], because a search looks up the names of thousands of files.
+static REASONS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let mut reasons = HashMap::new();
+    for (why, names) in SETTINGS {
+        reasons.extend(names.split(' ').map(|name| (name, *why)));
+    }
+    reasons
+});
 
 /// Folders of personal settings below `.config`.
 const CONFIG: &[&str] = &["autostart", "environment.d", "fish", "git", "nvim", "systemd"];
@@ -131,16 +78,13 @@ pub(crate) fn control(relative: &Path) -> Option<&'static str> {
 /// files are not checked here.
 pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str> {
     // Some file systems and programs ignore case.
-    let is_in = |known: &[&str]| known.iter().any(|known| name.eq_ignore_ascii_case(known));
-    if folder.is_some_and(|folder| folder.eq_ignore_ascii_case(".config")) && is_in(CONFIG) {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    if folder.is_some_and(|folder| folder.eq_ignore_ascii_case(".config")) && CONFIG.contains(&&*name) {
         return Some("it holds settings of a person");
     }
-    let is_workspace =
-        Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("code-workspace"));
-    if is_workspace {
-        return Some("it holds settings of an editor");
-    }
-    SETTINGS.iter().find(|(_, known)| is_in(known)).map(|(why, _)| *why)
+    let is_workspace = Path::new(&name).extension().is_some_and(|end| end == "code-workspace");
+    let editor = is_workspace.then_some("it holds settings of an editor");
+    editor.or_else(|| REASONS.get(&*name).copied())
 }
 
 /// Returns whether a path, relative to the workspace, is a control file: a file that starts programs for a

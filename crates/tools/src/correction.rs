@@ -1,14 +1,14 @@
 //! Corrects refused arguments once, if the tool offers a correction and the options allow it. A note tells
 //! the model, and the correction is logged.
 
-use archon_types::{Correction, Json, ToolResult, metadata};
+use archon_types::{Correction, ToolResult, metadata};
 
-use crate::{execute::contain, guard::Inspection, log};
+use crate::{execute::contain, guard::Inspection, log, output::error_type};
 
 /// Returns corrected arguments for a refused call, if a correction is allowed.
 pub(crate) fn of(inspection: &Inspection<'_>, refused: &ToolResult) -> Option<Correction> {
     let (tool, options) = (inspection.tool.as_ref()?, inspection.options);
-    let kind = refused.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str)?;
+    let kind = error_type(refused)?;
     // Arguments that a person edited are not corrected.
     let may = CORRECTABLE.contains(&kind) && inspection.edited.is_none() && !options.corrections.is_empty();
     if !may {

@@ -21,14 +21,13 @@ use archon_process::{self as process, CallProcesses};
 use archon_types::ProcessGroup;
 
 use crate::{
-    CallGuard, EngineOptions, ToolRegistry, ToolStats, ToolUsage,
-    ceiling::Above,
-    chat_tokens, correction,
+    CallGuard, EngineOptions, ToolRegistry, ToolStats, ToolUsage, chat_tokens, correction,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
     guards::{GUARDS, millis, stamp},
-    log,
+    log, output,
     patterns::{PatternAnalyzer, Patterns},
+    permission_bound::Bound,
     progress::Partial,
     rate::Rates,
     registry::Registered,
@@ -109,12 +108,9 @@ pub(crate) enum Tries {
 
 /// The engine's notes on a call between preparation and execution.
 struct Notes {
-    tool: Arc<Registered>,
-    subject: Option<Arc<Subject>>,
+    admitted: Admitted,
     validation: Duration,
     options: CallOptions,
-    correction: Option<Correction>,
-    is_agreed: bool,
 }
 
 /// A call that may run, with its tool, and its arguments if they were edited or corrected.
@@ -261,20 +257,19 @@ impl ToolEngine {
         let admitted = self.admit(call, run, options.level.as_deref(), Consent::Needed).await;
         let validation = run.clock.now().since(started);
         match admitted {
-            Ok(Admitted { tool, subject, edited, correction, is_agreed }) => {
+            Ok(mut admitted) => {
                 log::inspected(call, run.run.as_str(), millis(validation), None);
                 if let Some(patterns) = &self.patterns {
                     patterns.called(&run.run, id, call);
                 }
-                let call = match edited {
+                let call = match admitted.edited.take() {
                     Some(arguments) => ToolCall { arguments, malformed: None, ..call.clone() },
                     None => call.clone(),
                 };
-                let annotations = &tool.spec.annotations;
+                let annotations = &admitted.tool.spec.annotations;
                 let mut ready = ReadyCall::new(id, call, annotations.effect);
                 ready.concurrency_safe = annotations.concurrency_safe;
-                ready.notes =
-                    Some(Box::new(Notes { tool, subject, validation, options, correction, is_agreed }));
+                ready.notes = Some(Box::new(Notes { admitted, validation, options }));
                 Prepared::Ready(ready)
             }
             Err(Stopped::Refused(mut refused)) => {
@@ -328,21 +323,14 @@ impl ToolEngine {
                 }
             };
         }
-        match inspection.tool.take() {
-            Some(tool) => {
-                let subject = inspection.subject.take().map(Arc::new);
-                Ok(Admitted {
-                    tool,
-                    subject,
-                    edited: inspection.edited,
-                    correction,
-                    is_agreed: inspection.is_agreed,
-                })
-            }
-            None => {
-                Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
-            }
-        }
+        let Some(tool) = inspection.tool else {
+            return Err(Stopped::Refused(Box::new(ToolResult::error(format!(
+                "Tool '{}' not found",
+                call.name
+            )))));
+        };
+        let Inspection { edited, is_agreed, .. } = inspection;
+        Ok(Admitted { tool, subject: inspection.subject.map(Arc::new), edited, correction, is_agreed })
     }
 
     /// Asks the approver. Returns the arguments if the person edited them, and fails with the reason if the
@@ -357,15 +345,13 @@ impl ToolEngine {
         let decided = match select(pin!(approver.decide(&question)), pin!(run.cancel.cancelled())).await {
             Either::Left((decided, _)) => decided,
             Either::Right(_) => {
-                let result = ToolResult::cancelled("Cancelled before a person answered");
-                let result = result.with_metadata(metadata::ERROR_TYPE, "cancelled");
-                return Err(Stopped::Refused(Box::new(result)));
+                return Err(Stopped::Refused(Box::new(output::cancelled(
+                    "Cancelled before a person answered",
+                ))));
             }
         };
-        let denied = |text: String| {
-            let result = ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, "permission_denied");
-            Err(Stopped::Refused(Box::new(result)))
-        };
+        let denied =
+            |text: String| Err(Stopped::Refused(Box::new(output::refused("permission_denied", text))));
         match decided {
             Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
@@ -395,13 +381,11 @@ impl ToolEngine {
         let notes = match notes {
             Some(notes) => *notes,
             None => match self.admit(&ready.call, run, None, Consent::Given).await {
-                Ok(Admitted { tool, subject, edited, correction, is_agreed }) => {
-                    if let Some(arguments) = edited {
+                Ok(mut admitted) => {
+                    if let Some(arguments) = admitted.edited.take() {
                         ready.call.arguments = arguments;
                     }
-                    let options = CallOptions::default();
-                    let validation = Duration::ZERO;
-                    Notes { tool, subject, validation, options, correction, is_agreed }
+                    Notes { admitted, validation: Duration::ZERO, options: CallOptions::default() }
                 }
                 Err(Stopped::Refused(mut result)) => {
                     self.spell_out(&mut result);
@@ -425,7 +409,8 @@ impl ToolEngine {
     ) -> Result<ToolResult, Box<ApprovalRequest>> {
         let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, started_before, .. } =
             ready;
-        let spec = &notes.tool.spec;
+        let tool = &notes.admitted.tool;
+        let spec = &tool.spec;
         let limit = notes.options.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
         let policy = &self.options.retry;
         let tries = notes.options.tries;
@@ -438,7 +423,7 @@ impl ToolEngine {
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());
             let limit = policy.limit(limit, tried.attempts);
-            let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await?;
+            let result = self.run_once(id, tool, arguments, &mut context, limit).await?;
             let final_timeout = tries == Tries::HereUnlessTimedOut && is_timeout(&result);
             let again = !final_timeout && policy.again(spec, &result, tried.attempts);
             match spare.filter(|_| again) {
@@ -447,14 +432,14 @@ impl ToolEngine {
             }
             tried.again(&result, id, &mut context);
             if retry::wait(&*run.clock, policy.delay_before(tried.attempts), &run.cancel).await {
-                break ToolResult::cancelled("Cancelled").with_metadata("error_type", "cancelled");
+                break output::cancelled("Cancelled");
             }
             // The token of a call that timed out is cancelled, so the next try needs a new one.
             context.cancel = run.cancel.child_token();
         };
         let to_sum_up = OnceLock::new();
         let ended = Ended {
-            tool: &notes.tool,
+            tool,
             context: &context,
             options: &self.options,
             guards: &self.guards,
@@ -468,20 +453,22 @@ impl ToolEngine {
             started_before,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
-        self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;
+        self.say_more(notes.admitted.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result)
+            .await;
         Ok(result)
     }
 
     /// Adds the findings of the guards to the context, and the permission bound of the tool and its child
     /// runs.
     fn with_limits(&self, mut context: ToolContext, notes: &Notes) -> ToolContext {
-        let ceiling = || self.ceiling(notes.options.level.as_deref(), &context.run);
-        let below = (notes.tool.spec.annotations.agent || !notes.tool.tool.calls().is_empty()).then(ceiling);
+        let bound = || self.bound(notes.options.level.as_deref(), &context.run);
+        let Admitted { tool, subject, is_agreed, .. } = &notes.admitted;
+        let below = (tool.spec.annotations.agent || !tool.tool.calls().is_empty()).then(bound);
         let has_rules = context.run.ceiling.is_some() || !self.options.permissions.is_empty();
-        context.places = has_rules.then(ceiling);
+        context.places = has_rules.then(bound);
         context.run.ceiling = below.or(context.run.ceiling);
-        context.subject.clone_from(&notes.subject);
-        context.is_agreed = notes.is_agreed;
+        context.subject.clone_from(subject);
+        context.is_agreed = *is_agreed;
         context
     }
 
@@ -523,10 +510,10 @@ impl ToolEngine {
 
     /// Returns the permission bound of child runs: the caller's permissions, and the bound of the runs
     /// above.
-    fn ceiling(&self, level: Option<&str>, run: &Context) -> Arc<dyn PermissionBound> {
+    fn bound(&self, level: Option<&str>, run: &Context) -> Arc<dyn PermissionBound> {
         let mut options = self.options.clone();
         options.grants.retain(|permission| self.options.has(permission, level));
-        Arc::new(Above { options: Arc::new(options), next: run.ceiling.clone() })
+        Arc::new(Bound { options: Arc::new(options), next: run.ceiling.clone() })
     }
 
     async fn run_once(
@@ -538,8 +525,7 @@ impl ToolEngine {
         limit: Duration,
     ) -> Result<ToolResult, Box<ApprovalRequest>> {
         if !self.may_begin(context).await {
-            let result = ToolResult::cancelled("Cancelled before it started");
-            return Ok(result.with_metadata("error_type", "cancelled"));
+            return Ok(output::cancelled("Cancelled before it started"));
         }
         let _running = self.statistics.under(&tool.spec.name, Phase::Running);
         let partial = Partial::default();
@@ -617,9 +603,7 @@ fn without_approver(call: &ToolCall, question: Box<ApprovalRequest>, run: &Conte
         call.name
     );
     let rule = question.rules.first().cloned().unwrap_or_default();
-    let result = ToolResult::error(text)
-        .with_metadata(metadata::ERROR_TYPE, "permission_denied")
-        .with_metadata(metadata::NOBODY_ASKED, rule);
+    let result = output::refused("permission_denied", text).with_metadata(metadata::NOBODY_ASKED, rule);
     Stopped::Refused(Box::new(result))
 }
 

@@ -17,7 +17,7 @@ use archon_types::{
 use futures_util::future::{Either, select};
 use tokio::runtime::Handle;
 
-use crate::arguments::clip;
+use crate::{arguments::clip, output};
 
 /// Maximum number of characters of an error that the model reads; the result's `error_message` has the
 /// whole text.
@@ -27,14 +27,9 @@ const ERROR_SHOWN: usize = 1_000;
 type Work<'a> = BoxFuture<'a, Result<Result<ToolResult, ToolError>, Panic>>;
 
 /// The message of a panic.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Panic(String);
-
-impl std::fmt::Display for Panic {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The end of an execution.
 enum Ended {
@@ -53,8 +48,7 @@ pub(crate) async fn execute(
     limit: Duration,
 ) -> Result<ToolResult, Box<ApprovalRequest>> {
     if context.cancel.is_cancelled() {
-        let result = ToolResult::cancelled("Cancelled before it started");
-        return Ok(result.with_metadata("error_type", "cancelled"));
+        return Ok(output::cancelled("Cancelled before it started"));
     }
     // Without a runtime there are no other threads, so the tool runs here.
     let thread = Handle::try_current().ok().filter(|_| tool.spec().annotations.blocking);
@@ -113,12 +107,7 @@ fn on_own_thread(
             })
         })
     });
-    Box::pin(async move {
-        match thread.await {
-            Ok(ended) => ended,
-            Err(e) => Err(Panic(e.to_string())),
-        }
-    })
+    Box::pin(async move { thread.await.unwrap_or_else(|e| Err(Panic(e.to_string()))) })
 }
 
 /// Waits for the end of the work, a timeout or a cancel. The work is polled once first, so that a tool with
@@ -198,11 +187,11 @@ impl Ended {
                 result.with_metadata("error_type", "timeout")
             }
             Self::Cancelled => {
-                let mut result = mark_detached(ToolResult::cancelled("Cancelled"), on_thread);
+                let mut result = mark_detached(output::cancelled("Cancelled"), on_thread);
                 if !effect.may_repeat() {
                     result.content.push(CHECK_FIRST.into());
                 }
-                result.with_metadata("error_type", "cancelled")
+                result
             }
         }
     }

@@ -7,7 +7,7 @@ use archon_types::{
 };
 
 use crate::{
-    CallGuard, EngineOptions, Ruling, ToolRegistry, registry::Registered, retry::Tried,
+    CallGuard, EngineOptions, Ruling, ToolRegistry, output, registry::Registered, retry::Tried,
     statistics::Statistics,
 };
 
@@ -138,6 +138,6 @@ pub(crate) struct Wanted {
 impl Verdict {
     /// Refuses a call with a text for the model and a stable error type.
     pub(crate) fn refuse(reason: &'static str, text: impl Into<String>) -> Self {
-        Self::Refuse(Box::new(ToolResult::error(text).with_metadata("error_type", reason)))
+        Self::Refuse(Box::new(output::refused(reason, text)))
     }
 }

@@ -24,8 +24,6 @@ mod well_formed;
 
 use crate::guard::Guard;
 
-#[cfg(feature = "composite")]
-pub(crate) use consent::beginning;
 pub(crate) use consent::{may_ask, needs_consent};
 pub(crate) use facts::{millis, stamp};
 
@@ -36,16 +34,16 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &well_formed::WellFormed,       // the arguments were JSON
     &size::Size,                    // they are neither too large nor too deep
     &matches_schema::MatchesSchema, // they fit the tool's schema
-    &permission::Permission,        // the tool may do what it does
+    &permission::Permission,        // the permissions that the tool needs are granted
     &rules::Rules,                  // no rule denies it, here or above
-    &preview::Preview,              // the tool foresees no obstacle, such as a file that nobody has read
-    &own::Own,                      // the guards of the program agree; the first to see the result
-    &consent::Consent,              // a person agrees, where one has to
+    &preview::Preview,              // the tool can make the change; it may not if the file was not read
+    &own::Own,                      // the program's own guards let it pass; they also see the result first
+    &consent::Consent,              // a person approves it, if it needs approval
     // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.
     &facts::Facts,           // times, attempts, version
-    &secrets::Secrets,       // the secrets of the run are blacked out
-    &markup::Markup,         // tags that a result may not have are taken out
-    &format::Format,         // as much detail as is wanted, large data in a file
+    &secrets::Secrets,       // the run's secrets are redacted
+    &markup::Markup,         // tags that a result may not have are removed
+    &format::Format,         // the wanted level of detail; large data are stored in a file
     &statistics::Statistics, // counted for the tool
     &log::Log,               // a line in the application's log
 ];

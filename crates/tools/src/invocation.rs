@@ -11,6 +11,7 @@ use crate::{
     ToolEngine,
     engine::{CallOptions, Tries},
     guard::Wanted,
+    output,
 };
 
 impl ToolEngine {
@@ -39,8 +40,8 @@ impl ToolEngine {
     async fn run_to_end(&self, call: &ToolCall, run: &Context, options: CallOptions) -> ToolResult {
         let id = CallId::new(CommandId(0), 0);
         let asked = |summary: &str| {
-            ToolResult::error(format!("{summary}: a person has to decide first. It was not run."))
-                .with_metadata("error_type", "permission_denied")
+            let text = format!("{summary}: a person has to decide first. It was not run.");
+            output::refused("permission_denied", text)
         };
         match self.prepare_with(id, call, run, options).await {
             Prepared::Ready(ready) => match self.execute(ready, run).await {

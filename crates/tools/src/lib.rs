@@ -1,7 +1,5 @@
-//! Tools: making tools of functions, the registry that holds them, and the engine that runs calls through
-//! guards.
-//!
-//! Use this crate alone to define tools, and to run calls of any model through guards.
+//! Tools: making tools of functions, the registry that holds them, and the engine that runs calls of a model
+//! through guards.
 //!
 //! | concept | file |
 //! |---|---|
@@ -26,8 +24,8 @@
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
 //! *Invariant*: a tool gets only validated arguments: those that the model sent, a person wrote, or the
-//! tool itself corrected as [`EngineOptions::corrections`] allow; the model is told of a correction. Every
-//! failure of a call, a panic of the tool included, becomes a [`ToolResult`](archon_types::ToolResult).
+//! tool itself corrected as [`EngineOptions::corrections`] allow; a note tells the model of a correction. Every
+//! failure of a call, also a panic of the tool, becomes a [`ToolResult`](archon_types::ToolResult).
 //!
 //! ```
 //! use archon_tools::{ToolEngine, ToolRegistry, tool};
@@ -60,7 +58,6 @@ mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;
 mod call_guard;
-mod ceiling;
 mod chat_tokens;
 #[cfg(feature = "composite")]
 mod composite;
@@ -87,6 +84,7 @@ mod output;
 #[cfg(feature = "web")]
 mod own_networks;
 mod patterns;
+mod permission_bound;
 mod permissions;
 /// Process groups of tool calls. A group is in the log before it does anything, and is ended with its call.
 #[cfg(unix)]

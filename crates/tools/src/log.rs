@@ -4,7 +4,7 @@ use std::fmt;
 
 use archon_types::{Correction, Json, ToolCall, ToolResult};
 
-use crate::arguments::clip;
+use crate::{arguments::clip, output::error_type};
 
 /// Maximum number of characters of a text argument in a log line.
 const SHOWN: usize = 200;
@@ -23,7 +23,7 @@ pub(crate) fn call_span(tool: &str, call: &str, run: &str) -> tracing::Span {
 pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused: Option<&ToolResult>) {
     let outcome = match refused {
         None => "ready",
-        Some(result) => result.metadata.get("error_type").and_then(Json::as_str).unwrap_or("refused"),
+        Some(result) => error_type(result).unwrap_or("refused"),
     };
     tracing::info!(
         target: "archon::tools",
@@ -126,20 +126,8 @@ impl fmt::Display for Redacted<'_> {
 /// Returns whether a key names a secret.
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace(['-', '_'], "");
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "token",
-        "secret",
-        "apikey",
-        "authorization",
-        "credential",
-        "privatekey",
-        "cookie",
-    ]
-    .iter()
-    .any(|word| key.contains(word))
+    let words = "password passwd passphrase token secret apikey authorization credential privatekey cookie";
+    words.split(' ').any(|word| key.contains(word))
 }
 
 #[cfg(test)]

@@ -145,9 +145,24 @@ pub(crate) fn stored(file: &DataFile) -> String {
     )
 }
 
+/// Makes the result of a call that did not run, with a stable error type.
+pub(crate) fn refused(kind: &str, text: impl Into<String>) -> ToolResult {
+    ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, kind)
+}
+
+/// Makes the result of a cancelled call.
+pub(crate) fn cancelled(text: &str) -> ToolResult {
+    ToolResult::cancelled(text).with_metadata(metadata::ERROR_TYPE, "cancelled")
+}
+
+/// Returns the error type in the metadata of a result.
+pub(crate) fn error_type(result: &ToolResult) -> Option<&str> {
+    result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str)
+}
+
 /// Returns the text of an error in the standard form.
 pub(crate) fn error_observation(result: &ToolResult, call: &str) -> String {
-    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
+    let kind = error_type(result);
     let kind = kind.or((result.status == ToolResultStatus::Timeout).then_some("timeout"));
     let code = kind.map_or_else(|| "UNKNOWN".to_owned(), str::to_uppercase);
     let message = result.error_message.as_deref().filter(|message| !message.is_empty());

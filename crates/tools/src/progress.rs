@@ -20,12 +20,12 @@ struct State {
     is_over: bool,
 }
 
-/// Stops a call's progress when it is dropped.
+/// Ends a call's progress when it is dropped.
 pub(crate) struct Closing(Partial);
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.state().is_over = true;
     }
 }
 
@@ -33,41 +33,31 @@ impl Partial {
     /// Returns a function that passes the tool's progress to the run's watchers until the call is over, and
     /// keeps partial results.
     pub(crate) fn listener(&self, run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send + Sync> {
-        let (run, sink, kept) = (run.run.clone(), run.sink.clone(), self.clone());
-        let said = AtomicU64::new(0);
+        let (run, sink, partial) = (run.run.clone(), run.sink.clone(), self.clone());
+        let sent = AtomicU64::new(0);
         Arc::new(move |progress| {
             // Locked until the event is sent, so that no progress comes after the call's end.
-            let mut state = kept.state();
+            let mut state = partial.state();
             if state.is_over {
                 return;
             }
             let (offset, kind) = match progress {
-                Progress::Text(text) => (
-                    said.fetch_add(text.len() as u64, Ordering::Relaxed),
-                    DeltaKind::ToolProgress { call, text },
-                ),
+                Progress::Text(text) => {
+                    let offset = sent.fetch_add(text.len() as u64, Ordering::Relaxed);
+                    (offset, DeltaKind::ToolProgress { call, text })
+                }
                 Progress::Partial(result) => {
                     state.last = Some(result.clone());
                     (0, DeltaKind::ToolPartialResult { call, result: Box::new(result) })
                 }
             };
-            sink.emit(Event::Delta(Delta {
-                run: run.clone(),
-                command: call.command,
-                attempt: 0,
-                offset,
-                kind,
-            }));
+            let (run, command) = (run.clone(), call.command);
+            sink.emit(Event::Delta(Delta { run, command, attempt: 0, offset, kind }));
         })
     }
 
-    /// Ignores all progress from now on.
-    fn close(&self) {
-        self.state().is_over = true;
-    }
-
-    /// Returns a guard that stops the call's progress when it is dropped, as a call may be dropped before
-    /// its end.
+    /// Returns a value that ends the call's progress when it is dropped, as a call may be dropped before its
+    /// end.
     pub(crate) fn closed_at_end(&self) -> Closing {
         Closing(self.clone())
     }

@@ -3,10 +3,10 @@
 
 use std::{pin::pin, time::Duration};
 
-use archon_types::{CallId, CancellationToken, Clock, Json, ToolContext, ToolResult, ToolSpec, metadata};
+use archon_types::{CallId, CancellationToken, Clock, ToolContext, ToolResult, ToolSpec};
 use futures_util::future::{Either, select};
 
-use crate::progress::Partial;
+use crate::{output::error_type, progress::Partial};
 
 /// The retry policy of calls outside of a run. Only read-only and idempotent tools are retried.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl ToolRetryPolicy {
 
     /// Returns whether another call follows the result of call number `attempt`, counted from 1.
     pub(crate) fn again(&self, spec: &ToolSpec, result: &ToolResult, attempt: u32) -> bool {
-        let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or_default();
+        let kind = error_type(result).unwrap_or_default();
         let annotations = &spec.annotations;
         result.is_error()
             && attempt <= self.max_retries
@@ -95,7 +95,7 @@ impl Tried {
     /// Counts another attempt after this result, and reports it to the run's watchers.
     pub(crate) fn again(&mut self, result: &ToolResult, id: CallId, context: &mut ToolContext) {
         let error = result.error_message.clone().unwrap_or_default();
-        // What listened to the attempt before is closed.
+        // The listener of the previous attempt is closed.
         context.progress = Some(Partial::default().listener(&context.run, id));
         context.on_progress(format!("Retry {} after: {error}\n", self.attempts));
         self.attempts += 1;

@@ -1,18 +1,18 @@
 //! The sandbox: the kernel limits a command to granted folders, network, processes and memory.
 //!
 //! A thread of its own starts the command, and first gives up the rights that the command may not have:
-//! Landlock leaves the granted folders, and a seccomp filter removes the network and the ways to leave the
-//! process group. The command inherits both, and the thread ends. Limits of memory, files and processor
-//! time are set from outside on a shell that waits for a line before it becomes the command. If the system
-//! allows cgroups, they count processes and memory. See
+//! Landlock forbids all files outside of the granted folders, and a seccomp filter forbids the network and
+//! leaving the process group. The command inherits both, and the thread ends. Limits of memory, files and
+//! processor time are set from outside on a shell that waits for a line before it becomes the command. If the
+//! system allows cgroups, they limit processes and memory. See
 //! `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`.
 //!
-//! A mount namespace comes first (`sandbox/mounts.rs`): everything outside of the granted folders is
-//! read-only, modes and times included. Within them control files are read-only (`control.rs`), files that
-//! rules deny are read-only or hidden, and folders that belong to no workspace are empty. A thread that may
-//! mount makes the namespace; otherwise the command's own process does, in a user namespace, between `fork`
-//! and `exec`, which is the one place with `unsafe`. If the kernel allows neither, control files are compared
-//! and restored after the command; [`not_held`] describes the remaining gaps.
+//! Before that, a mount namespace is made (`sandbox/mounts.rs`). In it everything outside of the granted
+//! folders is read-only, also modes and times. In the granted folders, control files are read-only
+//! (`control.rs`), files that rules deny are read-only or hidden, and folders that belong to no workspace are
+//! empty. The thread makes the namespace if it may mount; otherwise the command's own process makes it in a
+//! user namespace, between `fork` and `exec`. If the kernel allows neither, control files are compared and
+//! restored after the command; [`not_held`] describes the remaining gaps.
 //!
 //! No process of a command can leave the process group, so one signal ends them all, whatever signals they
 //! ignore.
@@ -73,19 +73,19 @@ pub struct SandboxOptions {
     /// Maximum number of processes and threads at a time. Default 256.
     pub max_processes: u32,
     /// Maximum memory of a command with all its processes, in bytes, including shared memory and files in
-    /// memory. Default 4 GiB. Without a memory cgroup (version 1 or 2, which an ordinary user often lacks)
-    /// the value limits the private memory of each process, whose address space is limited to 12 GiB more.
-    /// The sum of all processes is then checked five times a second, and a command above the limit is
-    /// ended; so a command may have more for a moment, and files in memory are limited only by
-    /// [`max_file_size`](Self::max_file_size).
+    /// memory. Default 4 GiB.
+    ///
+    /// Without a memory cgroup, which an ordinary user often lacks, the value limits the private memory of each
+    /// process, whose address space is limited to 12 GiB more. The sum of all processes is then checked five
+    /// times a second, and a command above the limit is ended. So a command may have more for a moment, and
+    /// files in memory are limited only by [`max_file_size`](Self::max_file_size).
     pub max_memory: u64,
     /// Maximum size of a file that is written, in bytes. Default 1 GiB.
     pub max_file_size: u64,
     /// Number of bytes that must stay free on disks that a command may write to. Default 1 GiB, or half of
     /// the free space at the command's start if less than 2 GiB was free. The free space is checked five
-    /// times a second, and a command that goes below is stopped. The scratch folder is then deleted; files
-    /// that the command wrote to the workspace stay. Apart from that, the disk space of a command is not
-    /// limited.
+    /// times a second, and a command that goes below is stopped; files that it wrote to the workspace stay.
+    /// There is no other limit of a command's disk space.
     pub min_free_disk: u64,
     /// Maximum size of the scratch folder in bytes, if it can be mounted; it is then in memory and counts
     /// as the command's memory. Default 1 GiB. Otherwise it is a folder on disk, limited only by
@@ -177,7 +177,7 @@ impl Default for SandboxOptions {
 pub fn missing() -> Option<String> {
     #[cfg(target_os = "linux")]
     {
-        scratch::remove_left();
+        scratch::remove_stale();
         kernel::missing().or_else(cgroup::missing)
     }
     #[cfg(not(target_os = "linux"))]
@@ -211,7 +211,7 @@ pub(crate) struct Cage {
     pub(crate) options: SandboxOptions,
     pub(crate) roots: Vec<PathBuf>,
     /// Folders that belong to no workspace, each with a description.
-    pub(crate) left_out: Arc<[(PathBuf, String)]>,
+    pub(crate) excluded: Arc<[(PathBuf, String)]>,
     pub(crate) access: Access,
     /// The missing part of the system, as returned by [`missing`]; determined once.
     pub(crate) missing: Option<String>,
@@ -226,8 +226,8 @@ impl Cage {
                 *granted = real;
             }
         }
-        let (roots, left_out) = (workspace.roots().to_vec(), workspace.all_left_out().into());
-        Self { options, roots, left_out, access, missing: missing() }
+        let (roots, excluded) = (workspace.roots().to_vec(), workspace.all_excluded().into());
+        Self { options, roots, excluded, access, missing: missing() }
     }
 
     /// Returns whether the kernel sandboxes commands.

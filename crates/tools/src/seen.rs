@@ -79,8 +79,8 @@ impl Seen {
 
     /// Records the version in the result of an earlier call of the session.
     pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
-        let told = result.metadata.get(metadata::SEEN).cloned();
-        if let Some(SeenFile { file, version }) = told.and_then(|told| serde_json::from_value(told).ok()) {
+        let seen = result.metadata.get(metadata::SEEN).and_then(|seen| SeenFile::deserialize(seen).ok());
+        if let Some(SeenFile { file, version }) = seen {
             self.note(session, &file, version);
         }
     }

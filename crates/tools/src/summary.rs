@@ -16,7 +16,7 @@ pub trait Summarizer: Send + Sync {
 }
 
 /// Time limit of a summary.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum number of characters of a summary.
 const LONGEST: usize = 2_000;
@@ -30,7 +30,7 @@ pub(crate) async fn replace(
 ) {
     let clock = &context.run.clock;
     let cancelled = pin!(context.run.cancel.cancelled());
-    let too_late = select(clock.sleep_until(clock.now() + PATIENCE), cancelled);
+    let too_late = select(clock.sleep_until(clock.now() + LIMIT), cancelled);
     let said = match select(summarizer.sum_up(&text, context), too_late).await {
         Either::Left((said, _)) => said,
         Either::Right(_) => Err("it took too long, or the call was cancelled".to_owned()),

@@ -7,7 +7,6 @@
 
 use std::{
     error::Error as StdError,
-    fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
@@ -197,16 +196,9 @@ impl Resolve for PublicOnly {
 }
 
 /// The error for a name without a public address.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("its address is not public")]
 struct PrivateAddress;
-
-impl fmt::Display for PrivateAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("its address is not public")
-    }
-}
-
-impl StdError for PrivateAddress {}
 
 fn private(host: &str) -> ToolError {
     ToolError::PermissionDenied(format!(

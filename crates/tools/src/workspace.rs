@@ -201,7 +201,7 @@ impl Workspace {
     }
 
     fn contains(&self, real: &Path) -> bool {
-        self.parts(real).is_some() && self.left_out(real).is_none()
+        self.parts(real).is_some() && self.excluded(real).is_none()
     }
 
     /// Splits a canonical path into one of the folders and the rest.
@@ -211,18 +211,18 @@ impl Workspace {
 
     /// Returns the folders that belong to no workspace, each with a description.
     #[cfg(all(unix, feature = "bash"))]
-    pub(crate) fn all_left_out(&self) -> &[(PathBuf, String)] {
+    pub(crate) fn all_excluded(&self) -> &[(PathBuf, String)] {
         &self.without
     }
 
     /// Returns the description of the excluded folder that a path is in, if it is in one.
-    pub(crate) fn left_out(&self, real: &Path) -> Option<&str> {
+    pub(crate) fn excluded(&self, real: &Path) -> Option<&str> {
         self.without.iter().find(|(folder, _)| real.starts_with(folder)).map(|(_, what)| what.as_str())
     }
 
     fn outside(&self, path: &str) -> ToolError {
         if let Some(what) = crate::permissions::resolved(self.root(), path)
-            .and_then(|real| self.left_out(&real).map(str::to_owned))
+            .and_then(|real| self.excluded(&real).map(str::to_owned))
         {
             return ToolError::PermissionDenied(format!(
                 "'{}' is in a folder that belongs to no workspace: {what}. Go on without it, or ask the person to do it.",
@@ -282,7 +282,7 @@ impl Workspace {
         let like = archon_types::nearest(name, beside.iter().map(String::as_str));
         let mut found: Vec<String> = like.map(|like| self.display(&parent.join(like))).into_iter().collect();
         let elsewhere = self.walk(self.root(), |_| true).take(LOOKED_THROUGH);
-        let elsewhere = elsewhere.filter(|entry| self.left_out(&entry.path).is_none());
+        let elsewhere = elsewhere.filter(|entry| self.excluded(&entry.path).is_none());
         for entry in
             elsewhere.filter(|entry| entry.path.file_name() == Some(name.as_ref()) && entry.path.exists())
         {

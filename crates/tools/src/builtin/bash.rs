@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::{
     Workspace,
+    arguments::beginning,
     sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
 };
 
@@ -86,26 +87,26 @@ struct Arguments {
 impl Bash {
     /// Creates `bash`: commands may change the workspace.
     pub fn new(workspace: Workspace, options: BashOptions) -> Self {
-        let mut annotations = ToolAnnotations::default();
-        annotations.destructive = true;
         let about = "Runs a shell command in the workspace and returns its output and exit code. Use it to build, test \
                      and run programs.";
-        Self::with(workspace, options, sandbox::Access::Write, ("bash", "Shell", about), annotations)
+        let annotations = ToolAnnotations::destructive();
+        Self::with(workspace, options, sandbox::Access::Write, ["bash", "Shell"], about, annotations)
     }
 
     /// Creates `bash_readonly`: commands can only read.
     pub fn read_only(workspace: Workspace, options: BashOptions) -> Self {
         let about = "Runs a shell command that only reads, and returns its output and exit code. Use it to look at \
                      things with the usual programs; it cannot change any file.";
-        let words = ("bash_readonly", "Shell (read-only)", about);
-        Self::with(workspace, options, sandbox::Access::Read, words, ToolAnnotations::read_only())
+        let names = ["bash_readonly", "Shell (read-only)"];
+        Self::with(workspace, options, sandbox::Access::Read, names, about, ToolAnnotations::read_only())
     }
 
     fn with(
         workspace: Workspace,
         options: BashOptions,
         access: sandbox::Access,
-        (name, label, about): (&str, &str, &str),
+        names: [&str; 2],
+        about: &str,
         mut annotations: ToolAnnotations,
     ) -> Self {
         annotations.permissions = vec!["shell_exec".to_owned()];
@@ -115,12 +116,9 @@ impl Bash {
             annotations.effect = Effect::SideEffect;
             annotations.concurrency_safe = false;
         }
-        let longest = options.max_timeout.max(options.timeout) + SLACK;
-        annotations.timeout_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
-        let mut spec =
-            ToolSpec::new(name, about, crate::schema_of::<Arguments>()).with_annotations(annotations);
-        spec.label = label.to_owned();
-        spec.examples.push(serde_json::json!({ "command": "ls -la" }));
+        let annotations = annotations.with_timeout(options.max_timeout.max(options.timeout) + SLACK);
+        let example = serde_json::json!({ "command": "ls -la" });
+        let spec = super::spec::<Arguments>(names, about, annotations, example);
         Self { spec, workspace, options, cage }
     }
 
@@ -153,10 +151,8 @@ impl Bash {
         let Finished { ended, stdout, stderr, out_of_memory, notes } = finished;
         let mut text = stdout.text;
         if !stderr.text.is_empty() {
-            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            text.push_str(&format!("{gap}[stderr]\n{}", stderr.text));
+            push_line(&mut text, &format!("[stderr]\n{}", stderr.text));
         }
-        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let code = ended.code();
         let end = match (&ended, code) {
             (Ended::TimedOut, _) => format!("[stopped after {} seconds]", limit.as_secs_f64()),
@@ -173,19 +169,14 @@ impl Bash {
             (_, None) => "[ended without an exit code]".to_owned(),
         };
         if !end.is_empty() {
-            text.push_str(&format!("{gap}{end}"));
+            push_line(&mut text, &end);
         }
         if out_of_memory {
-            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             let most = self.options.sandbox.max_memory;
-            text.push_str(&format!(
-                "{gap}[a program was ended: the command used more than its {most} bytes of memory]"
-            ));
+            let why = format!("a program was ended: the command used more than its {most} bytes of memory");
+            push_line(&mut text, &format!("[{why}]"));
         }
-        for line in &notes {
-            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            text.push_str(&format!("{gap}[{line}]"));
-        }
+        notes.iter().for_each(|note| push_line(&mut text, &format!("[{note}]")));
         let mut result = match ended {
             Ended::TimedOut => {
                 let detail = format!("The command was stopped after {} seconds", limit.as_secs_f64());
@@ -245,21 +236,16 @@ impl Tool for Bash {
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let command = arguments.get("command").and_then(Json::as_str).unwrap_or_default();
         self.objection(command)?;
-        Ok(Some(Preview::new(format!("Run {}", quoted(command)))))
+        Ok(Some(Preview::new(format!("Run {}", beginning(command, SHOWN, "`")))))
     }
 }
 
-/// Quotes the command for a preview; a long command is cut, with the number of characters that were left
-/// out.
-fn quoted(command: &str) -> String {
-    match command.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!(
-            "`{}` ... {} more characters in the arguments",
-            &command[..end],
-            command[end..].chars().count()
-        ),
-        None => format!("`{command}`"),
+/// Appends a text on a line of its own.
+fn push_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
     }
+    text.push_str(line);
 }
 
 /// Maximum number of characters of a command in a preview; the arguments hold the whole command.

@@ -1,6 +1,6 @@
 //! The tool `calculator`: evaluates arithmetic.
 
-use archon_types::{BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -54,26 +54,16 @@ impl Calculator {
         ];
         Self { spec }
     }
-}
 
-impl Default for Calculator {
-    fn default() -> Self {
-        Self::new()
+    fn run(&self, arguments: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        calculate(arguments).map(|number| ToolResult::success(number.to_string()))
     }
 }
+
+default_is_new!(Calculator);
 
 impl Tool for Calculator {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        _: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(std::future::ready(calculate(arguments).map(|n| ToolResult::success(n.to_string()))))
-    }
+    tool_methods!(run at once);
 }
 
 fn calculate(arguments: Json) -> Result<Number, ToolError> {

@@ -1,8 +1,8 @@
 //! The tool `cleanup_tool_call`: the model removes results that it no longer needs from its context.
 
 use archon_types::{
-    BoxFuture, CLEANUP_TOOL, CleanedUp, Effect, Json, SeenResult, TokenCounter, TokenEstimate, Tool,
-    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    CLEANUP_TOOL, CleanedUp, Effect, Json, SeenResult, TokenCounter, TokenEstimate, Tool, ToolAnnotations,
+    ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,43 +35,26 @@ impl CleanupToolCall {
     pub fn new() -> Self {
         let mut annotations = ToolAnnotations::default();
         annotations.effect = Effect::Idempotent;
-        let mut spec = ToolSpec::new(
-            CLEANUP_TOOL,
-            "Frees context space: a short note takes the place of results that are not needed any more. They cannot be \
-             read again, so say in the summary what is worth keeping.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(annotations);
-        spec.label = "Clean up results".to_owned();
-        spec.examples.push(json!({
+        let about = "Frees context space: a short note takes the place of results that are not needed any more. They \
+                     cannot be read again, so say in the summary what is worth keeping.";
+        let example = json!({
             "tool_call_ids": ["call_1"],
             "summary": "The search found nothing in src.",
             "reason": "no results",
-        }));
-        Self { spec }
+        });
+        let names = [CLEANUP_TOOL, "Clean up results"];
+        Self { spec: super::spec::<Arguments>(names, about, annotations, example) }
+    }
+
+    fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        clean_up(crate::macro_support::arguments(arguments)?, context.run.results.as_deref())
     }
 }
 
-impl Default for CleanupToolCall {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_is_new!(CleanupToolCall);
 
 impl Tool for CleanupToolCall {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let done = crate::macro_support::arguments(arguments)
-            .and_then(|arguments| clean_up(arguments, context.run.results.as_deref()));
-        Box::pin(std::future::ready(done))
-    }
+    tool_methods!(run at once);
 }
 
 fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolResult, ToolError> {
@@ -84,23 +67,23 @@ fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolRes
     };
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     let reason = reason.as_deref().unwrap_or("not relevant to task");
-    let (mut given_up, mut tools, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cleaned, mut tools, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     let ids: std::collections::BTreeSet<_> = tool_call_ids.iter().collect();
     for id in &ids {
         match find(seen, id) {
             Ok(result) => {
-                given_up.push(CleanedUp::new(result, reason, summary.clone()));
+                cleaned.push(CleanedUp::new(result, reason, summary.clone()));
                 tools.push(result.tool.as_str());
             }
             Err(problem) => problems.push(problem),
         }
     }
-    if given_up.is_empty() {
+    if cleaned.is_empty() {
         return Err(ToolError::InvalidArgs(problems.join(" ")));
     }
     let saved: u64 =
-        given_up.iter().map(|g| g.original_tokens.saturating_sub(TokenEstimate.count(&g.note()))).sum();
-    let mut message = format!("Cleaned up {} of {} results.", given_up.len(), ids.len());
+        cleaned.iter().map(|c| c.original_tokens.saturating_sub(TokenEstimate.count(&c.note()))).sum();
+    let mut message = format!("Cleaned up {} of {} results.", cleaned.len(), ids.len());
     problems.iter().for_each(|problem| message.extend([" ", problem]));
     let said = json!({
         "success": true,
@@ -108,7 +91,7 @@ fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolRes
         "original_tool": tools.join(", "),
         "tokens_saved": saved,
     });
-    let marks = serde_json::to_value(given_up).map_err(|e| ToolError::Failed(e.to_string()))?;
+    let marks = serde_json::to_value(cleaned).map_err(|e| ToolError::Failed(e.to_string()))?;
     Ok(ToolResult::success(said.to_string()).with_metadata(metadata::CLEANED_UP, marks))
 }
 

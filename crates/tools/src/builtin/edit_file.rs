@@ -1,8 +1,7 @@
 //! The tool `edit_file`: replaces a text that occurs exactly once in a file.
 
 use archon_types::{
-    Context, Correction, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolSpec, metadata,
+    Context, Correction, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,21 +44,15 @@ struct Edit {
 impl EditFile {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let mut annotations = ToolAnnotations::default();
-        annotations.destructive = true;
-        annotations.blocking = true;
-        annotations.permissions = vec!["fs_write".to_owned()];
-        let mut spec = ToolSpec::new(
-            "edit_file",
-            "Replaces a text in a file. The text must stand there exactly once; take enough lines around it. Read the \
-             file first.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(annotations);
-        spec.label = "Edit file".to_owned();
-        spec.examples.push(
-            serde_json::json!({ "path": "config.toml", "old_text": "port = 80\n", "new_text": "port = 8080\n" }),
-        );
+        let about = "Replaces a text in a file. The text must stand there exactly once; take enough lines around it. \
+                     Read the file first.";
+        let example = serde_json::json!({
+            "path": "config.toml",
+            "old_text": "port = 80\n",
+            "new_text": "port = 8080\n",
+        });
+        let names = ["edit_file", "Edit file"];
+        let spec = super::spec::<Arguments>(names, about, super::changes_files(), example);
         Self { spec, workspace, diff: DiffOptions::default() }
     }
 
@@ -129,10 +122,6 @@ impl EditFile {
 
 impl Tool for EditFile {
     tool_methods!(edit in workspace);
-
-    fn recall(&self, session: &SessionId, result: &ToolResult) {
-        self.workspace.recall(session, result);
-    }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
         let Edit { target, before, after, .. } =

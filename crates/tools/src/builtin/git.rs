@@ -7,7 +7,7 @@
 
 use std::{process::Command, time::Duration};
 
-use archon_types::{Json, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{ToolContext, ToolError, ToolResult};
 
 use crate::{
     Workspace,
@@ -16,27 +16,21 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
+/// Time limit of a call, which is longer so that the tool's own limit ends it.
+pub(super) const CALL_LIMIT: Duration = Duration::from_secs(35);
 
 /// Options before every subcommand.
-const ALWAYS: &[&str] = &[
-    "--no-pager",
-    "--no-optional-locks",
-    "--literal-pathspecs",
-    "-c",
+const OPTIONS: &[&str] = &["--no-pager", "--no-optional-locks", "--literal-pathspecs"];
+
+/// Settings for every subcommand. Without the last two git would run the program that checks signatures, and
+/// start another git in submodules.
+const SETTINGS: &[&str] = &[
     "safe.directory=*",
-    "-c",
     "core.fsmonitor=false",
-    "-c",
     "core.hooksPath=/dev/null",
-    "-c",
     "color.ui=never",
-    "-c",
     "core.quotePath=false",
-    // Otherwise git would run the program that checks signatures.
-    "-c",
     "log.showSignature=false",
-    // Otherwise git would start another git in submodules.
-    "-c",
     "diff.submodule=short",
 ];
 
@@ -91,7 +85,8 @@ impl Git {
         context: &ToolContext,
     ) -> Result<Finished, ToolError> {
         let mut git = Command::new("git");
-        git.args(ALWAYS).args(settings).args(arguments).current_dir(self.workspace.root());
+        git.args(OPTIONS).args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        git.args(settings).args(arguments).current_dir(self.workspace.root());
         git.envs(ENVIRONMENT.iter().copied());
         let finished = sandbox::run(&git, &self.cage, context, LIMIT).await?;
         match finished.ended {
@@ -146,14 +141,44 @@ fn failed(finished: &Finished) -> ToolError {
     ToolError::Failed(format!("git: {}", clip(finished.stderr.text.trim(), 800)))
 }
 
-pub(super) fn spec(name: &str, label: &str, about: &str, parameters: Json, example: Json) -> ToolSpec {
-    let mut annotations = ToolAnnotations::read_only();
-    annotations.timeout_ms = Some(35_000);
-    let mut spec = ToolSpec::new(name, about, parameters).with_annotations(annotations);
-    spec.label = label.to_owned();
-    spec.examples.push(example);
-    spec
+/// Defines a tool that runs git: its documentation, type and arguments, `[name, label]`, description, example,
+/// and the result if git prints nothing. The method `command` of the arguments makes the command line.
+macro_rules! git_tool {
+    ($(#[$doc:meta])* $tool:ident($arguments:ty), $names:expr, $about:expr, $example:tt, $nothing:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $tool {
+            spec: archon_types::ToolSpec,
+            git: super::git::Git,
+        }
+
+        impl $tool {
+            /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but can
+            /// only read: `write` is ignored.
+            pub fn new(workspace: crate::Workspace, options: crate::sandbox::SandboxOptions) -> Self {
+                let limit = super::git::CALL_LIMIT;
+                let annotations = archon_types::ToolAnnotations::read_only().with_timeout(limit);
+                let example = serde_json::json!($example);
+                let spec = super::spec::<$arguments>($names, $about, annotations, example);
+                Self { spec, git: super::git::Git::new(workspace, options) }
+            }
+
+            async fn run(
+                &self,
+                arguments: archon_types::Json,
+                context: &archon_types::ToolContext,
+            ) -> Result<archon_types::ToolResult, archon_types::ToolError> {
+                let arguments: $arguments = crate::macro_support::arguments(arguments)?;
+                self.git.run(&arguments.command(), $nothing, context).await
+            }
+        }
+
+        impl archon_types::Tool for $tool {
+            tool_methods!(run);
+        }
+    };
 }
+pub(super) use git_tool;
 
 /// Returns the end of a command line: a revision and a path, neither of which can be read as an option.
 pub(super) fn revision_and_path(revision: Option<String>, path: Option<String>) -> Vec<String> {

@@ -1,18 +1,18 @@
 //! The tool `git_diff`: shows changed lines.
 
-use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::git::{self, Git};
-use crate::{Workspace, sandbox::SandboxOptions};
+use super::git::{git_tool, revision_and_path};
 
-/// Shows differences in the repository of a [`Workspace`] with the git program.
-#[derive(Clone, Debug)]
-pub struct GitDiff {
-    spec: ToolSpec,
-    git: Git,
-}
+git_tool!(
+    /// Shows differences in the repository of a [`Workspace`](crate::Workspace) with the git program.
+    GitDiff(Arguments),
+    ["git_diff", "Git diff"],
+    "Shows the changed lines of files: since the last commit, or between commits.",
+    { "path": "src" },
+    "No differences."
+);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,31 +25,13 @@ struct Arguments {
     staged: Option<bool>,
 }
 
-impl GitDiff {
-    /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but can
-    /// only read: `write` is ignored.
-    pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
-        let parameters = crate::schema_of::<Arguments>();
-        let spec = git::spec(
-            "git_diff",
-            "Git diff",
-            "Shows the changed lines of files: since the last commit, or between commits.",
-            parameters,
-            serde_json::json!({ "path": "src" }),
-        );
-        Self { spec, git: Git::new(workspace, options) }
-    }
-
-    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Arguments { revision, path, staged } = crate::macro_support::arguments(arguments)?;
+impl Arguments {
+    fn command(self) -> Vec<String> {
+        let staged = self.staged.unwrap_or(false);
         let mut command: Vec<String> = ["diff", "--no-ext-diff", "--no-textconv"].map(str::to_owned).into();
-        command.extend(staged.unwrap_or(false).then(|| "--cached".to_owned()));
-        let revision = revision.or_else(|| (!staged.unwrap_or(false)).then(|| "HEAD".to_owned()));
-        command.extend(git::revision_and_path(revision, path));
-        self.git.run(&command, "No differences.", context).await
+        command.extend(staged.then(|| "--cached".to_owned()));
+        let revision = self.revision.or_else(|| (!staged).then(|| "HEAD".to_owned()));
+        command.extend(revision_and_path(revision, self.path));
+        command
     }
-}
-
-impl Tool for GitDiff {
-    tool_methods!(run);
 }

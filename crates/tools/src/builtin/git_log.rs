@@ -1,18 +1,18 @@
 //! The tool `git_log`: lists commits, newest first.
 
-use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::git::{self, Git};
-use crate::{Workspace, sandbox::SandboxOptions};
+use super::git::{git_tool, revision_and_path};
 
-/// Lists commits of the repository in a [`Workspace`] with the git program.
-#[derive(Clone, Debug)]
-pub struct GitLog {
-    spec: ToolSpec,
-    git: Git,
-}
+git_tool!(
+    /// Lists commits of the repository in a [`Workspace`](crate::Workspace) with the git program.
+    GitLog(Arguments),
+    ["git_log", "Git log"],
+    "Lists commits, the newest first: hash, date, author, subject.",
+    { "limit": 10 },
+    "No commits."
+);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,32 +26,13 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-impl GitLog {
-    /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but can
-    /// only read: `write` is ignored.
-    pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
-        let parameters = crate::schema_of::<Arguments>();
-        let spec = git::spec(
-            "git_log",
-            "Git log",
-            "Lists commits, the newest first: hash, date, author, subject.",
-            parameters,
-            serde_json::json!({ "limit": 10 }),
-        );
-        Self { spec, git: Git::new(workspace, options) }
-    }
-
-    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Arguments { revision, path, limit } = crate::macro_support::arguments(arguments)?;
-        let count = format!("--max-count={}", limit.unwrap_or(20).min(500));
+impl Arguments {
+    fn command(self) -> Vec<String> {
+        let count = format!("--max-count={}", self.limit.unwrap_or(20).min(500));
         let format = "--format=%h %ad %an: %s";
         let mut command: Vec<String> =
             ["log", &count, "--date=format:%Y-%m-%d %H:%M:%S %z", format].map(str::to_owned).into();
-        command.extend(git::revision_and_path(revision, path));
-        self.git.run(&command, "No commits.", context).await
+        command.extend(revision_and_path(self.revision, self.path));
+        command
     }
-}
-
-impl Tool for GitLog {
-    tool_methods!(run);
 }

@@ -1,18 +1,18 @@
 //! The tool `git_status`: lists the changes since the last commit.
 
-use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::git::{self, Git};
-use crate::{Workspace, sandbox::SandboxOptions};
+use super::git::git_tool;
 
-/// Shows the state of the repository in a [`Workspace`] with the git program.
-#[derive(Clone, Debug)]
-pub struct GitStatus {
-    spec: ToolSpec,
-    git: Git,
-}
+git_tool!(
+    /// Shows the state of the repository in a [`Workspace`](crate::Workspace) with the git program.
+    GitStatus(Arguments),
+    ["git_status", "Git status"],
+    "Shows the branch and which files were changed, added or deleted since the last commit.",
+    {},
+    "Nothing was changed."
+);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,30 +21,9 @@ struct Arguments {
     path: Option<String>,
 }
 
-impl GitStatus {
-    /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but can
-    /// only read: `write` is ignored.
-    pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
-        let parameters = crate::schema_of::<Arguments>();
-        let spec = git::spec(
-            "git_status",
-            "Git status",
-            "Shows the branch and which files were changed, added or deleted since the last commit.",
-            parameters,
-            serde_json::json!({}),
-        );
-        Self { spec, git: Git::new(workspace, options) }
+impl Arguments {
+    fn command(self) -> Vec<String> {
+        let command = ["status", "--short", "--branch", "--"].map(str::to_owned);
+        command.into_iter().chain(self.path.filter(|path| !path.is_empty())).collect()
     }
-
-    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Arguments { path } = crate::macro_support::arguments(arguments)?;
-        let mut command: Vec<String> = ["status", "--short", "--branch"].map(str::to_owned).into();
-        command.push("--".to_owned());
-        command.extend(path.filter(|path| !path.is_empty()));
-        self.git.run(&command, "Nothing was changed.", context).await
-    }
-}
-
-impl Tool for GitStatus {
-    tool_methods!(run);
 }

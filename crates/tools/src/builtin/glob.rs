@@ -4,8 +4,8 @@ use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::FilePattern;
-use crate::{Workspace, workspace::Places};
+use super::{FilePattern, add_note};
+use crate::{Workspace, arguments::clip, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 2_000;
@@ -34,14 +34,10 @@ struct Arguments {
 impl Glob {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let mut spec = ToolSpec::new(
-            "glob",
-            "Finds files by a pattern of their path and returns them, the most recently changed first.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(super::file_tool());
-        spec.label = "Find files".to_owned();
-        spec.examples.push(serde_json::json!({ "pattern": "src/**/*.rs" }));
+        let about =
+            "Finds files by a pattern of their path and returns them, the most recently changed first.";
+        let example = serde_json::json!({ "pattern": "src/**/*.rs" });
+        let spec = super::spec::<Arguments>(["glob", "Find files"], about, super::reads_files(), example);
         Self { spec, workspace }
     }
 
@@ -66,14 +62,11 @@ impl Glob {
         let there = found.len();
         let names: Vec<_> = found.iter().take(limit).map(|(_, path)| self.workspace.display(path)).collect();
         let mut result = match there {
-            0 => ToolResult::success(format!(
-                "No files found for '{}'.",
-                crate::arguments::clip(&pattern, 100)
-            )),
+            0 => ToolResult::success(format!("No files found for '{}'.", clip(&pattern, 100))),
             _ => ToolResult::success(names.join("\n")),
         };
         if there > limit {
-            result.content.push(format!("({} more. Narrow the pattern or the path.)", there - limit).into());
+            add_note(&mut result, format!("{} more. Narrow the pattern or the path.", there - limit));
         }
         let result = result.with_metadata("matches", there).with_metadata("truncated", there > limit);
         Ok(places.with_notes(result))

@@ -4,7 +4,7 @@
 //! restart, can expire and is listed. Without an approver the calls are refused.
 
 use archon_types::{
-    BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,25 +51,19 @@ struct Guidance {
     timeout_minutes: Option<u64>,
 }
 
-impl Default for HumanApproval {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_is_new!(HumanApproval, HumanGuidance);
 
 impl HumanApproval {
     /// Creates the tool.
     pub fn new() -> Self {
         let about = "Asks a person whether an operation may be done, and waits for the answer. Use it before anything \
                      that is sensitive or cannot be undone.";
-        let spec = ToolSpec::new("human_approval", about, crate::schema_of::<Approval>());
-        Self { spec: asking(spec, "Ask for approval") }
+        Self { spec: asking::<Approval>("human_approval", "Ask for approval", about) }
     }
-}
 
-impl Default for HumanGuidance {
-    fn default() -> Self {
-        Self::new()
+    /// Returns the result of an approved call: the call runs only after a person approved it.
+    fn approved(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::success("A person approved it.").with_metadata("approved", true))
     }
 }
 
@@ -77,15 +71,18 @@ impl HumanGuidance {
     /// Creates the tool.
     pub fn new() -> Self {
         let about = "Asks a person a question and returns the answer. Use it when only a person can know what is wanted.";
-        let spec = ToolSpec::new("human_guidance", about, crate::schema_of::<Guidance>());
-        Self { spec: asking(spec, "Ask a person") }
+        Self { spec: asking::<Guidance>("human_guidance", "Ask a person", about) }
+    }
+
+    /// Returns the result of a plain yes; a reply becomes the call's result without this method.
+    fn approved(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::success("A person read the question and said yes, and nothing more."))
     }
 }
 
-fn asking(spec: ToolSpec, label: &str) -> ToolSpec {
-    let mut annotations = ToolAnnotations::read_only();
-    annotations.requires_confirmation = true;
-    let mut spec = spec.with_annotations(annotations);
+fn asking<A: JsonSchema>(name: &str, label: &str, about: &str) -> ToolSpec {
+    let annotations = ToolAnnotations::read_only().with_confirmation();
+    let mut spec = crate::macro_support::spec::<A>(name, about).with_annotations(annotations);
     spec.label = label.to_owned();
     spec
 }
@@ -98,15 +95,7 @@ fn question(text: String, options: [&str; 2], minutes: Option<u64>) -> Preview {
 }
 
 impl Tool for HumanApproval {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        // The call runs only after a person approved it.
-        let approved = ToolResult::success("A person approved it.").with_metadata("approved", true);
-        Box::pin(std::future::ready(Ok(approved)))
-    }
+    tool_methods!(approved at once);
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let Approval { operation_description, sensitive_data_summary, timeout_minutes } =
@@ -118,15 +107,7 @@ impl Tool for HumanApproval {
 }
 
 impl Tool for HumanGuidance {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        // A reply becomes the call's result; this is the result of a plain yes.
-        let said = ToolResult::success("A person read the question and said yes, and nothing more.");
-        Box::pin(std::future::ready(Ok(said)))
-    }
+    tool_methods!(approved at once);
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let Guidance { question: asked, context, options, timeout_minutes } =

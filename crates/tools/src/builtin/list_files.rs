@@ -6,7 +6,7 @@ use archon_types::{Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::FilePattern;
+use super::{FilePattern, add_note};
 use crate::{
     Workspace,
     workspace::{Entry, Places},
@@ -40,14 +40,10 @@ struct Arguments {
 impl ListFiles {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let mut spec = ToolSpec::new(
-            "list_files",
-            "Lists the files in a directory. Use it to find out which files there are.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(super::file_tool());
-        spec.label = "List files".to_owned();
-        spec.examples.push(serde_json::json!({ "path": "." }));
+        let about = "Lists the files in a directory. Use it to find out which files there are.";
+        let example = serde_json::json!({ "path": "." });
+        let spec =
+            super::spec::<Arguments>(["list_files", "List files"], about, super::reads_files(), example);
         Self { spec, workspace }
     }
 
@@ -120,7 +116,7 @@ impl ListFiles {
             _ => ToolResult::success(found.join("\n")),
         };
         if there > limit {
-            result.content.push(format!("(More than {limit}. Narrow the path or the pattern.)").into());
+            add_note(&mut result, format!("More than {limit}. Narrow the path or the pattern."));
         }
         result.with_metadata("entries", found.len()).with_metadata("truncated", there > limit)
     }

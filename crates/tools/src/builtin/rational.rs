@@ -20,6 +20,7 @@ enum Form {
     Float(f64),
 }
 
+/// The result of an operation. Every operation fails if its result is too large or not a real number.
 type Outcome = Result<Number, ToolError>;
 
 impl Number {
@@ -76,10 +77,7 @@ impl Number {
         self.combine(other, |a, b, c, d| ratio(a.checked_mul(c)?, b.checked_mul(d)?), |x, y| x * y)
     }
 
-    /// Returns the quotient.
-    ///
-    /// # Errors
-    /// Fails for a division by zero, and if the result is too large.
+    /// Returns the quotient; fails for a division by zero.
     pub(crate) fn divided_by(self, other: Self) -> Outcome {
         if other.is_zero() {
             return Err(division_by_zero());
@@ -87,18 +85,12 @@ impl Number {
         self.combine(other, |a, b, c, d| ratio(a.checked_mul(d)?, b.checked_mul(c)?), |x, y| x / y)
     }
 
-    /// Returns the remainder with the sign of the divisor; for a positive divisor it is never negative.
-    ///
-    /// # Errors
-    /// Fails for a division by zero, and if the result is too large.
+    /// Returns the remainder with the sign of the divisor; fails for a division by zero.
     pub(crate) fn modulo(self, other: Self) -> Outcome {
         self.minus(other.times(self.divided_by(other)?.floor()?)?)
     }
 
-    /// Returns the number raised to `exponent`.
-    ///
-    /// # Errors
-    /// Fails for a negative power of zero, and if the result is not a real number or too large.
+    /// Returns the number raised to `exponent`; fails for a negative power of zero.
     pub(crate) fn power(self, exponent: Self) -> Outcome {
         if let Form::Exact { numerator, denominator: 1 } = exponent.0 {
             if numerator < 0 && self.is_zero() {

@@ -3,15 +3,15 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
-    path::Path,
 };
 
 use archon_types::{
-    CancellationToken, Content, Json, SessionId, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    CancellationToken, Content, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::add_note;
 use crate::Workspace;
 
 /// Maximum size of a text that is returned at once, in bytes.
@@ -47,14 +47,9 @@ struct Arguments {
 impl ReadFile {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let mut spec = ToolSpec::new(
-            "read_file",
-            "Reads a file and returns its text, or its picture. Use it to see what a file contains.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(super::file_tool());
-        spec.label = "Read file".to_owned();
-        spec.examples.push(serde_json::json!({ "path": "notes.txt" }));
+        let about = "Reads a file and returns its text, or its picture. Use it to see what a file contains.";
+        let example = serde_json::json!({ "path": "notes.txt" });
+        let spec = super::spec::<Arguments>(["read_file", "Read file"], about, super::reads_files(), example);
         Self { spec, workspace }
     }
 
@@ -64,7 +59,7 @@ impl ReadFile {
         let (real, file) = self.workspace.open(&path, context)?;
         // Note the version before reading, so that a file changed during the read counts as unread.
         let seen = self.workspace.version_of(&real, &file);
-        let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
+        let failed = |e: io::Error| unreadable(&path, &e);
         let size = file.metadata().map_err(failed)?.len();
         let reader = BufReader::with_capacity(64 * 1024, file);
         let mut file = Opened { reader, size, cancel: &context.cancel };
@@ -82,39 +77,30 @@ impl ReadFile {
                 None => file.text(&path)?,
             },
         };
-        let result = result.with_metadata("path", self.display(&real)).with_metadata("size_bytes", size);
+        let result =
+            result.with_metadata("path", self.workspace.display(&real)).with_metadata("size_bytes", size);
         let result = result.with_metadata(metadata::SEEN, seen);
         // Only now: a file that could not be read does not count as read.
         self.workspace.recall(&context.run.session, &result);
         Ok(result)
     }
-
-    fn display(&self, real: &Path) -> String {
-        self.workspace.display(real)
-    }
 }
 
 impl Tool for ReadFile {
     tool_methods!(read in workspace);
-
-    fn recall(&self, session: &SessionId, result: &ToolResult) {
-        self.workspace.recall(session, result);
-    }
 }
 
 fn line_range(start: Option<u64>, end: Option<u64>) -> Result<Option<(u64, u64)>, ToolError> {
-    match (start, end) {
-        (None, None) => Ok(None),
-        (start, end) => {
-            let (first, last) = (start.unwrap_or(1).max(1), end.unwrap_or(u64::MAX));
-            if last < first {
-                return Err(ToolError::InvalidArgs(format!(
-                    "end_line ({last}) is before start_line ({first}). Lines are counted from 1."
-                )));
-            }
-            Ok(Some((first, last)))
-        }
+    if start.is_none() && end.is_none() {
+        return Ok(None);
     }
+    let (first, last) = (start.unwrap_or(1).max(1), end.unwrap_or(u64::MAX));
+    if last < first {
+        return Err(ToolError::InvalidArgs(format!(
+            "end_line ({last}) is before start_line ({first}). Lines are counted from 1."
+        )));
+    }
+    Ok(Some((first, last)))
 }
 
 /// An open file with its size and the call's cancellation.
@@ -132,20 +118,18 @@ impl Opened<'_> {
     }
 
     fn image(&mut self, path: &str, mime_type: &str) -> Result<ToolResult, ToolError> {
-        match self.whole(MAX_IMAGE).map_err(|e| ToolError::Failed(format!("'{path}' cannot be read: {e}")))? {
-            Some(bytes) => Ok(ToolResult::success(Content::Image {
-                data: data_encoding::BASE64.encode(&bytes),
-                mime_type: mime_type.to_owned(),
-            })),
-            None => Err(ToolError::Resource(format!(
+        let Some(bytes) = self.whole(path, MAX_IMAGE)? else {
+            return Err(ToolError::Resource(format!(
                 "'{path}' is a picture of {} bytes; at most {MAX_IMAGE} can be shown.",
                 self.size
-            ))),
-        }
+            )));
+        };
+        let data = data_encoding::BASE64.encode(&bytes);
+        Ok(ToolResult::success(Content::Image { data, mime_type: mime_type.to_owned() }))
     }
 
     fn text(&mut self, path: &str) -> Result<ToolResult, ToolError> {
-        match self.whole(MAX_TEXT).map_err(|e| ToolError::Failed(format!("'{path}' cannot be read: {e}")))? {
+        match self.whole(path, MAX_TEXT)? {
             Some(bytes) if bytes.is_empty() => Ok(ToolResult::success("(The file is empty.)")),
             Some(bytes) => Ok(text_result(bytes)),
             None => Err(ToolError::Resource(format!(
@@ -157,7 +141,7 @@ impl Opened<'_> {
     }
 
     fn lines(&mut self, path: &str, first: u64, last: u64) -> Result<ToolResult, ToolError> {
-        let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
+        let failed = |e: io::Error| unreadable(path, &e);
         let skipped = self.take_lines(first - 1, None).map_err(failed)?.lines;
         let part =
             self.take_lines((last - first).saturating_add(1), Some(MAX_TEXT as usize)).map_err(failed)?;
@@ -169,25 +153,21 @@ impl Opened<'_> {
         let end = first + part.lines - 1;
         let mut result = text_result(part.text);
         if part.cut {
-            result.content.push(
-                format!(
-                    "(Cut after {MAX_TEXT} bytes, in line {end}. Go on with start_line={}.)",
-                    end.max(first + 1)
-                )
-                .into(),
-            );
+            let next = end.max(first + 1);
+            let note = format!("Cut after {MAX_TEXT} bytes, in line {end}. Go on with start_line={next}.");
+            add_note(&mut result, note);
         }
         Ok(result.with_metadata("start_line", first).with_metadata("end_line", end))
     }
 
     /// Reads the whole file, or returns `None` if it has more than `max` bytes. The file may grow during
     /// the read.
-    fn whole(&mut self, max: u64) -> io::Result<Option<Vec<u8>>> {
+    fn whole(&mut self, path: &str, max: u64) -> Result<Option<Vec<u8>>, ToolError> {
         if self.size > max {
             return Ok(None);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(self.size).unwrap_or(0));
-        self.reader.by_ref().take(max + 1).read_to_end(&mut bytes)?;
+        self.reader.by_ref().take(max + 1).read_to_end(&mut bytes).map_err(|e| unreadable(path, &e))?;
         Ok((bytes.len() as u64 <= max).then_some(bytes))
     }
 
@@ -221,6 +201,10 @@ impl Opened<'_> {
     }
 }
 
+fn unreadable(path: &str, why: &io::Error) -> ToolError {
+    ToolError::Failed(format!("'{path}' cannot be read: {why}"))
+}
+
 #[derive(Default)]
 struct Lines {
     text: Vec<u8>,
@@ -233,9 +217,8 @@ fn text_result(bytes: Vec<u8>) -> ToolResult {
         Ok(text) => ToolResult::success(text.strip_prefix('\u{feff}').unwrap_or(&text)),
         Err(e) => {
             let mut result = ToolResult::success(String::from_utf8_lossy(e.as_bytes()).into_owned());
-            result
-                .content
-                .push("(The file is not valid UTF-8: bytes that cannot be read are shown as �.)".into());
+            let note = "The file is not valid UTF-8: bytes that cannot be read are shown as �.";
+            add_note(&mut result, note);
             result.with_metadata("lossy", true)
         }
     }

@@ -8,7 +8,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::FilePattern;
+use super::{FilePattern, add_note};
 use crate::{Workspace, arguments::clip, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -33,7 +33,7 @@ pub struct Search {
 struct Arguments {
     /// Search pattern (regex)
     pattern: String,
-    /// File or directory to search; everything if left out
+    /// File or directory to search; the root of the workspace if left out
     path: Option<String>,
     /// Only files with this name pattern, for example *.rs
     glob: Option<String>,
@@ -47,15 +47,10 @@ struct Arguments {
 impl Search {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let mut spec = ToolSpec::new(
-            "search",
-            "Searches the text of all files and returns the lines that match, each with its file. Use it to find \
-             where something is.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(super::file_tool());
-        spec.label = "Search".to_owned();
-        spec.examples.push(serde_json::json!({ "pattern": "TODO" }));
+        let about = "Searches the text of all files and returns the lines that match, each with its file. Use it to \
+                     find where something is.";
+        let example = serde_json::json!({ "pattern": "TODO" });
+        let spec = super::spec::<Arguments>(["search", "Search"], about, super::reads_files(), example);
         Self { spec, workspace }
     }
 
@@ -183,20 +178,16 @@ impl Hits {
             _ => ToolResult::success(self.lines.join("\n")),
         };
         if truncated {
-            result.content.push(
-                format!("(More than {} lines match. Narrow the pattern, the path or the glob.)", self.limit)
-                    .into(),
-            );
+            let more = format!("More than {} lines match", self.limit);
+            add_note(&mut result, format!("{more}. Narrow the pattern, the path or the glob."));
         }
         if needle.literal {
-            result
-                .content
-                .push("(The pattern is not a regular expression and was searched for as plain text.)".into());
+            let note = "The pattern is not a regular expression and was searched for as plain text.";
+            add_note(&mut result, note);
         }
         if self.too_large > 0 {
-            result.content.push(
-                format!("({} files of more than {MAX_FILE} bytes were left out.)", self.too_large).into(),
-            );
+            let files = self.too_large;
+            add_note(&mut result, format!("{files} files of more than {MAX_FILE} bytes were left out."));
         }
         result
             .with_metadata("matches", self.lines.len())

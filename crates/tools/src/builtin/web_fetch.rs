@@ -5,9 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_types::{
-    BoxFuture, Effect, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
-};
+use archon_types::{Effect, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata};
 use reqwest::header::HeaderMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,18 +46,11 @@ struct Arguments {
 impl WebFetch {
     /// Creates the tool.
     pub fn new(options: WebOptions) -> Self {
-        let mut annotations = ToolAnnotations::read_only();
-        annotations.network = true;
-        annotations.permissions = vec!["network".to_owned()];
-        annotations.timeout_ms = Some(60_000);
-        let mut spec = ToolSpec::new(
-            "web_fetch",
-            "Fetches a page from the web and returns its text. Use it to read a page whose address you know.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(annotations);
-        spec.label = "Fetch page".to_owned();
-        spec.examples.push(serde_json::json!({ "url": "https://example.com" }));
+        let annotations = super::reads_network().with_timeout(Duration::from_secs(60));
+        let about =
+            "Fetches a page from the web and returns its text. Use it to read a page whose address you know.";
+        let example = serde_json::json!({ "url": "https://example.com" });
+        let spec = super::spec::<Arguments>(["web_fetch", "Fetch page"], about, annotations, example);
         Self { spec, web: Web::new(options) }
     }
 
@@ -71,7 +62,7 @@ impl WebFetch {
         self
     }
 
-    async fn fetch(&self, arguments: Json) -> Result<ToolResult, ToolError> {
+    async fn fetch(&self, arguments: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { url, start, max_length } = crate::macro_support::arguments(arguments)?;
         let page = self.web.clone()?.get(&url, HeaderMap::new()).await?;
         let (url, status, truncated, bytes) =
@@ -89,9 +80,9 @@ impl WebFetch {
         let (part, more) = part(&text, start.unwrap_or(0), length);
         let mut result = ToolResult::success(format!("Content of {url}:\n\n{part}"));
         if let Some(next) = more {
-            result.content.push(format!("(There is more. Go on with start={next}.)").into());
+            super::add_note(&mut result, format!("There is more. Go on with start={next}."));
         } else if truncated {
-            result.content.push(format!("(Only the first {bytes} bytes were read.)").into());
+            super::add_note(&mut result, format!("Only the first {bytes} bytes were read."));
         }
         Ok(result
             .with_metadata(metadata::SOURCE_URL, url)
@@ -102,9 +93,7 @@ impl WebFetch {
 }
 
 impl Tool for WebFetch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+    tool_methods!(fetch);
 
     fn subject(&self, arguments: &Json) -> archon_types::Subject {
         let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
@@ -113,14 +102,6 @@ impl Tool for WebFetch {
             Ok(url) => archon_types::Subject::Urls(vec![url.into()]),
             Err(_) => archon_types::Subject::Unknown,
         }
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        _: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.fetch(arguments))
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{
-    BoxFuture, Json, Secret, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
-};
+use archon_types::{BoxFuture, Json, Secret, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderValue},
@@ -61,22 +59,16 @@ struct Arguments {
 impl WebSearch {
     /// Creates the tool with a search service.
     pub fn new(backend: impl SearchBackend + 'static) -> Self {
-        let mut annotations = ToolAnnotations::read_only();
-        annotations.network = true;
-        annotations.permissions = vec!["network".to_owned()];
-        let mut spec = ToolSpec::new(
-            "web_search",
-            "Searches the web and returns titles, addresses and excerpts of pages. Use it for what you do not know or \
-             what may have changed.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(annotations);
-        spec.label = "Web search".to_owned();
-        spec.examples.push(serde_json::json!({ "query": "latest Rust release" }));
+        let about = "Searches the web and returns titles, addresses and excerpts of pages. Use it for what you do not \
+                     know or what may have changed.";
+        let example = serde_json::json!({ "query": "latest Rust release" });
+        let names = ["web_search", "Web search"];
+        let spec = super::spec::<Arguments>(names, about, super::reads_network(), example);
         Self { spec, backend: Arc::new(backend) }
     }
 
-    async fn search(&self, arguments: Json) -> Result<ToolResult, ToolError> {
+    async fn search(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        self.backend.key().into_iter().for_each(|key| context.run.redactor.add(key));
         let Arguments { query, num_results } = crate::macro_support::arguments(arguments)?;
         let query = query.trim();
         if query.is_empty() {
@@ -85,19 +77,11 @@ impl WebSearch {
         let count = num_results.unwrap_or(HIGHEST).min(HIGHEST);
         let mut hits = self.backend.search(query, count).await?;
         hits.truncate(count);
-        let lines: Vec<_> = hits
-            .iter()
-            .enumerate()
-            .map(|(index, hit)| {
-                let snippet = clip(hit.snippet.trim(), 500);
-                format!(
-                    "{}. {}\n   {}\n   {snippet}",
-                    index + 1,
-                    clip(hit.title.trim(), 200),
-                    clip(&hit.url, 500)
-                )
-            })
-            .collect();
+        let line = |(number, hit): (usize, &SearchHit)| {
+            let (title, snippet) = (clip(hit.title.trim(), 200), clip(hit.snippet.trim(), 500));
+            format!("{number}. {title}\n   {}\n   {snippet}", clip(&hit.url, 500))
+        };
+        let lines: Vec<_> = (1..).zip(&hits).map(line).collect();
         let text = match lines.as_slice() {
             [] => format!("No pages found for '{}'.", clip(query, 200)),
             lines => lines.join("\n"),
@@ -107,18 +91,7 @@ impl WebSearch {
 }
 
 impl Tool for WebSearch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        self.backend.key().into_iter().for_each(|key| context.run.redactor.add(key));
-        Box::pin(self.search(arguments))
-    }
+    tool_methods!(search);
 }
 
 archon_types::debug_fields!(WebSearch: spec);
@@ -167,15 +140,15 @@ const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
 /// The environment variable with the key.
 const BRAVE_KEY: &str = "BRAVE_API_KEY";
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct BraveAnswer {
-    #[serde(default)]
     web: BravePages,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct BravePages {
-    #[serde(default)]
     results: Vec<BravePage>,
 }
 

@@ -1,8 +1,7 @@
 //! The tool `write_file`: creates a file, or replaces the content of one that the session has read.
 
 use archon_types::{
-    Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
-    ToolResult, ToolSpec, metadata,
+    Context, Correction, Effect, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,20 +29,12 @@ struct Arguments {
 impl WriteFile {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let mut annotations = ToolAnnotations::default();
+        let mut annotations = super::changes_files();
         annotations.effect = Effect::Idempotent;
-        annotations.destructive = true;
-        annotations.blocking = true;
-        annotations.permissions = vec!["fs_write".to_owned()];
-        let mut spec = ToolSpec::new(
-            "write_file",
-            "Writes a file: creates it, or replaces its whole content. Read a file first if it exists; to change a part \
-             of it use edit_file.",
-            crate::schema_of::<Arguments>(),
-        )
-        .with_annotations(annotations);
-        spec.label = "Write file".to_owned();
-        spec.examples.push(serde_json::json!({ "path": "notes.txt", "content": "hello\n" }));
+        let about = "Writes a file: creates it, or replaces its whole content. Read a file first if it exists; to \
+                     change a part of it use edit_file.";
+        let example = serde_json::json!({ "path": "notes.txt", "content": "hello\n" });
+        let spec = super::spec::<Arguments>(["write_file", "Write file"], about, annotations, example);
         Self { spec, workspace, diff: DiffOptions::default() }
     }
 
@@ -82,10 +73,6 @@ impl WriteFile {
 
 impl Tool for WriteFile {
     tool_methods!(write in workspace);
-
-    fn recall(&self, session: &SessionId, result: &ToolResult) {
-        self.workspace.recall(session, result);
-    }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
         let Arguments { path, content } = crate::macro_support::arguments(arguments.clone())?;

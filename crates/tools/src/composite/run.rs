@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use archon_types::{
-    Context, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec, metadata,
-};
+use archon_types::{Context, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus};
 use futures_util::{
     StreamExt,
     future::BoxFuture,
@@ -15,7 +13,10 @@ use serde_json::{Map, json};
 use super::{CompositeTool, ForEachItem, OnNodeFailure, ToolNode, parameters::required};
 use crate::{
     ToolEngine,
-    guards::{beginning, millis},
+    arguments::call_beginning,
+    builtin::tool_methods,
+    guards::millis,
+    output::{self, error_type},
     retry,
 };
 
@@ -24,25 +25,21 @@ const ITEMS_AT_ONCE: usize = 8;
 
 type Arguments = Map<String, Json>;
 
-impl Tool for CompositeTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl CompositeTool {
+    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let run = context.below(&self.spec.name)?;
+        let states = self.composite.nodes.iter().map(|_| State::Waiting).collect();
+        let running = Running { tool: self, arguments, context, run, states, trace: Vec::new() };
+        Ok(running.until_end().await)
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move {
-            let run = context.below(&self.spec.name)?;
-            Ok(Running::new(self, arguments, context, run).until_end().await)
-        })
-    }
+impl Tool for CompositeTool {
+    tool_methods!(run);
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let steps: Vec<_> = self.composite.nodes.iter().map(|node| self.step(node)).collect();
-        let arguments = beginning(&arguments.to_string());
+        let arguments = call_beginning(arguments);
         let text = format!("Run {} with {arguments}. Its steps: {}", self.spec.name, steps.join("; "));
         Ok(Some(Preview::new(text)))
     }
@@ -53,9 +50,9 @@ impl Tool for CompositeTool {
 }
 
 /// One run of a composite.
-pub(super) struct Running<'r> {
+struct Running<'r> {
     tool: &'r CompositeTool,
-    said: Json,
+    arguments: Json,
     context: &'r ToolContext,
     run: Context,
     states: Vec<State>,
@@ -99,12 +96,7 @@ enum Lacking {
 }
 
 impl<'r> Running<'r> {
-    pub(super) fn new(tool: &'r CompositeTool, said: Json, context: &'r ToolContext, run: Context) -> Self {
-        let states = tool.composite.nodes.iter().map(|_| State::Waiting).collect();
-        Self { tool, said, context, run, states, trace: Vec::new() }
-    }
-
-    pub(super) async fn until_end(mut self) -> ToolResult {
+    async fn until_end(mut self) -> ToolResult {
         let mut running = FuturesUnordered::new();
         let mut alone = false;
         loop {
@@ -172,7 +164,7 @@ impl<'r> Running<'r> {
         let node = self.node(place);
         let mut arguments = node.arguments.clone();
         for source in self.tool.sources.iter().filter(|source| source.node == node.id) {
-            if let Some(value) = self.said.get(&source.parameter) {
+            if let Some(value) = self.arguments.get(&source.parameter) {
                 arguments.insert(source.argument.clone(), value.clone());
             }
         }
@@ -284,8 +276,7 @@ impl<'r> Running<'r> {
         let before =
             if done.is_empty() { String::new() } else { format!(" Done before: {}.", done.join(", ")) };
         let text = format!("{}.{before}", text.trim_end_matches(['.', ' ']));
-        ToolResult::error(text)
-            .with_metadata(metadata::ERROR_TYPE, kind)
+        output::refused(kind, text)
             .with_metadata("trace", std::mem::take(&mut self.trace))
             .with_metadata("partial_results", partial)
     }
@@ -400,9 +391,8 @@ impl Output {
 
 /// Returns whether the effect of a failed call is unknown, because it was cut off.
 fn is_unknown(result: &ToolResult) -> bool {
-    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     result.status == ToolResultStatus::Timeout
-        || matches!(kind, Some("panic" | IN_DOUBT))
+        || matches!(error_type(result), Some("panic" | IN_DOUBT))
         || result.metadata.contains_key("left_behind")
 }
 
@@ -421,10 +411,9 @@ impl Failure {
     }
 
     fn of(result: &ToolResult) -> Self {
-        let kind =
-            result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or("execution_error");
+        let kind = error_type(result).unwrap_or("execution_error").to_owned();
         let text = result.text();
         let text = text.strip_prefix("Error: ").unwrap_or(&text).to_owned();
-        Self { kind: kind.to_owned(), text }
+        Self { kind, text }
     }
 }

@@ -8,10 +8,7 @@ use super::{
     graph::Graph,
     parameters::{Source, merged},
 };
-use crate::{
-    ToolEngine,
-    guards::{beginning, needs_consent},
-};
+use crate::{ToolEngine, arguments::call_beginning, guards::needs_consent};
 
 /// A tool made of other tools. Its result is the result of the composite's last call or, if there are
 /// several last calls, an object with their results.
@@ -77,7 +74,7 @@ impl CompositeTool {
     pub(super) fn step(&self, node: &ToolNode) -> String {
         let mut text = node.tool.clone();
         if !node.arguments.is_empty() {
-            text.push_str(&format!(" with {}", beginning(&Json::from(node.arguments.clone()).to_string())));
+            text.push_str(&format!(" with {}", call_beginning(&Json::from(node.arguments.clone()))));
         }
         let gives = |other: &&ToolNode| other.gives.iter().any(|mapping| mapping.node == node.id);
         let from: Vec<_> = self.composite.nodes.iter().filter(gives).map(|other| other.id.as_str()).collect();
@@ -92,7 +89,7 @@ impl CompositeTool {
 
     /// Sets the time limit of a call of the composite. Default 300 s.
     pub fn with_time_limit(mut self, limit: std::time::Duration) -> Self {
-        self.spec.annotations.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        self.spec.annotations = self.spec.annotations.with_timeout(limit);
         self
     }
 }

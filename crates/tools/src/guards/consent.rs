@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     Ask, Ruling,
+    arguments::call_beginning,
     guard::{Guard, Inspection, Verdict},
     permissions::suggestions,
 };
@@ -25,7 +26,7 @@ impl Guard for Consent {
             return Verdict::Pass;
         }
         let mut details = json!({ "tool": name, "arguments": arguments });
-        let mut summary = format!("Run {name} with {}", beginning(&arguments.to_string()));
+        let mut summary = format!("Run {name} with {}", call_beginning(arguments));
         if let Some(preview) = &inspection.preview {
             summary.clone_from(&preview.summary);
             details["preview"] = json!(preview);
@@ -44,20 +45,6 @@ impl Guard for Consent {
         Verdict::Ask(Box::new(question))
     }
 }
-
-/// Returns the beginning of the arguments for a question, with a note on how much is missing.
-pub(crate) fn beginning(arguments: &str) -> String {
-    match arguments.char_indices().nth(SUMMARY) {
-        Some((end, _)) => {
-            let more = arguments[end..].chars().count();
-            format!("{} ... {more} more characters in the arguments", &arguments[..end])
-        }
-        None => arguments.to_owned(),
-    }
-}
-
-/// Maximum number of characters of the arguments in the first line of a question.
-const SUMMARY: usize = 80;
 
 /// Returns whether a person must approve. Permission rules override the defaults of the tool, but not the
 /// approval that a tool requires for each call, or that a preview with a warning requires.

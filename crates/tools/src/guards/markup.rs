@@ -100,10 +100,10 @@ fn one_round(text: &str, tag: &str) -> Option<String> {
 /// Returns the text with the `<` of each tag replaced.
 fn harmless(text: &str, tag: &str, kind: Kind) -> String {
     let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(left) = find(rest, tag, kind) {
-        clean.push_str(&rest[..left.start]);
+    while let Some(found) = find(rest, tag, kind) {
+        clean.push_str(&rest[..found.start]);
         clean.push('\u{2039}');
-        rest = &rest[left.start + 1..];
+        rest = &rest[found.start + 1..];
     }
     clean.push_str(rest);
     clean

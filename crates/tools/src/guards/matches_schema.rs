@@ -1,10 +1,8 @@
 //! Guard: the arguments must match the tool's schema. If not, the model reads all problems at once.
 
-use archon_types::ToolResult;
-
 use crate::{
     guard::{Guard, Inspection, Verdict},
-    violations,
+    output, violations,
 };
 
 pub(crate) struct MatchesSchema;
@@ -17,7 +15,7 @@ impl Guard for MatchesSchema {
             return Verdict::Pass;
         }
         let report = violations::report(&tool.spec, &tool.validator, arguments, inspection.argument_bytes);
-        let mut result = ToolResult::error(report.text).with_metadata("error_type", "validation_error");
+        let mut result = output::refused("validation_error", report.text);
         if let Some(suggestion) = report.suggestion {
             result = result.with_metadata("suggestion", suggestion);
         }

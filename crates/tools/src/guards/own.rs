@@ -13,8 +13,8 @@ impl Guard for Own {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let Some(tool) = &inspection.tool else { return Verdict::Pass };
         for guard in inspection.guards {
-            let subject = inspection.subject();
-            let call = GuardedCall::new(&tool.spec, inspection.arguments(), subject, inspection.run);
+            let (arguments, subject) = (inspection.arguments(), inspection.subject());
+            let call = GuardedCall { tool: &tool.spec, arguments, subject, run: inspection.run };
             if let Err(why) = guard.before(&call) {
                 return Verdict::refuse("guard_refused", why);
             }

@@ -14,26 +14,20 @@ impl Guard for Permission {
             .map(String::as_str)
             .collect();
         let is_granted = missing.iter().all(|permission| inspection.options.grants.contains(*permission));
-        match (missing.as_slice(), inspection.level) {
-            ([], _) => Verdict::Pass,
-            (missing, Some(level)) if is_granted => Verdict::refuse(
-                "permission_denied",
-                format!(
-                    "Tool '{}' needs the permission {}, which callers of the level '{level}' do not have. It was not \
-                     run. Go on without it, or ask the person for another level.",
-                    inspection.call.name,
-                    missing.join(" and ")
-                ),
-            ),
-            (missing, _) => Verdict::refuse(
-                "permission_denied",
-                format!(
-                    "Tool '{}' needs the permission {}, which was not granted. It was not run. Go on without it, or \
-                     ask the person to grant it.",
-                    inspection.call.name,
-                    missing.join(" and ")
-                ),
-            ),
+        if missing.is_empty() {
+            return Verdict::Pass;
         }
+        let (why, wish) = match inspection.level.filter(|_| is_granted) {
+            Some(level) => (format!("which callers of the level '{level}' do not have"), "for another level"),
+            None => ("which was not granted".to_owned(), "to grant it"),
+        };
+        let (tool, missing) = (&inspection.call.name, missing.join(" and "));
+        Verdict::refuse(
+            "permission_denied",
+            format!(
+                "Tool '{tool}' needs the permission {missing}, {why}. It was not run. Go on without it, or ask the \
+                 person {wish}."
+            ),
+        )
     }
 }

@@ -13,9 +13,9 @@ pub(crate) struct Rules;
 impl Guard for Rules {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let Some(tool) = inspection.tool.clone() else { return Verdict::Pass };
-        let (permissions, ceiling) = (&inspection.options.permissions, inspection.run.ceiling.clone());
+        let (permissions, bound) = (&inspection.options.permissions, inspection.run.ceiling.clone());
         if permissions.is_empty()
-            && ceiling.is_none()
+            && bound.is_none()
             && !crate::guards::may_ask(&tool.spec, inspection.options)
         {
             return Verdict::Pass;
@@ -32,8 +32,8 @@ impl Guard for Rules {
         if let Ruling::Deny(rule) = &inspection.ruling {
             return denied(&tool.spec.name, rule);
         }
-        let Some(ceiling) = ceiling else { return Verdict::Pass };
-        match ceiling.verdict(&tool.spec, subject, inspection.run) {
+        let Some(bound) = bound else { return Verdict::Pass };
+        match bound.verdict(&tool.spec, subject, inspection.run) {
             Permit::Allow => Verdict::Pass,
             Permit::Deny(rule) => denied(&tool.spec.name, &rule),
             _ => {

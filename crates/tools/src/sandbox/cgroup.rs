@@ -27,14 +27,8 @@ const PREFIX: &str = "archon-";
 pub(super) struct Cgroup {
     /// The folders; the first one limits processes.
     folders: Vec<PathBuf>,
-    memory: Option<Memory>,
-}
-
-/// The memory controller of a command.
-#[derive(Debug)]
-struct Memory {
-    /// The file with the number of processes killed for lack of memory.
-    events: PathBuf,
+    /// The file with the number of processes killed for lack of memory; `None` if memory is not limited.
+    memory: Option<PathBuf>,
 }
 
 /// Our own cgroup folders, in which further cgroups can be made.
@@ -80,8 +74,8 @@ impl Cgroup {
 
     /// Returns whether a process was killed for lack of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
-        let events = self.memory.as_ref().and_then(|memory| fs::read_to_string(&memory.events).ok());
-        events.is_some_and(|events| kills(&events) > 0)
+        // Both versions have the line `oom_kill 3`.
+        self.memory.as_ref().is_some_and(|events| number(events, "oom_kill ") > 0)
     }
 
     /// Adds a process; its future children are included.
@@ -91,8 +85,9 @@ impl Cgroup {
 
     /// Removes the cgroups if their processes are gone; returns true if they are removed.
     pub(super) fn remove(&self) -> bool {
-        let left = self.folders.iter().filter(|folder| fs::remove_dir(folder).is_err() && folder.exists());
-        left.count() == 0
+        let remaining =
+            self.folders.iter().filter(|folder| fs::remove_dir(folder).is_err() && folder.exists());
+        remaining.count() == 0
     }
 
     /// Kills the processes until the cgroups can be removed, for about two seconds at most.
@@ -126,7 +121,7 @@ impl Cgroup {
 
 /// Returns the reason why processes cannot be limited on this system, or `None` if they can.
 pub(super) fn missing() -> Option<String> {
-    remove_left();
+    remove_stale();
     if !rustix::process::geteuid().is_root() {
         return None;
     }
@@ -163,35 +158,36 @@ pub(super) fn processes_of_user() -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
         entry.metadata().is_ok_and(|of| of.uid() == all)
     });
-    Ok(there.map(|entry| threads(&entry.path())).sum())
+    Ok(there.map(|entry| number(&entry.path().join("status"), "Threads:")).sum())
 }
 
-fn threads(process: &Path) -> u64 {
-    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+/// Returns the number in the first line of a file that begins with `name`, or 0.
+fn number(file: &Path, name: &str) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
 /// Ends commands whose Archon process has died, and removes their cgroups. Runs once, because this process
 /// removes the cgroups of its own commands.
-fn remove_left() {
+fn remove_stale() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let Some((parents, namespace)) = Parents::ours().zip(maker::namespace()) else { return };
         for parent in std::iter::once(parents.pids).chain(parents.memory) {
-            remove_left_in(&parent, &namespace);
+            remove_stale_in(&parent, &namespace);
         }
     });
 }
 
-fn remove_left_in(parent: &Path, namespace: &str) {
+fn remove_stale_in(parent: &Path, namespace: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(|name| maker::is_left(name, PREFIX, namespace)) {
-            let left = Cgroup { folders: vec![entry.path()], memory: None };
-            tracing::info!(target: "archon::tools", cgroups = ?left.folders, "a command of before is ended");
-            left.kill();
-            if !left.remove() {
-                std::thread::spawn(move || left.remove_soon());
+        if entry.file_name().to_str().is_some_and(|name| maker::is_stale(name, PREFIX, namespace)) {
+            let stale = Cgroup { folders: vec![entry.path()], memory: None };
+            tracing::info!(target: "archon::tools", cgroups = ?stale.folders, "a command of before is ended");
+            stale.kill();
+            if !stale.remove() {
+                std::thread::spawn(move || stale.remove_soon());
             }
         }
     }
@@ -224,26 +220,20 @@ impl Parents {
     }
 }
 
-/// Limits memory in a folder of version 2, including swap.
-fn limit_memory(folder: &Path, bytes: u64) -> io::Result<Memory> {
+/// Limits memory in a folder of version 2, including swap. Returns the file of [`Cgroup::memory`].
+fn limit_memory(folder: &Path, bytes: u64) -> io::Result<PathBuf> {
     write(&folder.join("memory.max"), &bytes.to_string())?;
     // The file is missing on systems without swap.
     let _ = write(&folder.join("memory.swap.max"), "0");
-    Ok(Memory { events: folder.join("memory.events") })
+    Ok(folder.join("memory.events"))
 }
 
-/// Limits memory in a folder of version 1.
-fn limit_memory_1(folder: &Path, bytes: u64) -> io::Result<Memory> {
+/// Limits memory in a folder of version 1. Returns the file of [`Cgroup::memory`].
+fn limit_memory_1(folder: &Path, bytes: u64) -> io::Result<PathBuf> {
     write(&folder.join("memory.limit_in_bytes"), &bytes.to_string())?;
     let _ = write(&folder.join("memory.memsw.limit_in_bytes"), &bytes.to_string());
     let _ = write(&folder.join("memory.swappiness"), "0");
-    Ok(Memory { events: folder.join("memory.oom_control") })
-}
-
-/// Parses the number in the line `oom_kill 3`, which both versions have.
-fn kills(events: &str) -> u64 {
-    let line = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
+    Ok(folder.join("memory.oom_control"))
 }
 
 fn members(folder: &Path) -> Vec<u32> {
@@ -303,7 +293,7 @@ mod tests {
     /// A process that cleared its environment and left its group is still in its cgroup.
     // spec: TE-58
     #[test]
-    fn remove_left_ends_commands_of_a_crashed_process_and_removes_its_cgroup() {
+    fn remove_stale_ends_commands_of_a_crashed_process_and_removes_its_cgroup() {
         let made = Parents::ours().zip(maker::namespace()).and_then(|(parents, namespace)| {
             // The name that another process with this number would have made.
             let name = format!("{PREFIX}{namespace}-{}-0-1", std::process::id());
@@ -322,7 +312,7 @@ mod tests {
             std::thread::yield_now();
         }
         for parent in std::iter::once(&parents.pids).chain(&parents.memory) {
-            remove_left_in(parent, &namespace);
+            remove_stale_in(parent, &namespace);
         }
         assert!(!child.wait().unwrap().success());
         while !cgroup.remove() {

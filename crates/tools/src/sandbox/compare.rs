@@ -33,7 +33,7 @@ const ENTRIES: usize = 10_000;
 /// among others that it made.
 const AFTER: usize = 1_000_000;
 /// Maximum number of changes that are described; of the rest only their number is given.
-const TOLD: usize = 20;
+const MOST_NOTES: usize = 20;
 
 /// Control files as they were before a command.
 #[derive(Debug)]
@@ -94,12 +94,11 @@ impl Before {
     /// Restores changed files. Returns sentences for the model that describe the changes.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let (after, opened) = find_all(cage, denied, &self.places.closed);
-        let mut settling = Settling { before: self, after: &after, cage, denied, told: Vec::new() };
+        let mut settling = Settling { before: self, after: &after, cage, denied, notes: Vec::new() };
         for folder in opened {
             let name = settling.name(&folder);
-            settling
-                .told
-                .push(format!("the command took the right to list '{name}' away. Its owner has it again"));
+            let note = format!("the command took the right to list '{name}' away. Its owner has it again");
+            settling.notes.push(note);
         }
         let moved: Vec<&PathBuf> =
             self.trees.iter().filter(|(_, tree)| settling.is_moved(tree)).map(|(path, _)| path).collect();
@@ -111,17 +110,17 @@ impl Before {
             settling.stayed(path, tree);
         }
         if self.places.is_partial || after.is_partial {
-            settling.told.push(
+            settling.notes.push(
                 "the workspace has so many files that control files and what rules deny were looked for in a \
                  part of it only"
                     .to_owned(),
             );
         }
-        let mut told = settling.told;
-        let more = told.len().saturating_sub(TOLD);
-        told.truncate(TOLD);
-        told.extend((more > 0).then(|| format!("and {more} more of this kind")));
-        told
+        let mut notes = settling.notes;
+        let more = notes.len().saturating_sub(MOST_NOTES);
+        notes.truncate(MOST_NOTES);
+        notes.extend((more > 0).then(|| format!("and {more} more of this kind")));
+        notes
     }
 }
 
@@ -141,9 +140,9 @@ fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places
 
 /// Returns the text for the model, and also logs it as a warning for the person, because the model may not
 /// pass it on.
-fn warn(told: String) -> String {
-    tracing::warn!(target: "archon::tools", "{told}");
-    told
+fn warn(note: String) -> String {
+    tracing::warn!(target: "archon::tools", "{note}");
+    note
 }
 
 /// Lets the owner of a folder list and change it, if its mode forbids that and we own it.
@@ -160,7 +159,8 @@ struct Settling<'s> {
     after: &'s Places,
     cage: &'s Cage,
     denied: &'s Denied,
-    told: Vec<String>,
+    /// Sentences for the model that describe the changes.
+    notes: Vec<String>,
 }
 
 impl Settling<'_> {
@@ -188,28 +188,15 @@ impl Settling<'_> {
         if is_old || is_moved() || self.is_harmless(path) {
             return;
         }
-        let why = self.why(path);
-        let told = match self.set_aside(path, Path::new("")) {
-            Ok(aside) => format!(
-                "the command made '{}', which it may not ({why}). It was set aside and is now '{}'. Use \
-                 write_file to make such a file: a person is asked",
-                self.name(path),
-                self.name(&aside)
-            ),
-            Err(e) => warn(format!(
-                "the command made '{}', which it may not ({why}), and it cannot be set aside: {e}. Tell the \
-                 person",
-                self.name(path)
-            )),
-        };
-        self.told.push(told);
+        let advice = ". Use write_file to make such a file: a person is asked";
+        self.put_away(path, Path::new(""), advice);
     }
 
     fn stayed(&mut self, path: &Path, tree: &Tree) {
         let now = Tree::of(path);
         if self.before.is_held && tree.entries.is_empty() {
             if now.is_none_or(|now| now.id != tree.id) {
-                self.told.push(warn(format!(
+                self.notes.push(warn(format!(
                     "'{}' was replaced from outside while the command ran, so that it was not held any more. \
                      Tell the person to look at it",
                     self.name(path)
@@ -223,7 +210,7 @@ impl Settling<'_> {
         for below in entries.keys().filter(|below| !tree.entries.contains_key(*below)) {
             if !aside.as_ref().is_some_and(|aside| below.starts_with(aside)) {
                 aside = Some(below.clone());
-                self.put_away(path, below);
+                self.put_away(path, below, "");
             }
         }
         for (below, entry) in &tree.entries {
@@ -233,11 +220,12 @@ impl Settling<'_> {
         }
     }
 
-    fn put_away(&mut self, path: &Path, below: &Path) {
-        let (why, name) = (self.why(path), self.name(&path.join(below)));
-        self.told.push(match self.set_aside(path, below) {
+    /// Sets a new file aside and describes that; `advice` ends the description.
+    fn put_away(&mut self, path: &Path, below: &Path, advice: &str) {
+        let (why, name) = (self.why(path), self.name(&at(path, below)));
+        self.notes.push(match self.set_aside(path, below) {
             Ok(aside) => format!(
-                "the command made '{name}', which it may not ({why}). It was set aside and is now '{}'",
+                "the command made '{name}', which it may not ({why}). It was set aside and is now '{}'{advice}",
                 self.name(&aside)
             ),
             Err(e) => warn(format!(
@@ -248,14 +236,14 @@ impl Settling<'_> {
     }
 
     fn put_back(&mut self, path: &Path, below: &Path, entry: &Entry) {
-        let place = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) };
+        let place = at(path, below);
         let (why, name) = (self.why(path), self.name(&place));
         let aside = match place.symlink_metadata() {
             Ok(of) if !(of.is_dir() && *entry == Entry::Folder) => self.set_aside(path, below).map(Some),
             _ => Ok(None),
         };
         let done = aside.and_then(|aside| self.restore(&place, entry).map(|()| aside));
-        self.told.push(match done {
+        self.notes.push(match done {
             Ok(None) => format!("the command removed '{name}', which it may not ({why}). It was put back"),
             Ok(Some(aside)) => format!(
                 "the command changed '{name}', which it may not ({why}). It was put back, and what the \
@@ -305,11 +293,11 @@ impl Settling<'_> {
 
     /// Renames a file, so that no program uses it.
     fn set_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
-        self.with_rights(&path.join(below), || self.rename_aside(path, below))
+        self.with_rights(&at(path, below), || self.rename_aside(path, below))
     }
 
     fn rename_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
-        let from = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) };
+        let from = at(path, below);
         let names = path.file_name().into_iter().chain(below);
         let name = names.map(|name| name.to_string_lossy()).collect::<Vec<_>>().join("-");
         let (root, relative) = self.split(&from)?;
@@ -429,15 +417,15 @@ impl Tree {
     fn of(path: &Path) -> Option<Self> {
         let of = path.symlink_metadata().ok()?;
         let mut entries = BTreeMap::new();
-        let (mut left, mut queue) = (ALL, vec![PathBuf::new()]);
+        let (mut room, mut queue) = (ALL, vec![PathBuf::new()]);
         while let Some(below) = queue.pop() {
-            let at = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(&below) };
+            let at = at(path, &below);
             let Ok(of) = at.symlink_metadata() else { continue };
             if of.is_dir() {
                 let names = fs::read_dir(&at).into_iter().flatten().flatten().take(ENTRIES);
                 queue.extend(names.map(|entry| below.join(entry.file_name())));
             }
-            entries.insert(below, Entry::of(&at, &of, &mut left));
+            entries.insert(below, Entry::of(&at, &of, &mut room));
             if entries.len() > ENTRIES {
                 break;
             }
@@ -456,7 +444,7 @@ impl Tree {
 }
 
 impl Entry {
-    fn of(at: &Path, of: &fs::Metadata, left: &mut u64) -> Self {
+    fn of(at: &Path, of: &fs::Metadata, room: &mut u64) -> Self {
         if of.is_symlink() {
             return fs::read_link(at).map_or(Self::Other, Self::Link);
         }
@@ -466,7 +454,7 @@ impl Entry {
         if !of.is_file() {
             return Self::Other;
         }
-        let most = FILE.min(*left);
+        let most = FILE.min(*room);
         let read = || {
             let mut content = Vec::new();
             open_regular(at).and_then(|file| file.take(most + 1).read_to_end(&mut content)).ok()?;
@@ -475,7 +463,7 @@ impl Entry {
         let known = if of.len() <= most { read() } else { None };
         let content = match known {
             Some(content) => {
-                *left = left.saturating_sub(content.len() as u64);
+                *room = room.saturating_sub(content.len() as u64);
                 Content::Known(content)
             }
             None => Content::Large(of.len(), of.mtime(), of.mtime_nsec()),
@@ -505,31 +493,29 @@ fn holder(path: &Path) -> Option<Holder> {
     Some((id(&folder.symlink_metadata().ok()?), path.strip_prefix(folder).ok()?.to_owned()))
 }
 
+/// Returns the path of an entry below a protected path; the entry with an empty path is the protected path
+/// itself, to which `join` would add a slash.
+fn at(path: &Path, below: &Path) -> PathBuf {
+    if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) }
+}
+
 fn id(of: &fs::Metadata) -> (u64, u64) {
     (of.dev(), of.ino())
 }
 
 /// Returns whether the settings of a new repository have only harmless keys, which git does not run.
 fn is_plain_config(text: &str) -> bool {
-    const PLAIN: &[(&str, &[&str])] = &[
+    const PLAIN: &[(&str, &str)] = &[
         (
             "core",
-            &[
-                "repositoryformatversion",
-                "filemode",
-                "bare",
-                "logallrefupdates",
-                "ignorecase",
-                "precomposeunicode",
-                "symlinks",
-                "worktree",
-            ],
+            "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks \
+             worktree",
         ),
-        ("remote", &["url", "fetch"]),
-        ("branch", &["remote", "merge", "rebase"]),
-        ("submodule", &["url", "active"]),
-        ("extensions", &["objectformat", "refstorage", "worktreeconfig"]),
-        ("user", &["name", "email"]),
+        ("remote", "url fetch"),
+        ("branch", "remote merge rebase"),
+        ("submodule", "url active"),
+        ("extensions", "objectformat refstorage worktreeconfig"),
+        ("user", "name email"),
     ];
     let mut section = "";
     text.lines().map(str::trim).all(|line| {
@@ -544,7 +530,7 @@ fn is_plain_config(text: &str) -> bool {
             return PLAIN.iter().any(|(known, _)| section.eq_ignore_ascii_case(known));
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let is_known = |keys: &[&str]| keys.iter().any(|known| key.trim().eq_ignore_ascii_case(known));
+        let is_known = |keys: &str| keys.split(' ').any(|known| key.trim().eq_ignore_ascii_case(known));
         // A backslash continues the line, and `::` names a program that fetches.
         !value.contains('\\')
             && !value.contains("::")

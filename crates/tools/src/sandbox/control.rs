@@ -76,7 +76,8 @@ impl Denied {
 
 /// Searches the workspace for these places, at most `most` entries.
 pub(super) fn find(cage: &Cage, denied: &Denied, most: usize) -> Places {
-    let mut search = Search { cage, denied, places: Places::default(), queue: VecDeque::new(), left: most };
+    let mut search =
+        Search { cage, denied, places: Places::default(), queue: VecDeque::new(), remaining: most };
     if cage.access == Access::Write || denied.rules.is_some() {
         search.queue.extend(cage.roots.iter().map(|root| (root.clone(), root.clone(), true)));
     }
@@ -86,7 +87,7 @@ pub(super) fn find(cage: &Cage, denied: &Denied, most: usize) -> Places {
     while let Some((root, folder, goes_on)) = search.queue.pop_front() {
         search.folder(&root, &folder, goes_on);
     }
-    search.left_out();
+    search.hide_excluded();
     search.places
 }
 
@@ -96,7 +97,8 @@ struct Search<'s> {
     places: Places,
     /// Folders to search: the folder, its root, and whether its subfolders are searched.
     queue: VecDeque<(PathBuf, PathBuf, bool)>,
-    left: usize,
+    /// Number of entries that may still be searched.
+    remaining: usize,
 }
 
 impl Search<'_> {
@@ -114,13 +116,13 @@ impl Search<'_> {
             .flatten()
             .flatten()
             .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
-            .take(self.left + 1)
+            .take(self.remaining + 1)
             .collect();
-        if entries.len() > self.left {
+        if entries.len() > self.remaining {
             self.places.is_partial = true;
-            entries.truncate(self.left);
+            entries.truncate(self.remaining);
         }
-        self.left -= entries.len();
+        self.remaining -= entries.len();
         let is_git = is_git(|wanted| entries.iter().any(|(name, _)| name == wanted));
         if is_git {
             self.git(root, folder);
@@ -213,8 +215,8 @@ impl Search<'_> {
     }
 
     /// Hides folders that belong to no workspace, and keeps the folders above them where they are.
-    fn left_out(&mut self) {
-        for folder in self.cage.left_out_inside() {
+    fn hide_excluded(&mut self) {
+        for folder in self.cage.excluded_inside() {
             let granted = self.cage.granted().find(|granted| folder.starts_with(granted)).cloned();
             let between = folder.ancestors().skip(1).take_while(|parent| Some(*parent) != granted.as_deref());
             if self.cage.access == Access::Write {

@@ -42,7 +42,7 @@ impl Guarded {
     /// listed.
     pub(super) fn new(cage: &Cage, context: &ToolContext) -> Result<Self, ToolError> {
         let is_held = cage.holds_places();
-        cage.make_left_out(is_held)?;
+        cage.make_excluded(is_held)?;
         let denied = Denied::new(cage, context);
         let since = SystemTime::now();
         let places = find(cage, &denied, MOST);
@@ -90,8 +90,8 @@ impl Guard {
     }
 
     fn settle_alone(&self) {
-        for told in self.settle() {
-            tracing::warn!(target: "archon::tools", "{told}");
+        for note in self.settle() {
+            tracing::warn!(target: "archon::tools", "{note}");
         }
     }
 }
@@ -129,15 +129,15 @@ impl Cage {
     }
 
     /// Returns the folders that belong to no workspace and are within a granted one.
-    pub(super) fn left_out_inside(&self) -> BTreeSet<PathBuf> {
+    pub(super) fn excluded_inside(&self) -> BTreeSet<PathBuf> {
         let is_inside = |folder: &&PathBuf| self.granted().any(|granted| folder.starts_with(granted));
-        let there = self.left_out.iter().map(|(folder, _)| folder).filter(is_inside);
+        let there = self.excluded.iter().map(|(folder, _)| folder).filter(is_inside);
         there.filter(|folder| folder.symlink_metadata().is_ok()).cloned().collect()
     }
 
     /// Creates missing folders that belong to no workspace, so that they can be hidden: otherwise a command
     /// could create and fill them.
-    fn make_left_out(&self, is_held: bool) -> Result<(), ToolError> {
+    fn make_excluded(&self, is_held: bool) -> Result<(), ToolError> {
         let refused = |folder: &Path, what: &str, why: &str| {
             Err(ToolError::PermissionDenied(format!(
                 "'{}' lies in what commands may use and belongs to no workspace ({what}), and it cannot be kept from \
@@ -145,24 +145,20 @@ impl Cage {
                 folder.display()
             )))
         };
-        for (folder, what) in self.left_out.iter() {
+        for (folder, what) in self.excluded.iter() {
             if self.granted().any(|granted| granted.starts_with(folder)) {
                 return refused(folder, what, "the workspace is in it");
             }
-            if !self.granted().any(|granted| folder.starts_with(granted)) {
-                continue;
-            }
-            let is_read_only =
-                |granted: &&PathBuf| self.options.read.contains(granted) && !self.roots.contains(granted);
-            if !is_held
-                && self
-                    .granted()
-                    .filter(|granted| folder.starts_with(granted))
-                    .all(|granted| is_read_only(&granted))
-            {
+            let mut around = self.granted().filter(|granted| folder.starts_with(granted)).peekable();
+            if around.peek().is_none() {
                 continue;
             }
             if !is_held {
+                let is_read_only =
+                    |granted: &PathBuf| self.options.read.contains(granted) && !self.roots.contains(granted);
+                if around.all(is_read_only) {
+                    continue;
+                }
                 return refused(folder, what, "this user can make no mounts here");
             }
             if self.access == Access::Write

@@ -3,7 +3,7 @@
 
 use std::{
     ffi::CString,
-    fmt, io,
+    io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -25,57 +25,17 @@ use super::{
 const NEEDED: ABI = ABI::V3;
 
 /// System files that programs need to start. Of `/etc` only files without secrets are listed.
-const SYSTEM: &[&str] = &[
-    "/bin",
-    "/sbin",
-    "/usr",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt",
-    "/nix/store",
-    // All of it: the command's process number is not known before, and programs read about themselves there.
-    // Of other processes they see names, command lines and states, but not environments, memory or open
-    // files.
-    "/proc",
-    "/sys/devices/system/cpu",
-    "/etc/alternatives",
-    "/etc/bash.bashrc",
-    "/etc/ca-certificates",
-    "/etc/crypto-policies",
-    "/etc/debian_version",
-    "/etc/gai.conf",
-    "/etc/group",
-    "/etc/host.conf",
-    "/etc/hostname",
-    "/etc/hosts",
-    "/etc/inputrc",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/locale.alias",
-    "/etc/locale.conf",
-    "/etc/localtime",
-    "/etc/login.defs",
-    "/etc/magic",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/passwd",
-    "/etc/perl",
-    "/etc/pki/tls/certs",
-    "/etc/profile",
-    "/etc/profile.d",
-    "/etc/protocols",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/etc/shells",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/terminfo",
-    "/etc/timezone",
-];
+///
+/// All of `/proc` is listed, because programs read about themselves there, and the command's process number is
+/// not known before. Of other processes they see names, command lines and states, but not environments, memory
+/// or open files.
+const SYSTEM: &str = "/bin /sbin /usr /lib /lib32 /lib64 /libx32 /opt /nix/store /proc /sys/devices/system/cpu \
+    /etc/alternatives /etc/bash.bashrc /etc/ca-certificates /etc/crypto-policies /etc/debian_version \
+    /etc/gai.conf /etc/group /etc/host.conf /etc/hostname /etc/hosts /etc/inputrc /etc/ld.so.cache \
+    /etc/ld.so.conf /etc/ld.so.conf.d /etc/locale.alias /etc/locale.conf /etc/localtime /etc/login.defs \
+    /etc/magic /etc/mime.types /etc/nsswitch.conf /etc/os-release /etc/passwd /etc/perl /etc/pki/tls/certs \
+    /etc/profile /etc/profile.d /etc/protocols /etc/resolv.conf /etc/services /etc/shells /etc/ssl/certs \
+    /etc/ssl/openssl.cnf /etc/terminfo /etc/timezone";
 
 /// Devices without data.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -91,27 +51,21 @@ pub(super) struct Restrictions {
 }
 
 /// The step in which giving up rights failed.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Failed<'r> {
+    #[error("{0}")]
     Mounts(mounts::Failed<'r>),
+    #[error("scratch folder: {0}")]
     Scratch(io::Error),
+    #[error("Landlock: {0}")]
     Landlock(RulesetError),
     /// Landlock accepted the rules, but does not enforce them.
+    #[error("Landlock: the kernel does not enforce the rules")]
     NotEnforced,
+    #[error("capabilities: {0}")]
     Capabilities(io::Error),
+    #[error("seccomp: {0}")]
     Seccomp(seccompiler::Error),
-}
-
-impl fmt::Display for Failed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mounts(failed) => failed.fmt(f),
-            Self::Scratch(e) => write!(f, "scratch folder: {e}"),
-            Self::Landlock(e) => write!(f, "Landlock: {e}"),
-            Self::NotEnforced => f.write_str("Landlock: the kernel does not enforce the rules"),
-            Self::Capabilities(e) => write!(f, "capabilities: {e}"),
-            Self::Seccomp(e) => write!(f, "seccomp: {e}"),
-        }
-    }
 }
 
 /// Only an error number is kept, because a child can report nothing else.
@@ -160,7 +114,7 @@ impl Restrictions {
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
             return Err(Failed::NotEnforced);
         }
-        give_up_capabilities(self.maker).map_err(Failed::Capabilities)?;
+        drop_capabilities(self.maker).map_err(Failed::Capabilities)?;
         self.calls.iter().try_for_each(|calls| seccompiler::apply_filter(calls)).map_err(Failed::Seccomp)
     }
 }
@@ -169,14 +123,15 @@ impl Restrictions {
 /// namespace all capabilities are removed. With "no new privileges" no program gets them back. Root's right
 /// to trace processes would let a command read our environment in `/proc` despite Landlock, as a test
 /// shows.
-fn give_up_capabilities(maker: Maker) -> io::Result<()> {
+fn drop_capabilities(maker: Maker) -> io::Result<()> {
     use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-    let left = match maker {
+    let remaining = match maker {
         Maker::Thread => capabilities(None)?.permitted & CapabilitySet::DAC_OVERRIDE,
         Maker::Child => CapabilitySet::empty(),
     };
-    let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
+    let sets =
+        CapabilitySets { effective: remaining, permitted: remaining, inheritable: CapabilitySet::empty() };
     Ok(set_capabilities(None, sets)?)
 }
 
@@ -219,17 +174,14 @@ fn files(cage: &Cage) -> Result<RulesetCreated, RulesetError> {
     let read = AccessFs::from_read(ABI::V5);
     let write = writing();
     let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
-    let (read_roots, write_roots): (&[PathBuf], &[PathBuf]) = match cage.access {
-        Access::Read => (&cage.roots, &[]),
-        Access::Write => (&[], &cage.roots),
-    };
-    let write_granted = match cage.access {
-        Access::Read => &[][..],
-        Access::Write => &cage.options.write[..],
+    let nothing: &[PathBuf] = &[];
+    let (read_roots, write_roots, write_granted) = match cage.access {
+        Access::Read => (&*cage.roots, nothing, nothing),
+        Access::Write => (nothing, &*cage.roots, &*cage.options.write),
     };
     rules
         .create()?
-        .add_rules(path_beneath_rules(SYSTEM, read))?
+        .add_rules(path_beneath_rules(SYSTEM.split_whitespace(), read))?
         .add_rules(path_beneath_rules(DEVICES, device))?
         .add_rules(path_beneath_rules(read_roots, read))?
         .add_rules(path_beneath_rules(&cage.options.read, read))?

@@ -14,7 +14,7 @@ pub(super) fn name(prefix: &str, of: &str) -> Option<String> {
 
 /// Returns whether the process that made this name is gone. A process of another namespace cannot be seen
 /// from here and counts as alive, so its resources stay.
-pub(super) fn is_left(name: &str, prefix: &str, namespace: &str) -> bool {
+pub(super) fn is_stale(name: &str, prefix: &str, namespace: &str) -> bool {
     let mut parts = name.strip_prefix(prefix).unwrap_or_default().split('-');
     let (Some(of), Some(pid), Some(ticks), Some(_), None) =
         (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
@@ -38,7 +38,7 @@ mod tests {
 
     // spec: TE-58
     #[test]
-    fn is_left_is_true_only_for_names_of_dead_processes() {
+    fn is_stale_is_true_only_for_names_of_dead_processes() {
         let ours = namespace().unwrap();
         let us = std::process::id();
         let ticks = start_ticks(us).unwrap();
@@ -50,7 +50,7 @@ mod tests {
             ("archon-17".to_owned(), false),
             ("system.slice".to_owned(), false),
         ] {
-            assert_eq!(is_left(&name, "archon-", &ours), expected, "{name}");
+            assert_eq!(is_stale(&name, "archon-", &ours), expected, "{name}");
         }
     }
 }

@@ -84,11 +84,11 @@ pub(crate) async fn run(
     let mut time_up = clock.sleep_until(clock.now() + limit);
     let mut guarded = guarded(cage, context).await?;
     let mut started = start(command, cage, &guarded, context).await?;
-    let kept = [Kept::new(cage.options.max_output), Kept::new(cage.options.max_output)];
+    let outputs = [Capture::new(cage.options.max_output), Capture::new(cage.options.max_output)];
     let pumps =
-        join(pump(started.child.stdout.take(), &kept[0]), pump(started.child.stderr.take(), &kept[1]));
+        join(pump(started.child.stdout.take(), &outputs[0]), pump(started.child.stderr.take(), &outputs[1]));
     let mut pumps = pin!(pumps.fuse());
-    let mut told = 0;
+    let mut reported = 0;
     let watch = started.watch(cage);
     let mut next_look = clock.sleep_until(clock.now() + watch::EVERY);
     let group = started.group;
@@ -97,11 +97,11 @@ pub(crate) async fn run(
         let mut exit = pin!(started.child.wait());
         poll_fn(|waker| {
             let _ = pumps.as_mut().poll(waker);
-            let total: u64 = kept.iter().map(Kept::bytes).sum();
+            let total: u64 = outputs.iter().map(Capture::bytes).sum();
             // Each partial result has all of the output, so they are sent less and less often.
-            if total > 2 * told {
-                told = total;
-                context.on_update(kept[0].output().text.into());
+            if total > 2 * reported {
+                reported = total;
+                context.on_update(outputs[0].output().text.into());
             }
             if let Poll::Ready(status) = exit.as_mut().poll(waker) {
                 return Poll::Ready(status.map(Ended::Exited));
@@ -125,12 +125,11 @@ pub(crate) async fn run(
         let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
     }
     let out_of_memory = had_too_much.0 || started.ran_out_of_memory();
-    let group = started.group();
     started.finish().await;
     until_gone(group, &*clock).await;
     let notes = tokio::task::spawn_blocking(move || guarded.settle()).await.unwrap_or_default();
     let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
-    Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory, notes })
+    Ok(Finished { ended, stdout: outputs[0].output(), stderr: outputs[1].output(), out_of_memory, notes })
 }
 
 /// Records that a command was killed because it used too much memory.
@@ -171,16 +170,16 @@ async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolErro
     looking.await.map_err(|e| ToolError::Failed(format!("the workspace cannot be looked through: {e}")))?
 }
 
-async fn pump(from: Option<impl AsyncRead + Unpin>, kept: &Kept) {
+async fn pump(from: Option<impl AsyncRead + Unpin>, capture: &Capture) {
     let Some(mut from) = from else { return };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        kept.add(&buffer[..read]);
+        capture.add(&buffer[..read]);
     }
 }
 
 /// Keeps the beginning and the end of an output.
-struct Kept(Mutex<Halves>, usize);
+struct Capture(Mutex<Halves>, usize);
 
 #[derive(Default)]
 struct Halves {
@@ -189,7 +188,7 @@ struct Halves {
     bytes: u64,
 }
 
-impl Kept {
+impl Capture {
     fn new(limit: usize) -> Self {
         Self(Mutex::default(), limit / 2)
     }
@@ -211,10 +210,8 @@ impl Kept {
 
     fn output(&self) -> Output {
         let halves = self.halves();
-        let kept = halves.head.len() + halves.tail.len();
-        let left_out = halves.bytes - kept as u64;
-        let (first, second) = halves.tail.as_slices();
-        let tail = [first, second].concat();
+        let left_out = halves.bytes - (halves.head.len() + halves.tail.len()) as u64;
+        let tail: Vec<u8> = halves.tail.iter().copied().collect();
         let text = if left_out == 0 {
             String::from_utf8_lossy(&[halves.head.as_slice(), &tail].concat()).into_owned()
         } else {
@@ -242,10 +239,10 @@ mod tests {
         // spec: TE-39
         #[test]
         fn command_output_over_the_limit_keeps_its_beginning_and_end(pieces in prop::collection::vec("[a-z]{0,9}", 0..20), limit in 0_usize..40) {
-            let kept = Kept::new(limit);
-            pieces.iter().for_each(|piece| kept.add(piece.as_bytes()));
+            let capture = Capture::new(limit);
+            pieces.iter().for_each(|piece| capture.add(piece.as_bytes()));
             let (all, half) = (pieces.concat(), limit / 2);
-            let output = kept.output();
+            let output = capture.output();
             prop_assert_eq!(output.bytes, all.len() as u64);
             prop_assert_eq!(output.truncated, all.len() > 2 * half);
             if output.truncated {

@@ -17,20 +17,21 @@ pub(super) fn create() -> io::Result<TempDir> {
 
 /// Deletes the scratch folders of processes that are gone. Runs once, because this process deletes its own
 /// folders.
-pub(super) fn remove_left() {
+pub(super) fn remove_stale() {
     static LOOKED: Once = Once::new();
     LOOKED.call_once(|| {
         if let Some(namespace) = maker::namespace() {
-            remove_left_in(&std::env::temp_dir(), &namespace);
+            remove_stale_in(&std::env::temp_dir(), &namespace);
         }
     });
 }
 
-fn remove_left_in(parent: &Path, namespace: &str) {
+fn remove_stale_in(parent: &Path, namespace: &str) {
     for entry in parent.read_dir().into_iter().flatten().flatten() {
-        let is_left = entry.file_name().to_str().is_some_and(|name| maker::is_left(name, PREFIX, namespace));
+        let is_stale =
+            entry.file_name().to_str().is_some_and(|name| maker::is_stale(name, PREFIX, namespace));
         // Other users can create such names in a shared folder.
-        if is_left && is_own_folder(&entry.path()) {
+        if is_stale && is_own_folder(&entry.path()) {
             let removed = std::fs::remove_dir_all(entry.path());
             tracing::info!(target: "archon::tools", folder = ?entry.path(), ?removed, "a scratch folder of before");
         }
@@ -77,7 +78,7 @@ mod tests {
         let ours = maker::name(PREFIX, "z").unwrap();
         fs::create_dir(parent.path().join(&ours)).unwrap();
         expected.push(ours);
-        remove_left_in(parent.path(), &namespace);
+        remove_stale_in(parent.path(), &namespace);
         let mut left: Vec<_> = fs::read_dir(parent.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -45,11 +45,6 @@ impl Started {
         kill(self.group);
     }
 
-    /// Returns the process group.
-    pub(super) fn group(&self) -> Pid {
-        self.group
-    }
-
     /// Returns whether a process was killed for lack of memory, if the system reports that.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         #[cfg(target_os = "linux")]
@@ -137,7 +132,7 @@ pub(super) async fn start(
     #[cfg(not(target_os = "linux"))]
     let (held, _) = (Held { command: held }, guarded);
     #[cfg(target_os = "linux")]
-    let alone = held.restrictions.as_ref().is_some_and(|given_up| given_up.maker() == Maker::Child);
+    let alone = held.restrictions.as_ref().is_some_and(|rights| rights.maker() == Maker::Child);
     let mut child = held.spawn().await?;
     let id = child.id().and_then(pid).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let word = child.stdin.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
@@ -220,13 +215,15 @@ impl Held {
     /// Starts the command from a new thread, because a thread never gets back a right that it gave up.
     async fn spawn(self) -> Result<Child, ToolError> {
         let runtime = tokio::runtime::Handle::current();
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (sender, spawned) = tokio::sync::oneshot::channel();
         let thread = std::thread::Builder::new().name("archon-command".to_owned()).spawn(move || {
             let _entered = runtime.enter();
-            let _ = tell.send(self.spawn_here());
+            let _ = sender.send(self.spawn_here());
         });
         thread.map_err(|e| ToolError::Resource(format!("a thread cannot be started: {e}")))?;
-        told.await.unwrap_or_else(|_| Err(ToolError::Failed("the command could not be started".to_owned())))
+        spawned
+            .await
+            .unwrap_or_else(|_| Err(ToolError::Failed("the command could not be started".to_owned())))
     }
 
     #[cfg(target_os = "linux")]

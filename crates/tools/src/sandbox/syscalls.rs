@@ -207,9 +207,7 @@ pub(super) fn filter(
     }
     let attributes = ATTRIBUTES.into_iter().map(|request| rule([is(1, request)?]));
     refuse(SYS_ioctl, attributes.collect::<Result<_, _>>()?);
-    if let Some(when) = refused_sockets(options)? {
-        refuse(SYS_socket, when);
-    }
+    refuse(SYS_socket, refused_sockets(options)?);
     if options.unix_sockets == UnixSockets::Denied {
         refuse(SYS_socketpair, refused_pairs()?);
     }
@@ -236,7 +234,7 @@ pub(super) fn filter(
 
 /// Returns the rules that refuse sockets; an empty list refuses all of them. Families are allowed by a list,
 /// because there are forty-five, some of which reach the host of a virtual machine.
-fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>, seccompiler::Error> {
+fn refused_sockets(options: &SandboxOptions) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let mut families = Vec::new();
     if options.network == Network::Granted {
         families.extend([AF_INET, AF_INET6, AF_NETLINK]);
@@ -245,23 +243,18 @@ fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>,
         families.push(AF_UNIX);
     }
     if families.is_empty() {
-        return Ok(Some(Vec::new()));
+        return Ok(Vec::new());
     }
-    let of_none = families.iter().map(|family| is_not(0, u64::from(family.unsigned_abs())));
+    let of_none = families.iter().map(|family| is_not(0, bits(*family)));
     let other = rule(of_none.collect::<Result<Vec<_>, _>>()?)?;
     // Of netlink, only the service that lists addresses and routes is allowed.
-    let netlink =
-        [is(0, u64::from(AF_NETLINK.unsigned_abs()))?, is_not(2, u64::from(NETLINK_ROUTE.unsigned_abs()))?];
-    Ok(Some(vec![other, rule(netlink)?]))
+    let netlink = [is(0, bits(AF_NETLINK))?, is_not(2, bits(NETLINK_ROUTE))?];
+    Ok(vec![other, rule(netlink)?])
 }
 
 /// Makes rules that match if the first argument has one of these flags.
 fn any_of(flags: &[c_int]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
-    let set = |flag: &c_int| {
-        let flag = u64::from(flag.unsigned_abs());
-        rule([has(0, flag)?])
-    };
-    flags.iter().map(set).collect()
+    flags.iter().map(|flag| rule([has(0, bits(*flag))?])).collect()
 }
 
 /// Returns the rules that refuse pairs of connected sockets. A datagram socket could later be connected to
@@ -269,10 +262,10 @@ fn any_of(flags: &[c_int]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
 fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
     const KIND: u64 = 0xf;
     let of_kind = |kind: c_int| {
-        let (length, kind) = (SeccompCmpArgLen::Dword, u64::from(kind.unsigned_abs()));
-        rule([SeccompCondition::new(1, length, SeccompCmpOp::MaskedEq(KIND), kind)?])
+        let (length, compare) = (SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KIND));
+        rule([SeccompCondition::new(1, length, compare, bits(kind))?])
     };
-    let other = rule([is_not(0, u64::from(AF_UNIX.unsigned_abs()))?])?;
+    let other = rule([is_not(0, bits(AF_UNIX))?])?;
     Ok(vec![other, of_kind(SOCK_DGRAM)?, of_kind(SOCK_RAW)?])
 }
 
@@ -301,6 +294,11 @@ pub(super) fn absent() -> BpfProgram {
 /// Returns whether there is a filter for this processor.
 pub(super) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
+}
+
+/// Returns a constant of C as the kernel compares it.
+fn bits(constant: c_int) -> u64 {
+    constant.unsigned_abs().into()
 }
 
 /// Makes a rule that matches if all conditions hold.

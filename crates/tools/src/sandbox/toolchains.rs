@@ -9,12 +9,12 @@ use std::{
 use super::SandboxOptions;
 use crate::Workspace;
 
-/// A toolchain. It is found if the search path contains its folder of programs.
+/// A toolchain. It is found if the search path contains its folder of programs. Lists are separated by spaces.
 struct Toolchain {
     /// Ends of the paths of the toolchain's program folders in the search path.
-    programs: &'static [&'static str],
+    programs: &'static str,
     /// Further files and folders to read, relative to the folder that contains this end.
-    read: &'static [&'static str],
+    read: &'static str,
     /// Environment variables with the toolchain's location: the name, and the folder relative to the same
     /// folder. Variables that are set stay unchanged.
     variables: &'static [(&'static str, &'static str)],
@@ -22,46 +22,35 @@ struct Toolchain {
 
 const TOOLCHAINS: &[Toolchain] = &[
     Toolchain {
-        programs: &[".cargo/bin"],
+        programs: ".cargo/bin",
         // Not `credentials.toml`. Cargo does not start without its settings.
-        read: &[
-            ".cargo/bin",
-            ".cargo/registry",
-            ".cargo/git",
-            ".cargo/config.toml",
-            ".cargo/config",
-            ".rustup/toolchains",
-            ".rustup/settings.toml",
-        ],
+        read: ".cargo/bin .cargo/registry .cargo/git .cargo/config.toml .cargo/config .rustup/toolchains \
+               .rustup/settings.toml",
         variables: &[("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")],
     },
     Toolchain {
-        programs: &[".volta/bin"],
-        read: &[".volta/bin", ".volta/tools"],
+        programs: ".volta/bin",
+        read: ".volta/bin .volta/tools",
         variables: &[("VOLTA_HOME", ".volta")],
     },
-    Toolchain { programs: &[".bun/bin"], read: &[".bun/bin"], variables: &[] },
-    Toolchain { programs: &[".deno/bin"], read: &[".deno/bin"], variables: &[] },
+    Toolchain { programs: ".bun/bin", read: ".bun/bin", variables: &[] },
+    Toolchain { programs: ".deno/bin", read: ".deno/bin", variables: &[] },
     Toolchain {
-        programs: &[".pyenv/shims", ".pyenv/bin"],
-        read: &[".pyenv/bin", ".pyenv/libexec", ".pyenv/shims", ".pyenv/versions"],
+        programs: ".pyenv/shims .pyenv/bin",
+        read: ".pyenv/bin .pyenv/libexec .pyenv/shims .pyenv/versions",
         variables: &[("PYENV_ROOT", ".pyenv")],
     },
     Toolchain {
-        programs: &[".rbenv/shims", ".rbenv/bin"],
-        read: &[".rbenv/bin", ".rbenv/libexec", ".rbenv/shims", ".rbenv/versions"],
+        programs: ".rbenv/shims .rbenv/bin",
+        read: ".rbenv/bin .rbenv/libexec .rbenv/shims .rbenv/versions",
         variables: &[("RBENV_ROOT", ".rbenv")],
     },
     Toolchain {
-        programs: &[".local/bin"],
-        read: &[".local/bin", ".local/share/uv/python", ".local/share/uv/tools"],
+        programs: ".local/bin",
+        read: ".local/bin .local/share/uv/python .local/share/uv/tools",
         variables: &[],
     },
-    Toolchain {
-        programs: &["go/bin"],
-        read: &["go/bin", "go/pkg/mod"],
-        variables: &[("GOMODCACHE", "go/pkg/mod")],
-    },
+    Toolchain { programs: "go/bin", read: "go/bin go/pkg/mod", variables: &[("GOMODCACHE", "go/pkg/mod")] },
 ];
 
 /// Folder of nvm with a folder for each version.
@@ -88,10 +77,10 @@ impl SandboxOptions {
     #[must_use]
     pub fn with_toolchains(mut self, workspace: &Workspace) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
-        let left_out = workspace.all_left_out();
+        let excluded = workspace.all_excluded();
         let may_grant = |place: &Path| {
             !workspace.roots().iter().any(|root| place.starts_with(root) || root.starts_with(place))
-                && !left_out.iter().any(|(folder, _)| folder.starts_with(place) || place.starts_with(folder))
+                && !excluded.iter().any(|(folder, _)| folder.starts_with(place) || place.starts_with(folder))
         };
         let found = find(&path, |name| env::var_os(name), may_grant);
         self.read.extend(found.read);
@@ -126,7 +115,9 @@ fn find(
             add(version);
         }
         for toolchain in TOOLCHAINS {
-            let Some(home) = toolchain.programs.iter().find_map(|end| before(&folder, end)) else { continue };
+            let Some(home) = toolchain.programs.split(' ').find_map(|end| before(&folder, end)) else {
+                continue;
+            };
             let at = |place: &str| {
                 let moved = toolchain.variables.iter().find_map(|(name, folder)| {
                     let below = Path::new(place).strip_prefix(folder).ok()?;
@@ -135,7 +126,7 @@ fn find(
                 });
                 moved.unwrap_or_else(|| home.join(place))
             };
-            toolchain.read.iter().for_each(|place| add(at(place)));
+            toolchain.read.split(' ').for_each(|place| add(at(place)));
             variables.extend(toolchain.variables.iter().map(|(name, folder)| (*name, at(folder))));
         }
     }

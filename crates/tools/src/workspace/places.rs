@@ -18,11 +18,12 @@ use super::{Entry, Workspace};
 pub(crate) struct Places {
     workspace: Workspace,
     rules: Option<Arc<Rules>>,
-    left_out: Arc<AtomicUsize>,
+    /// Number of entries that rules refused.
+    refused: Arc<AtomicUsize>,
 }
 
 struct Rules {
-    ceiling: Arc<dyn PermissionBound>,
+    bound: Arc<dyn PermissionBound>,
     run: Context,
     root: PathBuf,
     /// The tool itself, and the tool whose rules apply to the contents that it shows.
@@ -41,28 +42,28 @@ impl Places {
         reads_as: Option<&str>,
         context: &ToolContext,
     ) -> Self {
-        let rules = context.places.as_ref().map(|ceiling| {
+        let rules = context.places.as_ref().map(|bound| {
             let reads = reads_as.map(|name| {
                 let mut reads = tool.clone();
                 reads.name = name.to_owned();
                 reads
             });
             let tools = [tool.clone()].into_iter().chain(reads).collect();
-            let (ceiling, run, root) = (ceiling.clone(), context.run.clone(), workspace.root().to_owned());
-            let mut rules = Rules { ceiling, run, root, tools, is_agreed: false };
+            let (bound, run, root) = (bound.clone(), context.run.clone(), workspace.root().to_owned());
+            let mut rules = Rules { bound, run, root, tools, is_agreed: false };
             rules.is_agreed = rules.verdict(tool, begin) == Permit::Ask;
             Arc::new(rules)
         });
-        Self { workspace: workspace.clone(), rules, left_out: Arc::default() }
+        Self { workspace: workspace.clone(), rules, refused: Arc::default() }
     }
 
     /// Returns whether the call may see an entry. Entries that rules refuse are counted.
     pub(crate) fn allow(&self, path: &Path) -> bool {
-        if self.workspace.left_out(path).is_some() {
+        if self.workspace.excluded(path).is_some() {
             return false;
         }
         let is_allowed = self.rules.as_ref().is_none_or(|rules| rules.allow(path));
-        self.left_out.fetch_add(usize::from(!is_allowed), Ordering::Relaxed);
+        self.refused.fetch_add(usize::from(!is_allowed), Ordering::Relaxed);
         is_allowed
     }
 
@@ -77,19 +78,17 @@ impl Places {
 
     /// Adds a note to the result with the number of entries that were left out.
     pub(crate) fn with_notes(&self, mut result: ToolResult) -> ToolResult {
-        let places = match self.left_out.load(Ordering::Relaxed) {
+        let places = match self.refused.load(Ordering::Relaxed) {
             0 => return result,
             1 => "1 place was".to_owned(),
             many => format!("{many} places were"),
         };
-        result.content.push(
-            format!(
-                "({places} left out: a rule does not let this tool look there unasked. Go on without, or ask the person to \
-                 change the rule.)"
-            )
-            .into(),
+        let note = format!(
+            "({places} left out: a rule does not let this tool look there unasked. Go on without, or ask the person to \
+             change the rule.)"
         );
-        result.with_metadata("left_out", self.left_out.load(Ordering::Relaxed))
+        result.content.push(note.into());
+        result.with_metadata("left_out", self.refused.load(Ordering::Relaxed))
     }
 }
 
@@ -104,6 +103,6 @@ impl Rules {
 
     fn verdict(&self, tool: &ToolSpec, path: &Path) -> Permit {
         let subject = Subject::Paths { root: self.root.clone(), paths: vec![path.to_owned()] };
-        self.ceiling.verdict(tool, &subject, &self.run)
+        self.bound.verdict(tool, &subject, &self.run)
     }
 }

@@ -83,7 +83,7 @@ impl Workspace {
         let control = control_of(&root, &real);
         // A person agrees to the path that is shown, so a control file cannot be named by a link.
         if let Some(why) = control
-            && !self.says(path, &real)
+            && plain(self.root(), path) != real
         {
             return Err(ToolError::PermissionDenied(format!(
                 "'{}' leads to '{}', and {why}. Such a file is written by its own path only, after a person has \
@@ -98,18 +98,10 @@ impl Workspace {
                 Some(Existing { version: Version::of(&of), bytes: of.len(), file })
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
-                return Err(is_directory(path));
-            }
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => return Err(is_directory(path)),
             Err(e) => return Err(unusable(path, &e)),
         };
         Ok(Target { name: self.display(&real), real, root, existing, control })
-    }
-
-    /// Returns true if `path` names the file directly: it leads to `real` without a link, once `.` and `..`
-    /// are resolved and a relative path is joined to the workspace.
-    fn says(&self, path: &str, real: &Path) -> bool {
-        plain(self.root(), path) == real
     }
 
     /// Checks that the session has read the version that the call is about to change.
@@ -118,13 +110,6 @@ impl Workspace {
             Some(existing) => self.seen.check(session, &target.real, existing.version, &target.name),
             None => Ok(()),
         }
-    }
-
-    /// Records that a session knows the version of an open file, and returns the metadata for the result.
-    pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) -> Json {
-        let Ok(of) = file.metadata() else { return Json::Null };
-        self.seen.note(session, real, Version::of(&of));
-        Seen::metadata(real, Version::of(&of))
     }
 
     /// Returns the metadata for the result about the version of an open file.
@@ -145,13 +130,17 @@ impl Workspace {
         target: &Target,
         content: &[u8],
     ) -> Result<Json, ToolError> {
-        let file = self.put(target, content).map_err(|e| match e.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                ToolError::Resource(format!("'{}' cannot be written: {e}", target.name))
+        let file = self.put(target, content).map_err(|e| {
+            let text = format!("'{}' cannot be written: {e}", target.name);
+            match e.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ToolError::Resource(text),
+                _ => ToolError::Failed(text),
             }
-            _ => ToolError::Failed(format!("'{}' cannot be written: {e}", target.name)),
         })?;
-        Ok(self.note_seen(session, &target.real, &file))
+        let Ok(of) = file.metadata() else { return Ok(Json::Null) };
+        let version = Version::of(&of);
+        self.seen.note(session, &target.real, version);
+        Ok(Seen::metadata(&target.real, version))
     }
 
     #[cfg(unix)]
@@ -204,10 +193,7 @@ impl Workspace {
         let real = loop {
             // A dangling link exists, and its target must not be created.
             if there.symlink_metadata().is_ok() {
-                match there.canonicalize() {
-                    Ok(real) => break real,
-                    Err(e) => return Err(unusable(path, &e)),
-                }
+                break there.canonicalize().map_err(|e| unusable(path, &e))?;
             }
             match there.components().next_back() {
                 Some(Component::Normal(name)) => behind.push(name.to_owned()),

@@ -46,8 +46,8 @@ pub(super) enum Operands {
 
 /// One row of the table.
 pub(crate) struct Harmless {
-    /// The program with its subcommand, if it has any.
-    pub(super) words: &'static [&'static str],
+    /// The programs, each with its subcommand if it has one, separated by `, `.
+    pub(super) words: &'static str,
     pub(crate) effect: Effect,
     pub(super) options: &'static str,
     pub(super) operands: Operands,
@@ -63,6 +63,11 @@ pub(crate) struct Harmless {
 }
 
 impl Harmless {
+    const fn taking(mut self, operands: Operands) -> Self {
+        self.operands = operands;
+        self
+    }
+
     const fn behind(mut self, options: &'static str) -> Self {
         self.behind = Some(options);
         self
@@ -84,17 +89,33 @@ impl Harmless {
     }
 }
 
-const fn row(
-    words: &'static [&'static str],
-    effect: Effect,
-    options: &'static str,
-    operands: Operands,
-) -> Harmless {
-    Harmless { words, effect, options, operands, behind: None, whole: false, is_named: false, walks: ("", 0) }
+/// Returns the row of commands with this effect and any operands.
+const fn row(effect: Effect, words: &'static str, options: &'static str) -> Harmless {
+    let (operands, walks) = (Operands::Any, ("", 0));
+    Harmless { words, effect, options, operands, behind: None, whole: false, is_named: false, walks }
 }
 
-use Effect::{Reads, ReadsProject, RunsProject, Says, Writes};
-use Operands::{Any, Chosen, Columns, Format, Inside, Most, Printing, TimeFormat};
+const fn says(words: &'static str, options: &'static str) -> Harmless {
+    row(Effect::Says, words, options)
+}
+
+const fn reads(words: &'static str, options: &'static str) -> Harmless {
+    row(Effect::Reads, words, options)
+}
+
+const fn reads_project(words: &'static str, options: &'static str) -> Harmless {
+    row(Effect::ReadsProject, words, options)
+}
+
+const fn writes(words: &'static str, options: &'static str) -> Harmless {
+    row(Effect::Writes, words, options)
+}
+
+const fn runs_project(words: &'static str, options: &'static str) -> Harmless {
+    row(Effect::RunsProject, words, options)
+}
+
+use Operands::{Chosen, Columns, Format, Inside, Most, Printing, TimeFormat};
 
 const NONE: Operands = Most(0);
 
@@ -143,503 +164,331 @@ const RIPGREP: &str = "-ilLcwvFPosSuUpaqxhHnNIb0. -A= -B= -C= -e= -f= -g= -t= -T
 /// All rows. If a command begins with the words of several rows, the row with the most words applies.
 pub(super) const TABLE: &[Harmless] = &[
     // Words and numbers.
-    row(&["echo", "true", "false", ":", "sleep", "seq", "exit", "break", "continue"], Says, "*", Any),
-    row(
-        &["basename", "dirname", "which", "type", "whoami", "id", "nproc", "uname", "uptime"],
-        Says,
-        "*",
-        Any,
-    ),
-    row(&["command -v", "command -V"], Says, "", Any),
-    row(&["printenv", "free", "df", "ps", "pgrep"], Says, "*", Any),
-    row(&["printf"], Says, "", Format),
-    row(&["pwd"], Says, "-LP", NONE),
-    row(&["cd"], Says, "-LP", Most(1)),
-    row(
-        &["date"],
-        Says,
+    says("echo, true, false, :, sleep, seq, exit, break, continue", "*"),
+    says("basename, dirname, which, type, whoami, id, nproc, uname, uptime", "*"),
+    says("command -v, command -V", ""),
+    says("printenv, free, df, ps, pgrep", "*"),
+    says("printf", "").taking(Format),
+    says("pwd", "-LP").taking(NONE),
+    says("cd", "-LP").taking(Most(1)),
+    says(
+        "date",
         "-u -I[=] -R -d= -r= --utc --universal --iso-8601[=] --rfc-3339= --rfc-email --date= --reference=",
-        TimeFormat,
-    ),
-    row(
-        &["test", "["],
-        Says,
+    )
+    .taking(TimeFormat),
+    says(
+        "test, [",
         "-e -f -d -r -w -x -s -L -h -z -n -p -S -O -G -N -t -a -o -eq -ne -lt -le -gt -ge -nt -ot -ef",
-        Any,
     )
     .whole_words(),
     // Readers of files.
-    row(
-        &["ls", "cat", "head", "tail", "wc", "cut", "tr", "nl", "tac", "rev", "fold", "expand"],
-        Reads,
-        "*",
-        Any,
-    ),
-    row(&["paste", "comm", "join", "cmp", "od", "column", "realpath", "readlink", "stat"], Reads, "*", Any),
-    row(&["md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "jq"], Reads, "*", Any),
-    row(&["grep", "egrep", "fgrep"], Reads, "*", Any).walks("rRd", 1),
-    row(&["du"], Reads, "*", Any),
-    row(
-        &["sort"],
-        Reads,
+    reads("ls, cat, head, tail, wc, cut, tr, nl, tac, rev, fold, expand", "*"),
+    reads("paste, comm, join, cmp, od, column, realpath, readlink, stat", "*"),
+    reads("md5sum, sha1sum, sha256sum, sha512sum, cksum, jq", "*"),
+    reads("grep, egrep, fgrep", "*").walks("rRd", 1),
+    reads("du", "*"),
+    reads(
+        "sort",
         "-bcCdfghiMmnRrsuVz -k= -t= -S= --key= --field-separator= --reverse --numeric-sort --unique \
          --human-numeric-sort --version-sort --stable --ignore-case --general-numeric-sort \
          --month-sort --dictionary-order --check[=] --parallel= --zero-terminated \
          --ignore-leading-blanks --sort=",
-        Any,
     ),
-    row(
-        &["uniq"],
-        Reads,
+    reads(
+        "uniq",
         "-cdDuiz -f= -s= -w= --count --repeated --unique --ignore-case --skip-fields= --skip-chars=",
-        Most(1),
-    ),
-    row(
-        &["diff"],
-        Reads,
+    )
+    .taking(Most(1)),
+    reads(
+        "diff",
         "-rqsiwbBNyaednptTZE0123456789 -u[=] -U= -c[=] -C= -x= -W= -L= -I= --brief --unified[=] \
          --context[=] --recursive --color[=] --side-by-side --suppress-common-lines --width= --label= \
          --ignore-case --ignore-all-space --ignore-space-change --ignore-blank-lines --exclude= \
          --strip-trailing-cr --new-file --report-identical-files --text --minimal --show-c-function",
-        Any,
     )
     .walks("*", 0),
-    row(&["file"], Reads, "-biLhk --brief --mime --mime-type --mime-encoding --dereference", Any),
-    row(&["xxd"], Reads, "-piuEe -b -c= -g= -l= -s=", Most(1)),
-    row(&["hexdump"], Reads, "-Cbcdovx -n= -s= --canonical --length= --skip=", Any),
-    row(&["base64"], Reads, "-di -w= --decode --wrap= --ignore-garbage", Most(1)),
-    row(
-        &["tree"],
-        Reads,
+    reads("file", "-biLhk --brief --mime --mime-type --mime-encoding --dereference"),
+    reads("xxd", "-piuEe -b -c= -g= -l= -s=").taking(Most(1)),
+    reads("hexdump", "-Cbcdovx -n= -s= --canonical --length= --skip="),
+    reads("base64", "-di -w= --decode --wrap= --ignore-garbage").taking(Most(1)),
+    reads(
+        "tree",
         "-adfisphDCnugtrJXFQlxcUvN -L= -P= -I= --dirsfirst --noreport --gitignore --filelimit= --du \
          --prune --sort= --charset=",
-        Any,
     ),
-    row(
-        &["find"],
-        Reads,
+    reads(
+        "find",
         "-name= -iname= -path= -ipath= -wholename= -iwholename= -lname= -type= -xtype= -maxdepth= \
          -mindepth= -size= -mtime= -mmin= -newer= -atime= -amin= -ctime= -cmin= -perm= -user= -group= \
          -links= -inum= -regex= -iregex= -regextype= -newermt= -printf= -print -print0 -ls -empty -not \
          -a -o -and -or -prune -executable -readable -writable -L -H -P -follow -xdev -mount -depth \
          -quit -true -false -daystart -nouser -nogroup -noleaf",
-        Any,
     )
     .whole_words(),
-    row(&["rg"], Reads, RIPGREP, Any).walks("*", 1),
-    row(
-        &["fd", "fdfind"],
-        Reads,
+    reads("rg", RIPGREP).walks("*", 1),
+    reads(
+        "fd, fdfind",
         "-HIgisaFpL0u -e= -t= -d= -E= --extension= --type= --max-depth= --min-depth= --hidden \
          --no-ignore --glob --exclude= --absolute-path --full-path --follow --changed-within= --size= \
          --case-sensitive --fixed-strings",
-        Any,
     ),
-    row(&["sed"], Reads, "-nEr --quiet --silent", Printing),
-    row(&["awk", "gawk", "mawk"], Reads, "-F= -v=", Columns),
+    reads("sed", "-nEr --quiet --silent").taking(Printing),
+    reads("awk, gawk, mawk", "-F= -v=").taking(Columns),
     // Programs that create, move and delete files, for people who wrote a rule for them.
-    row(&["mkdir"], Writes, "-pv -m= --parents --verbose --mode=", Any),
-    row(&["rmdir"], Writes, "-pv --parents --verbose", Any),
-    row(&["touch"], Writes, "-acmh -r= -d= -t= --no-create --date= --reference= --no-dereference", Any),
-    row(
-        &["rm"],
-        Writes,
+    writes("mkdir", "-pv -m= --parents --verbose --mode="),
+    writes("rmdir", "-pv --parents --verbose"),
+    writes("touch", "-acmh -r= -d= -t= --no-create --date= --reference= --no-dereference"),
+    writes(
+        "rm",
         "-rRfvidI --recursive --force --verbose --dir --interactive[=] --one-file-system --preserve-root[=]",
-        Any,
     )
     .walks("rR", 0),
-    row(
-        &["cp"],
-        Writes,
+    writes(
+        "cp",
         "-rRapfvnuidLPHTlsx -t= --archive --recursive --force --verbose --no-clobber --update[=] \
          --preserve[=] --parents --target-directory= --no-target-directory --dereference \
          --no-dereference --link --symbolic-link",
-        Any,
     )
     .walks("rRa", 0),
-    row(
-        &["mv"],
-        Writes,
+    writes(
+        "mv",
         "-fvniuT -t= --force --verbose --no-clobber --update[=] --target-directory= --no-target-directory",
-        Any,
     )
     .walks("*", 0),
-    row(&["ln"], Writes, "-sfnrvTLP -t= --symbolic --force --no-dereference --relative --verbose", Any),
-    row(&["tee"], Writes, "-ai --append --ignore-interrupts", Any),
-    row(&["chmod"], Writes, "-Rvcf --recursive --verbose --changes --silent --quiet", Any).walks("R", 0),
+    writes("ln", "-sfnrvTLP -t= --symbolic --force --no-dereference --relative --verbose"),
+    writes("tee", "-ai --append --ignore-interrupts"),
+    writes("chmod", "-Rvcf --recursive --verbose --changes --silent --quiet").walks("R", 0),
     // git: no option before the subcommand, because these select the repository and settings.
-    row(
-        &["git status"],
-        ReadsProject,
+    reads_project(
+        "git status",
         "-sbvz -u[=] --short --branch --porcelain[=] --untracked-files[=] --ignored[=] --long \
          --verbose --show-stash --ahead-behind --no-ahead-behind --no-renames",
-        Any,
     ),
-    row(
-        &[
-            "git log",
-            "git diff",
-            "git show",
-            "git rev-list",
-            "git whatchanged",
-            "git --no-pager log",
-            "git --no-pager diff",
-            "git --no-pager show",
-        ],
-        ReadsProject,
+    reads_project(
+        "git log, git diff, git show, git rev-list, git whatchanged, git --no-pager log, git --no-pager diff, \
+         git --no-pager show",
         GIT_LOG,
-        Any,
     ),
-    row(&["git reflog"], ReadsProject, GIT_LOG, NONE),
-    row(&["git stash list", "git stash show", "git reflog show"], ReadsProject, GIT_LOG, Any),
-    row(
-        &["git shortlog"],
-        ReadsProject,
+    reads_project("git reflog", GIT_LOG).taking(NONE),
+    reads_project("git stash list, git stash show, git reflog show", GIT_LOG),
+    reads_project(
+        "git shortlog",
         "-sne --numbered --summary --email --no-merges --all --since= --until= --group=",
-        Any,
     ),
-    row(
-        &["git blame", "git annotate"],
-        ReadsProject,
+    reads_project(
+        "git blame, git annotate",
         "-welstfn -L= -C[=] -M[=] --line-porcelain --porcelain --date= --show-email --show-name \
          --show-number --root",
-        Any,
     ),
-    row(
-        &["git rev-parse"],
-        ReadsProject,
+    reads_project(
+        "git rev-parse",
         "-q --quiet --show-toplevel --abbrev-ref[=] --short[=] --verify --is-inside-work-tree \
          --is-bare-repository --git-dir --absolute-git-dir --show-prefix --symbolic-full-name \
          --git-common-dir --all",
-        Any,
     ),
-    row(
-        &["git ls-files"],
-        ReadsProject,
+    reads_project(
+        "git ls-files",
         "-modcstzuikv --others --modified --deleted --cached --exclude-standard --stage --full-name \
          --exclude= --error-unmatch --unmerged --killed --directory",
-        Any,
     ),
-    row(
-        &["git ls-tree"],
-        ReadsProject,
+    reads_project(
+        "git ls-tree",
         "-rtdlz --name-only --name-status --full-tree --full-name --long --abbrev[=]",
-        Any,
     ),
-    row(
-        &["git grep"],
-        ReadsProject,
+    reads_project(
+        "git grep",
         "-niIlLwcvhHEFPoqpW -e= -A= -B= -C= --name-only --untracked --cached --and --or --not \
          --heading --break --count --line-number --ignore-case --word-regexp --files-with-matches \
          --fixed-strings --extended-regexp --perl-regexp --show-function --max-depth= --only-matching \
          --column --color[=] --no-color --all-match",
-        Any,
     ),
-    row(
-        &["git describe"],
-        ReadsProject,
+    reads_project(
+        "git describe",
         "--tags --always --long --abbrev= --dirty[=] --all --match= --exact-match --contains --first-parent",
-        Any,
     ),
-    row(&["git cat-file"], ReadsProject, "-ptse", Any),
-    row(&["git merge-base"], ReadsProject, "-a --all --is-ancestor --fork-point --octopus", Any),
-    row(&["git name-rev"], ReadsProject, "--tags --name-only --all --always", Any),
-    row(&["git check-ignore"], ReadsProject, "-vnq --verbose --non-matching --quiet --no-index", Any),
-    row(&["git count-objects"], ReadsProject, "-vH --verbose --human-readable", NONE),
-    row(&["git remote"], ReadsProject, "-v --verbose", NONE),
-    row(&["git remote get-url"], ReadsProject, "--all --push", Any),
-    row(&["git worktree list"], ReadsProject, "-vz --porcelain --verbose", NONE),
-    row(
-        &["git config --get", "git config --get-all", "git config --list", "git config -l", "git config get"],
-        ReadsProject,
+    reads_project("git cat-file", "-ptse"),
+    reads_project("git merge-base", "-a --all --is-ancestor --fork-point --octopus"),
+    reads_project("git name-rev", "--tags --name-only --all --always"),
+    reads_project("git check-ignore", "-vnq --verbose --non-matching --quiet --no-index"),
+    reads_project("git count-objects", "-vH --verbose --human-readable").taking(NONE),
+    reads_project("git remote", "-v --verbose").taking(NONE),
+    reads_project("git remote get-url", "--all --push"),
+    reads_project("git worktree list", "-vz --porcelain --verbose").taking(NONE),
+    reads_project(
+        "git config --get, git config --get-all, git config --list, git config -l, git config get",
         "--local --global --show-origin --name-only",
-        Most(1),
-    ),
-    row(&["git --version", "git version"], Says, "", NONE),
-    row(
-        &["git add"],
-        RunsProject,
+    )
+    .taking(Most(1)),
+    says("git --version, git version", "").taking(NONE),
+    runs_project(
+        "git add",
         "-AunvfN --all --update --dry-run --verbose --force --intent-to-add --no-all --refresh --chmod=",
-        Any,
     ),
-    row(
-        &["git commit"],
-        RunsProject,
+    runs_project(
+        "git commit",
         "-aqvs -m= -F= -C= --all --amend --no-edit --allow-empty --message= --quiet --verbose \
          --signoff --dry-run --author= --date= --fixup= --squash= --file= --reuse-message= --only \
          --no-status --reset-author",
-        Any,
     ),
-    row(
-        &["git branch"],
-        RunsProject,
+    runs_project(
+        "git branch",
         "-arvlqdDmMcf -u= --list --show-current --contains[=] --no-contains[=] --merged[=] \
          --no-merged[=] --sort= --format= --all --remotes --delete --move --copy --verbose --quiet \
          --set-upstream-to= --unset-upstream --points-at= --column[=] --no-column --no-color \
          --color[=] --ignore-case --track[=] --no-track --force",
-        Any,
     ),
-    row(
-        &["git switch"],
-        RunsProject,
+    runs_project(
+        "git switch",
         "-dqt -c= -C= --create= --detach --quiet --track[=] --no-track --guess --no-guess",
-        Any,
     ),
-    row(
-        &["git checkout"],
-        RunsProject,
-        "-qdt -b= -B= --quiet --detach --track[=] --no-track --ours --theirs",
-        Any,
-    ),
-    row(&["git restore"], RunsProject, "-SWq -s= --staged --worktree --source= --quiet --ours --theirs", Any),
-    row(
-        &["git stash", "git stash pop", "git stash apply", "git stash drop"],
-        RunsProject,
+    runs_project("git checkout", "-qdt -b= -B= --quiet --detach --track[=] --no-track --ours --theirs"),
+    runs_project("git restore", "-SWq -s= --staged --worktree --source= --quiet --ours --theirs"),
+    runs_project(
+        "git stash, git stash pop, git stash apply, git stash drop",
         "-ukq --include-untracked --keep-index --quiet --index --staged --all",
-        NONE,
-    ),
-    row(
-        &["git stash push"],
-        RunsProject,
+    )
+    .taking(NONE),
+    runs_project(
+        "git stash push",
         "-ukq -m= --include-untracked --message= --keep-index --quiet --staged --all",
-        Any,
     ),
-    row(
-        &["git tag"],
-        RunsProject,
+    runs_project(
+        "git tag",
         "-lad -n[=] -m= --list --sort= --contains[=] --merged[=] --points-at= --annotate --message= \
          --delete --format= --column[=]",
-        Any,
     ),
-    row(
-        &["git merge"],
-        RunsProject,
+    runs_project(
+        "git merge",
         "-qn -m= --no-ff --ff-only --ff --no-edit --abort --squash --no-commit --quiet --stat --no-stat",
-        Any,
     ),
-    row(
-        &["git rebase"],
-        RunsProject,
-        "-q --abort --quit --onto= --autostash --no-autostash --quiet --keep-base",
-        Any,
-    ),
-    row(&["git cherry-pick"], RunsProject, "-nx -m= --no-commit --abort --quit --skip --mainline=", Any),
-    row(&["git revert"], RunsProject, "-n -m= --no-edit --no-commit --abort --quit --skip --mainline=", Any),
-    row(&["git reset"], RunsProject, "-qN --soft --mixed --quiet --no-refresh", Any),
-    row(&["git rm"], RunsProject, "-rfnq --cached --force --dry-run --quiet --ignore-unmatch", Any),
-    row(&["git mv"], RunsProject, "-fnvk --force --dry-run --verbose", Any),
-    row(&["git init"], RunsProject, "-q -b= --quiet --initial-branch=", NONE),
+    runs_project("git rebase", "-q --abort --quit --onto= --autostash --no-autostash --quiet --keep-base"),
+    runs_project("git cherry-pick", "-nx -m= --no-commit --abort --quit --skip --mainline="),
+    runs_project("git revert", "-n -m= --no-edit --no-commit --abort --quit --skip --mainline="),
+    runs_project("git reset", "-qN --soft --mixed --quiet --no-refresh"),
+    runs_project("git rm", "-rfnq --cached --force --dry-run --quiet --ignore-unmatch"),
+    runs_project("git mv", "-fnvk --force --dry-run --verbose"),
+    runs_project("git init", "-q -b= --quiet --initial-branch=").taking(NONE),
     // An unknown remote may be a folder, whose hooks run. A push sends data out.
-    row(
-        &["git fetch", "git pull"],
-        RunsProject,
+    runs_project(
+        "git fetch, git pull",
         "-apqtv --all --prune --tags --no-tags --quiet --verbose --dry-run --depth= --rebase \
          --no-rebase --ff-only --no-edit --autostash --unshallow",
-        Chosen(0),
-    ),
-    row(
-        &["git push"],
-        RunsProject,
-        "-unqv --set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain",
-        Chosen(0),
     )
+    .taking(Chosen(0)),
+    runs_project(
+        "git push",
+        "-unqv --set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain",
+    )
+    .taking(Chosen(0))
     .named(),
     // Rust.
-    row(&["cargo check", "cargo c", "cargo build", "cargo b", "cargo doc"], RunsProject, CARGO, NONE),
-    row(&["cargo test", "cargo t", "cargo bench"], RunsProject, CARGO, Any).behind(LIBTEST),
-    row(
-        &["cargo nextest run", "cargo nextest list"],
-        RunsProject,
+    runs_project("cargo check, cargo c, cargo build, cargo b, cargo doc", CARGO).taking(NONE),
+    runs_project("cargo test, cargo t, cargo bench", CARGO).behind(LIBTEST),
+    runs_project(
+        "cargo nextest run, cargo nextest list",
         "-vqr -p= -j= -F= -E= --release --package= --workspace --all-targets --all-features \
          --no-default-features --features= --lib --bins --bin= --tests --test= --locked --offline \
          --no-fail-fast --no-capture --nocapture --retries= --profile= --run-ignored= --exclude= \
          --filterset= --fail-fast --hide-progress-bar --status-level=",
-        Any,
     ),
-    row(&["cargo clippy"], RunsProject, CARGO, NONE).behind("-D= -W= -A= -F= --deny= --warn= --allow="),
-    row(&["cargo fmt"], RunsProject, "-vq -p= --all --check --package= --verbose --quiet", NONE)
+    runs_project("cargo clippy", CARGO).taking(NONE).behind("-D= -W= -A= -F= --deny= --warn= --allow="),
+    runs_project("cargo fmt", "-vq -p= --all --check --package= --verbose --quiet")
+        .taking(NONE)
         .behind("-l --check"),
-    row(&["cargo run", "cargo r"], RunsProject, CARGO, Chosen(0)),
-    row(
-        &["cargo tree"],
-        RunsProject,
+    runs_project("cargo run, cargo r", CARGO).taking(Chosen(0)),
+    runs_project(
+        "cargo tree",
         "-dv -p= -i= -e= -f= -F= --depth= --duplicates --invert[=] --edges= --format= --workspace \
          --package= --prefix= --no-dedupe --all-features --no-default-features --features= --locked \
          --offline --frozen --charset=",
-        NONE,
-    ),
-    row(
-        &["cargo metadata", "cargo pkgid", "cargo locate-project"],
-        RunsProject,
+    )
+    .taking(NONE),
+    runs_project(
+        "cargo metadata, cargo pkgid, cargo locate-project",
         "--format-version= --no-deps --offline --locked --frozen --all-features --workspace \
          --message-format=",
-        NONE,
-    ),
-    row(&["cargo clean"], RunsProject, "-nvq -p= --release --doc --dry-run --package=", NONE),
-    row(&["cargo fetch", "cargo generate-lockfile"], RunsProject, "-vq --locked --offline --frozen", NONE),
-    row(&["cargo --version", "cargo -V", "cargo --list", "cargo version"], RunsProject, "-v", NONE),
-    row(&["rustc --version", "rustc -V", "rustc -vV", "rustc --print"], RunsProject, "-v --verbose", Most(1)),
-    row(&["rustup show", "rustup toolchain list", "rustup target list"], RunsProject, "-v --installed", NONE),
-    row(&["rustfmt"], Writes, "-lqv --check --edition= --quiet --verbose", Inside),
+    )
+    .taking(NONE),
+    runs_project("cargo clean", "-nvq -p= --release --doc --dry-run --package=").taking(NONE),
+    runs_project("cargo fetch, cargo generate-lockfile", "-vq --locked --offline --frozen").taking(NONE),
+    runs_project("cargo --version, cargo -V, cargo --list, cargo version", "-v").taking(NONE),
+    runs_project("rustc --version, rustc -V, rustc -vV, rustc --print", "-v --verbose").taking(Most(1)),
+    runs_project("rustup show, rustup toolchain list, rustup target list", "-v --installed").taking(NONE),
+    writes("rustfmt", "-lqv --check --edition= --quiet --verbose").taking(Inside),
     // JavaScript. Arguments after a script's name go to the script.
-    row(
-        &[
-            "npm test",
-            "npm t",
-            "npm start",
-            "npm ci",
-            "npm install",
-            "npm i",
-            "pnpm test",
-            "pnpm install",
-            "pnpm i",
-            "pnpm start",
-            "yarn test",
-            "yarn install",
-            "yarn start",
-        ],
-        RunsProject,
+    runs_project(
+        "npm test, npm t, npm start, npm ci, npm install, npm i, pnpm test, pnpm start, pnpm install, \
+         pnpm i, pnpm build, pnpm lint, pnpm typecheck, pnpm format, pnpm check, pnpm dev, yarn test, \
+         yarn start, yarn install, yarn build, yarn lint, yarn typecheck, yarn format, yarn check, yarn dev",
         NPM,
-        Chosen(0),
-    ),
-    row(
-        &[
-            "yarn build",
-            "yarn lint",
-            "yarn typecheck",
-            "yarn format",
-            "yarn check",
-            "yarn dev",
-            "pnpm build",
-            "pnpm lint",
-            "pnpm typecheck",
-            "pnpm format",
-            "pnpm check",
-            "pnpm dev",
-        ],
-        RunsProject,
-        NPM,
-        Chosen(0),
-    ),
-    row(&["yarn"], RunsProject, NPM, NONE),
-    row(&["npm run", "npm run-script", "pnpm run", "yarn run"], RunsProject, NPM, Chosen(1)),
-    row(
-        &["npm ls", "npm list", "pnpm ls", "pnpm list", "yarn list", "npm outdated", "pnpm outdated"],
-        RunsProject,
+    )
+    .taking(Chosen(0)),
+    runs_project("yarn", NPM).taking(NONE),
+    runs_project("npm run, npm run-script, pnpm run, yarn run", NPM).taking(Chosen(1)),
+    runs_project(
+        "npm ls, npm list, pnpm ls, pnpm list, yarn list, npm outdated, pnpm outdated",
         "-al -w= --depth= --all --json --long --workspace= --workspaces --omit= --parseable \
          --production --prod",
-        Any,
     ),
-    row(&["npm audit"], RunsProject, "--json --omit= --production", NONE),
-    row(
-        &["npm why", "npm explain", "pnpm why", "yarn why", "npm root", "npm bin"],
-        RunsProject,
-        "--json",
-        Any,
-    ),
-    row(
-        &["npm --version", "npm -v", "pnpm --version", "pnpm -v", "yarn --version", "yarn -v"],
-        RunsProject,
-        "",
-        NONE,
-    ),
-    row(&["node --version", "node -v"], Says, "", NONE),
-    row(&["node --check", "node -c"], Reads, "", Most(1)),
-    row(&["node --test", "node"], RunsProject, "", Chosen(0)),
-    row(
-        &["npx tsc", "tsc", "pnpm tsc", "yarn tsc"],
-        RunsProject,
+    runs_project("npm audit", "--json --omit= --production").taking(NONE),
+    runs_project("npm why, npm explain, pnpm why, yarn why, npm root, npm bin", "--json"),
+    runs_project("npm --version, npm -v, pnpm --version, pnpm -v, yarn --version, yarn -v", "").taking(NONE),
+    says("node --version, node -v", "").taking(NONE),
+    reads("node --check, node -c", "").taking(Most(1)),
+    runs_project("node --test, node", "").taking(Chosen(0)),
+    runs_project(
+        "npx tsc, tsc, pnpm tsc, yarn tsc",
         "-bv --noEmit --build --pretty --listFiles --version --skipLibCheck --strict --showConfig \
          --extendedDiagnostics",
-        NONE,
-    ),
-    row(
-        &["npx eslint", "eslint", "pnpm eslint", "yarn eslint"],
-        RunsProject,
+    )
+    .taking(NONE),
+    runs_project(
+        "npx eslint, eslint, pnpm eslint, yarn eslint",
         "--ext= --quiet --max-warnings= --cache --no-cache --no-fix --no-color --version \
          --report-unused-disable-directives",
-        Inside,
-    ),
-    row(
-        &["npx prettier", "prettier", "pnpm prettier", "yarn prettier"],
-        RunsProject,
+    )
+    .taking(Inside),
+    runs_project(
+        "npx prettier, prettier, pnpm prettier, yarn prettier",
         "-cl --check --list-different --log-level= --loglevel= --version --no-color",
-        Inside,
-    ),
-    row(
-        &[
-            "npx jest",
-            "jest",
-            "npx vitest run",
-            "npx vitest",
-            "vitest run",
-            "pnpm vitest run",
-            "pnpm jest",
-            "yarn jest",
-        ],
-        RunsProject,
+    )
+    .taking(Inside),
+    runs_project(
+        "npx jest, jest, npx vitest run, npx vitest, vitest run, pnpm vitest run, pnpm jest, yarn jest",
         JEST,
-        Inside,
-    ),
+    )
+    .taking(Inside),
     // Python.
-    row(
-        &["pytest", "python -m pytest", "python3 -m pytest", "uv run pytest", "poetry run pytest"],
-        RunsProject,
-        PYTEST,
-        Inside,
-    ),
-    row(&["python -m unittest", "python3 -m unittest"], RunsProject, "-vqfbc -k= --verbose --quiet", Inside),
-    row(
-        &[
-            "python --version",
-            "python -V",
-            "python3 --version",
-            "python3 -V",
-            "pip --version",
-            "pip3 --version",
-        ],
-        Says,
-        "",
-        NONE,
-    ),
-    row(&["python", "python3"], RunsProject, "", Chosen(0)),
-    row(
-        &["mypy", "python -m mypy", "python3 -m mypy"],
-        RunsProject,
-        "--strict --ignore-missing-imports",
-        Inside,
-    ),
-    row(
-        &["ruff check", "ruff format --check"],
-        RunsProject,
-        "-qv --quiet --statistics --diff --no-fix",
-        Inside,
-    ),
-    row(&["black --check", "black --diff"], RunsProject, "-qv --check --diff --quiet --color", Inside),
-    row(
-        &["pip list", "pip show", "pip freeze", "pip check", "pip3 list", "pip3 show", "pip3 freeze"],
-        RunsProject,
+    runs_project("pytest, python -m pytest, python3 -m pytest, uv run pytest, poetry run pytest", PYTEST)
+        .taking(Inside),
+    runs_project("python -m unittest, python3 -m unittest", "-vqfbc -k= --verbose --quiet").taking(Inside),
+    says("python --version, python -V, python3 --version, python3 -V, pip --version, pip3 --version", "")
+        .taking(NONE),
+    runs_project("python, python3", "").taking(Chosen(0)),
+    runs_project("mypy, python -m mypy, python3 -m mypy", "--strict --ignore-missing-imports").taking(Inside),
+    runs_project("ruff check, ruff format --check", "-qv --quiet --statistics --diff --no-fix")
+        .taking(Inside),
+    runs_project("black --check, black --diff", "-qv --check --diff --quiet --color").taking(Inside),
+    runs_project(
+        "pip list, pip show, pip freeze, pip check, pip3 list, pip3 show, pip3 freeze",
         "-lv --local --verbose --format=",
-        Any,
     ),
     // Others.
-    row(
-        &["make"],
-        RunsProject,
+    runs_project(
+        "make",
         "-ksnBqi -j[=] --silent --quiet --dry-run --just-print --keep-going --always-make \
          --no-print-directory --jobs[=]",
-        Chosen(usize::MAX),
-    ),
-    row(&["just"], RunsProject, "-ln --list --dry-run --summary --evaluate", Chosen(1)),
-    row(
-        &["go build", "go vet", "go list", "go test"],
-        RunsProject,
+    )
+    .taking(Chosen(usize::MAX)),
+    runs_project("just", "-ln --list --dry-run --summary --evaluate").taking(Chosen(1)),
+    runs_project(
+        "go build, go vet, go list, go test",
         "-v -race -short -cover -failfast -json -benchmem -m -deps -run= -count= -timeout= -bench= \
          -tags= -parallel= -list= -cpu= -f= -p=",
-        Inside,
     )
+    .taking(Inside)
     .whole_words(),
-    row(&["go fmt"], RunsProject, "-n -x", Inside).whole_words(),
-    row(&["go version"], Says, "", NONE),
-    row(&["go run"], RunsProject, "-race", Chosen(0)).whole_words(),
+    runs_project("go fmt", "-n -x").taking(Inside).whole_words(),
+    says("go version", "").taking(NONE),
+    runs_project("go run", "-race").taking(Chosen(0)).whole_words(),
 ];

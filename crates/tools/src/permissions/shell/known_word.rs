@@ -109,11 +109,8 @@ impl KnownWord {
 
     /// Returns the word if all its characters are known.
     pub(crate) fn known(&self) -> Option<String> {
-        let letter = |place: &Place| match place {
-            Place::Is(c) => Some(*c),
-            _ => None,
-        };
-        self.form.iter().map(letter).collect::<Option<String>>().filter(|_| self.words == Words::One)
+        let known: Option<String> = self.form.iter().map(|place| place.letter()).collect();
+        known.filter(|_| self.words == Words::One)
     }
 
     pub(crate) fn is(&self, text: &str) -> bool {
@@ -127,13 +124,9 @@ impl KnownWord {
 
     /// Returns the known prefix of every word that a shell makes of this word.
     pub(crate) fn beginning(&self) -> String {
-        let letter = |place: &Place| match place {
-            Place::Is(c) => Some(*c),
-            _ => None,
-        };
         match self.words {
             Words::Any => String::new(),
-            _ => self.form.iter().map_while(letter).collect(),
+            _ => self.form.iter().map_while(|place| place.letter()).collect(),
         }
     }
 
@@ -192,6 +185,10 @@ pub(crate) fn meet(one: &[Place], other: &[Place]) -> bool {
 }
 
 impl Place {
+    fn letter(self) -> Option<char> {
+        if let Self::Is(c) = self { Some(c) } else { None }
+    }
+
     fn repeats(self) -> bool {
         matches!(self, Place::Name | Place::Text)
     }

@@ -51,7 +51,7 @@ fn row(words: &[KnownWord]) -> Option<(&'static Harmless, usize)> {
         });
         is_said.then_some(length)
     };
-    let rows = TABLE.iter().flat_map(|row| row.words.iter().map(move |words| (row, *words)));
+    let rows = TABLE.iter().flat_map(|row| row.words.split(", ").map(move |words| (row, words)));
     rows.filter_map(|(row, words)| Some((row, begins(words)?))).max_by_key(|(_, length)| *length)
 }
 
@@ -120,19 +120,14 @@ impl<'a> Command<'a> {
     /// Returns whether the option takes the next word as its value, or `None` if the option is not in the
     /// table.
     fn option(&self, word: &str) -> Option<bool> {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
         if self.row.whole {
-            let (name, value) =
-                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
             return self.takes(name, value);
         }
-        match word.strip_prefix("--") {
-            Some(_) => {
-                let (name, value) =
-                    word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-                // Some options are in the table with their value.
-                self.takes(word, None).or_else(|| self.takes(name, value))
-            }
-            None => self.letters(word.strip_prefix('-')?),
+        match word.starts_with("--") {
+            // Some options are in the table with their value.
+            true => self.takes(word, None).or_else(|| self.takes(name, value)),
+            false => self.letters(word.strip_prefix('-')?),
         }
     }
 

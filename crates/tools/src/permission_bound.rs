@@ -7,12 +7,12 @@ use archon_types::{Context, PermissionBound, Permit, Subject, ToolSpec};
 use crate::{EngineOptions, Ruling, guards::needs_consent};
 
 /// The rules of a run and of all runs above it.
-pub(crate) struct Above {
+pub(crate) struct Bound {
     pub(crate) options: Arc<EngineOptions>,
     pub(crate) next: Option<Arc<dyn PermissionBound>>,
 }
 
-impl PermissionBound for Above {
+impl PermissionBound for Bound {
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit {
         let above = self.next.as_ref().map_or(Permit::Allow, |next| next.verdict(tool, subject, run));
         let missing =
