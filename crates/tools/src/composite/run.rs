@@ -65,7 +65,8 @@ enum State {
     Done(Output),
     /// The call failed, and the others go on.
     Failed,
-    LeftOut,
+    /// The call was not made, because it needs a result that there is not.
+    Skipped,
 }
 
 /// A result as text and as JSON.
@@ -90,9 +91,10 @@ struct Ended {
 
 /// The reason why a call cannot be made.
 enum Lacking {
-    /// The call needs the result of a call that has no result.
-    Left(String),
-    Nothing(Failure),
+    /// A call whose result it needs has no result; the text names that call.
+    NoResult(String),
+    /// A result has no value at the place that the call needs.
+    NoValue(Failure),
 }
 
 impl<'r> Running<'r> {
@@ -106,8 +108,8 @@ impl<'r> Running<'r> {
                         alone = !self.may_run_in_parallel(node);
                         running.push(self.started(node, arguments));
                     }
-                    Err(Lacking::Left(why)) => self.leave_out(node, &why),
-                    Err(Lacking::Nothing(failure)) => {
+                    Err(Lacking::NoResult(why)) => self.skip(node, &why),
+                    Err(Lacking::NoValue(failure)) => {
                         let (calls, took) = (0, Duration::ZERO);
                         if let Some(end) = self.settle(Ended { node, outcome: Err(failure), calls, took }) {
                             return end;
@@ -177,7 +179,7 @@ impl<'r> Running<'r> {
             for mapping in from.gives.iter().filter(|mapping| mapping.node == node.id) {
                 let State::Done(output) = &self.states[other] else {
                     if is_needed(&mapping.argument) {
-                        return Err(Lacking::Left(format!("'{}' has no result", from.id)));
+                        return Err(Lacking::NoResult(format!("'{}' has no result", from.id)));
                     }
                     continue;
                 };
@@ -188,7 +190,7 @@ impl<'r> Running<'r> {
                 match output.at(&mapping.pointer, wants_text) {
                     Some(value) => drop(arguments.insert(mapping.argument.clone(), value)),
                     None if is_needed(&mapping.argument) => {
-                        return Err(Lacking::Nothing(Failure {
+                        return Err(Lacking::NoValue(Failure {
                             kind: "not_found".to_owned(),
                             text: format!("the result of '{}' has nothing at '{}'", from.id, mapping.pointer),
                         }));
@@ -200,8 +202,8 @@ impl<'r> Running<'r> {
         Ok(arguments)
     }
 
-    fn leave_out(&mut self, place: usize, why: &str) {
-        self.states[place] = State::LeftOut;
+    fn skip(&mut self, place: usize, why: &str) {
+        self.states[place] = State::Skipped;
         let node = self.node(place);
         self.trace.push(json!({ "node": node.id, "tool": node.tool, "status": "left_out", "error": why }));
     }

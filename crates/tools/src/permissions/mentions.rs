@@ -72,7 +72,7 @@ impl Look<'_> {
         };
         words.iter().any(|word| self.finds_behind_option(word, depth))
             || row.effect == Effect::Reads && words.iter().any(in_script)
-            || walk == Some(Walk::Own) && self.finds(&KnownWord::guessed("."), Depth::Below)
+            || walk == Some(Walk::Current) && self.finds(&KnownWord::guessed("."), Depth::Below)
             || row.effect == Effect::Writes && self.finds_made(words)
     }
 

@@ -117,7 +117,7 @@ impl Part {
         let is_path = |word: &&&KnownWord| !word.beginning().starts_with('-');
         let operands = options::operands(&self.words);
         let paths = operands.iter().filter(is_path).count();
-        walks.then_some(if paths > patterns { Walk::Given } else { Walk::Own })
+        walks.then_some(if paths > patterns { Walk::Given } else { Walk::Current })
     }
 }
 
@@ -126,8 +126,8 @@ impl Part {
 pub(crate) enum Walk {
     /// The folders among the command's operands.
     Given,
-    /// Possibly the current folder.
-    Own,
+    /// The current folder, because no operand is a path.
+    Current,
 }
 
 /// Returns whether all words of a rule are among these words, the first as a program.

@@ -339,7 +339,7 @@ fn default_tools_have_their_names_and_only_readers_need_no_consent() {
     #[cfg(all(unix, feature = "bash"))]
     let mut set = set;
     #[cfg(all(unix, feature = "bash"))]
-    set.push(std::sync::Arc::new(Bash::new(fixture.workspace.clone(), BashOptions::default())));
+    set.push(Arc::new(Bash::new(fixture.workspace.clone(), BashOptions::default())));
     let in_set = |name: &str| set.iter().find(|tool| tool.spec().name == name);
     let shell = cfg!(all(unix, feature = "bash")).then_some("bash");
     for name in ["read_file", "write_file", "edit_file", "list_files", "search"].into_iter().chain(shell) {
@@ -356,9 +356,8 @@ fn default_tools_have_their_names_and_only_readers_need_no_consent() {
 #[test]
 fn the_tools_that_come_with_the_crate_only_read() {
     let fixture = project();
-    let names = |tools: Vec<std::sync::Arc<dyn Tool>>| {
-        tools.iter().map(|tool| tool.spec().name.clone()).collect::<Vec<_>>()
-    };
+    let names =
+        |tools: Vec<Arc<dyn Tool>>| tools.iter().map(|tool| tool.spec().name.clone()).collect::<Vec<_>>();
     assert_eq!(names(builtin_tools(&fixture.workspace)), ["calculator", "list_files", "read_file", "search"]);
     assert_eq!(names(default_tools(&fixture.workspace)), names(builtin_tools(&fixture.workspace)));
     for tool in builtin_tools(&fixture.workspace) {
@@ -401,9 +400,10 @@ async fn builtin_tools_run_through_the_engine() {
 #[test]
 fn tools_that_only_read_run_beside_others_and_those_that_write_do_not() {
     let Fixture { folder: _folder, workspace } = project();
-    let mut tools = file_tools(&workspace);
-    let (mut reads, mut writes) =
-        (vec!["glob", "list_files", "read_file", "search"], vec!["edit_file", "write_file"]);
+    let (mut tools, mut reads, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+    tools.extend(file_tools(&workspace));
+    reads.extend(["glob", "list_files", "read_file", "search"]);
+    writes.extend(["edit_file", "write_file"]);
     #[cfg(feature = "web")]
     {
         tools.push(Arc::new(archon_tools::builtin::WebFetch::new(Default::default())));
