@@ -15,7 +15,7 @@ pub enum PlanRunError {
     /// The planner gave no plan, or a person's edited plan cannot be parsed.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The planner gave no draft of a plan, and the failed draft had this spending.
+    /// The planner gave no draft of a plan. `spent` is the planner's spending.
     #[error("{error}")]
     NoDraft { error: PlanError, spent: Spending },
     /// The plan has errors, so it cannot be followed. The problems include its warnings.

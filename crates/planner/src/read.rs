@@ -174,7 +174,7 @@ fn subtask(place: usize, step: &Json) -> Result<SubTask, Vec<PlanProblem>> {
     let tool_name = reader.text("tool_name", Need::Optional).filter(|name| !name.is_empty());
     let dependencies = reader.texts("dependencies");
     subtask.critical = reader.flag("critical");
-    // `{}` is a call without arguments, and without a tool it is nothing.
+    // `{}` is a call without arguments. Without a tool, `{}` means nothing.
     let tool_args = fields.get("tool_args").filter(|args| !args.is_null()).cloned();
     let names_none = fields.get("tool_name").is_none_or(|name| name.is_null() || name == "");
     if names_none && tool_args.as_ref().is_some_and(|args| *args != json!({})) {

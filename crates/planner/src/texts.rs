@@ -1,4 +1,4 @@
-//! Makes the parts of which texts about plans consist.
+//! Functions for texts about plans: lists of ids, marks of tools, shortened texts.
 
 use archon_types::{Json, SubTask, SubTaskId};
 

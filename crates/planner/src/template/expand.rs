@@ -7,7 +7,7 @@ use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
 
 use super::{
     OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate,
-    marks::{OUTER, references_of, unmarked},
+    marks::{OUTER, references_in, unmarked},
 };
 use crate::{
     references::{Piece, Reference, only_reference, pieces, reference, references, resolve_text},
@@ -190,13 +190,14 @@ impl Expansion<'_> {
             (None, Some(tool)) => format!("Run {tool}"),
             (None, None) => String::new(),
         };
+        let arguments = step.args.as_ref().map(|args| substitute(&braced(args), &self.values));
+        let used = references_in(arguments.as_ref(), rules.when.as_deref());
         let mut subtask = SubTask::new(id, description).with_rules(rules);
         if let Some(tool) = &step.tool {
-            let arguments = step.args.as_ref().map(|args| substitute(&braced(args), &self.values));
             subtask = subtask.with_tool(tool, Some(arguments.unwrap_or_else(|| Json::Object(Values::new()))));
         }
         let mut dependencies = self.followed(step, id, before);
-        for reference in references_of(&subtask).iter().filter(|reference| !reference.may_be_text()) {
+        for reference in used.iter().filter(|reference| !reference.may_be_text()) {
             dependencies.extend(self.owner(&reference.head, id));
         }
         let own = self.add(subtask.after(once_each(dependencies)));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use archon_types::{ForEach, SubTask};
+use archon_types::{ForEach, Json, SubTask};
 
 use crate::{
     condition::Condition,
@@ -19,9 +19,9 @@ pub(super) fn unmarked(head: &str) -> &str {
 }
 
 /// Returns the references in the arguments and in the condition of a step.
-pub(super) fn references_of(step: &SubTask) -> Vec<Reference> {
-    let mut found = step.tool_args().map(references).unwrap_or_default();
-    if let Some(Ok(condition)) = step.rules.when.as_deref().map(Condition::parse) {
+pub(super) fn references_in(arguments: Option<&Json>, condition: Option<&str>) -> Vec<Reference> {
+    let mut found = arguments.map(references).unwrap_or_default();
+    if let Some(Ok(condition)) = condition.map(Condition::parse) {
         found.extend(condition.references());
     }
     found

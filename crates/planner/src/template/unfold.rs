@@ -10,7 +10,7 @@ use super::{
         Ends, Expansion, LATER, Place, Values, after, condition_with, literal, once_each, substitute,
         text_to_fill, text_with, unescaped,
     },
-    marks::{names_of, references_of, unmarked},
+    marks::{names_of, references_in, unmarked},
 };
 use crate::{
     references::{Reference, only_reference, references},
@@ -170,7 +170,7 @@ pub(crate) fn around(each: &ForEach) -> Vec<Reference> {
     let own = names_of(each);
     let mut found = references(&each.list);
     for step in &each.steps {
-        let mut used = references_of(step);
+        let mut used = references_in(step.tool_args(), step.rules.when.as_deref());
         used.extend(step.rules.each.as_deref().map(around).unwrap_or_default());
         found.extend(used.into_iter().filter(|used| used.head != each.item && !own.contains(&used.head)));
     }
