@@ -124,12 +124,31 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:batch"));
     put(&*store, vec![entry("v", "with a vector", 1).with_vector("batch:2", vec![1.0, 0.0])]).await;
     let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
+    for (bad, problem) in invalid_entries(&long) {
+        let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
+        let error = store.apply(changes).await.expect_err(problem).to_string();
+        assert!(error.ends_with(problem), "{error}");
+    }
+    for (embedder, vector) in [("batch:2", vec![1.0, 2.0, 3.0]), (long.as_str(), vec![1.0])] {
+        let other = embed("v", store.scope(), "with a vector", embedder, vector);
+        let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
+        assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    }
+    assert_eq!(ids(&everything(&*store).await), ["v"]);
+    for vector in [vec![f32::NAN, 1.0], vec![1.0, 2.0, 3.0]] {
+        let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
+        assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
+    }
+}
+
+/// Returns entries that no store keeps, with the problem of each. `long` is a name of too many bytes.
+fn invalid_entries(long: &str) -> Vec<(MemoryEntry, &'static str)> {
     let with = |change: &dyn Fn(&mut MemoryEntry)| {
         let mut bad = entry("bad", "text", 1).with_vector("batch:2", vec![1.0, 0.0]);
         change(&mut bad);
         bad
     };
-    let bad = [
+    vec![
         (with(&|e| e.content = " \n".into()), "its text is empty"),
         (with(&|e| e.id.clear()), "it has no id"),
         (
@@ -155,9 +174,9 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
             "its valid_to is earlier than its valid_from",
         ),
         (with(&|e| e.importance = Some(f32::NAN)), "its importance is not between 0 and 1"),
-        (with(&|e| e.id.clone_from(&long)), "its id has 2049 bytes, at most 2048 are kept"),
-        (with(&|e| e.key = Some(long.clone())), "its key has 2049 bytes, at most 2048 are kept"),
-        (with(&|e| e.embedder = Some(long.clone())), "its embedder has 2049 bytes, at most 2048 are kept"),
+        (with(&|e| e.id = long.into()), "its id has 2049 bytes, at most 2048 are kept"),
+        (with(&|e| e.key = Some(long.into())), "its key has 2049 bytes, at most 2048 are kept"),
+        (with(&|e| e.embedder = Some(long.into())), "its embedder has 2049 bytes, at most 2048 are kept"),
         (
             with(&|e| _ = e.metadata.insert("session".into(), json!(long))),
             "its session has 2049 bytes, at most 2048 are kept",
@@ -166,22 +185,7 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
             with(&|e| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
             "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
         ),
-    ];
-    for (bad, problem) in bad {
-        let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
-        let error = store.apply(changes).await.expect_err(problem).to_string();
-        assert!(error.ends_with(problem), "{error}");
-    }
-    for (embedder, vector) in [("batch:2", vec![1.0, 2.0, 3.0]), (long.as_str(), vec![1.0])] {
-        let other = embed("v", store.scope(), "with a vector", embedder, vector);
-        let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
-        assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
-    }
-    assert_eq!(ids(&everything(&*store).await), ["v"]);
-    for vector in [vec![f32::NAN, 1.0], vec![1.0, 2.0, 3.0]] {
-        let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
-        assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
-    }
+    ]
 }
 
 /// Checks that texts of the maximum size are kept and found, with few and with many distinct words.

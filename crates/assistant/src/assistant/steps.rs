@@ -120,8 +120,7 @@ impl<S: Steps> RateLimited<S> {
         Self { within, messages, period, clock, buckets: Mutex::default() }
     }
 
-    fn take(&self, tenant: &TenantId) -> Result<(), Timestamp> {
-        let now = self.clock.now();
+    fn take(&self, tenant: &TenantId, now: Timestamp) -> Result<(), Timestamp> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = || TokenBucket::new(self.messages, self.period, now);
         buckets.entry(tenant.clone()).or_insert_with(bucket).take(now)
@@ -134,14 +133,10 @@ impl<S: Steps> Steps for RateLimited<S> {
     }
 
     fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
-        match self.take(&message.tenant) {
-            Ok(()) => self.within.should_process(message),
-            Err(at) => {
-                let wait = at.since(self.clock.now()).as_secs().max(1);
-                let text = format!("Too many messages. Try again in {wait} s.");
-                Box::pin(std::future::ready(StepVerdict::Refuse(text)))
-            }
-        }
+        let now = self.clock.now();
+        let Err(at) = self.take(&message.tenant, now) else { return self.within.should_process(message) };
+        let text = format!("Too many messages. Try again in {} s.", at.since(now).as_secs().max(1));
+        Box::pin(std::future::ready(StepVerdict::Refuse(text)))
     }
 
     fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {

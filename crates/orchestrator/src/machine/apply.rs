@@ -102,9 +102,7 @@ impl TeamMachine {
                 let query = std::mem::take(&mut self.task.original_query);
                 self.task = task.as_ref().clone();
                 self.task.original_query = query;
-                self.phase = Phase::Working;
-                self.places.take();
-                self.task.subtasks.clone().into_iter().for_each(|subtask| self.add_step(subtask));
+                self.begin_steps();
             }
             TeamRecord::Replanned { diff, spent } if self.has_lost() => {
                 self.budget.ledger.spend(*spent);
@@ -145,6 +143,12 @@ impl TeamMachine {
             }
             _ => {}
         }
+    }
+
+    fn begin_steps(&mut self) {
+        self.phase = Phase::Working;
+        self.places.take();
+        self.task.subtasks.clone().into_iter().for_each(|subtask| self.add_step(subtask));
     }
 
     pub(super) fn add_step(&mut self, subtask: SubTask) {
@@ -291,9 +295,8 @@ impl TeamMachine {
     /// Continues a member that waited for a person, or fails the delegation if the person cancelled.
     fn answered_member(&mut self, call: CallId, answer: &Answer) {
         let now = self.now;
-        let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Asked) else {
-            return;
-        };
+        let asked = self.hand_mut(call).filter(|hand| hand.state == AssignmentState::Asked);
+        let Some(hand) = asked else { return };
         if std::mem::take(&mut hand.is_doubted) {
             return self.answered_doubt(call, answer);
         }

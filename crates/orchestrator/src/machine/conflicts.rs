@@ -112,9 +112,8 @@ impl TeamMachine {
 
     /// Continues a recorded conflict: settles it by the claims, or asks a member or a person.
     pub(super) fn open_conflict(&mut self, number: u64) {
-        let Some(conflict) = self.conflict(number).filter(|c| c.stage == Stage::Found).cloned() else {
-            return;
-        };
+        let is_found = |conflict: &&Conflict| conflict.stage == Stage::Found;
+        let Some(conflict) = self.conflict(number).filter(is_found).cloned() else { return };
         let strategy = self.strategy(&conflict);
         if let Some((value, how)) = self.by_claims(&conflict, &strategy) {
             return self.set_stage(number, Vec::new(), Stage::Decided { value, how });
@@ -233,11 +232,8 @@ impl TeamMachine {
 
     /// Applies a settlement: shares the value. In arbitration, work with another value is done again.
     pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
-        let Some(conflict) =
-            self.conflict(number).filter(|c| matches!(c.stage, Stage::Decided { .. })).cloned()
-        else {
-            return;
-        };
+        let is_decided = |conflict: &&Conflict| matches!(conflict.stage, Stage::Decided { .. });
+        let Some(conflict) = self.conflict(number).filter(is_decided).cloned() else { return };
         let stage = Stage::Settled { value: value.clone(), how: how.to_owned() };
         self.set_stage(number, conflict.jobs.clone(), stage);
         let tolerance = self.settings.conflicts.tolerance;
