@@ -102,7 +102,7 @@ impl Archon {
         let mut agent = PlanningAgent::new(planner, Arc::new(worker), self.journal.clone(), options)
             .with_toolbox(self.toolbox.clone())
             .with_workers(Arc::new(workers))
-            .with_conclusion(Arc::new(self.conclusion().for_forms()));
+            .with_conclusion(Arc::new(self.conclusion().only_for_schemas()));
         if let Some(schema) = self.output_schema() {
             agent = agent.with_output_schema(schema.format, schema.check);
         }
