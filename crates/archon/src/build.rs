@@ -53,9 +53,21 @@ impl ArchonBuilder {
         let provider = providers.swap_remove(0);
         let ready = |choice: FallbackChoice| choice.ready(http);
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
+        #[allow(unused_mut, reason = "only the tool search adds tools and an option")]
+        let (mut tools, mut options) = (self.tools, self.options);
+        #[cfg(feature = "tool-search")]
+        let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
+        #[cfg(feature = "tool-search")]
+        if let (None, Some(deferral)) = (
+            &self.toolbox,
+            archon_tool_search::Deferral::new(tools.iter().map(|tool| tool.spec()), budget),
+        ) {
+            tools.extend(deferral.tools);
+            options.deferred_tools = Arc::new(deferral.names);
+        }
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
-            None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
+            None => registry_of(tools, self.engine.unwrap_or_default(), self.guards)?,
         };
         let journal = match &self.journal {
             Some(journal) => journal.opened()?,
@@ -65,7 +77,6 @@ impl ArchonBuilder {
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         parts.journal = Some(Runs::Given(journal.clone()));
         (parts.clock, parts.ids) = (Some(clock.clone()), Some(ids.clone()));
-        let mut options = self.options;
         options.model = model;
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
         fit_window(self.context, &mut options, &*provider);

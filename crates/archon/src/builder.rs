@@ -48,6 +48,8 @@ pub struct ArchonBuilder {
     pub(crate) keys: Vec<Secret>,
     pub(crate) fallbacks: Vec<FallbackChoice>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    #[cfg(feature = "tool-search")]
+    pub(crate) definition_budget: Option<u64>,
     pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
     pub(crate) journal: Option<Runs>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -308,6 +310,19 @@ impl ArchonBuilder {
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)
+    }
+
+    /// Sets the tokens that the definitions of all tools may have in a request. Beyond it, tools that are
+    /// [deferrable](archon_types::ToolAnnotations::deferrable), such as those of MCP servers, are deferred:
+    /// the model finds them with the tool `tool_search` and calls them with `call_tool`. All other tools stay
+    /// in each request. Default 2,000; with `u64::MAX` nothing is deferred.
+    ///
+    /// A run whose tools are named ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them. A
+    /// [`toolbox`](Self::toolbox) of your own defers nothing.
+    #[cfg(feature = "tool-search")]
+    pub fn definition_budget(mut self, tokens: u64) -> Self {
+        self.definition_budget = Some(tokens);
+        self
     }
 
     /// Sets the number of waiting steering messages and follow-ups that the model reads at once: one or all.

@@ -220,6 +220,9 @@ pub use archon_providers as providers;
 pub use archon_react_loop as react_loop;
 /// Journals, which store the logs of runs.
 pub use archon_store as store;
+/// Tool search: finds the deferred tools of an agent that has many.
+#[cfg(feature = "tool-search")]
+pub use archon_tool_search as tool_search;
 /// Teams, the bus of one process, agents as tools that wait, their pool, and assistants.
 #[cfg(feature = "orchestrator")]
 pub mod orchestrator {

@@ -48,6 +48,7 @@ impl McpTool {
         let hash = definition.hash(&server.identity);
         let mut spec = spec(&server.name, &server.settings, definition, &hash);
         spec.annotations = with_time_to_ask(spec.annotations, &server.options);
+        spec.annotations.deferrable = true;
         Self { spec, server, tool: definition.name.clone(), hash }
     }
 

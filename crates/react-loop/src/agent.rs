@@ -355,7 +355,7 @@ impl Agent for ReactAgent {
     }
 
     fn config(&self) -> Option<RunConfig> {
-        Some(self.config_with(self.options.limits.clone(), self.tools(true)))
+        Some(self.config_with(self.options.limits.clone(), true))
     }
 
     fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use archon_run::GrantedLease;
 use archon_types::{
-    AnsweredQuestion, ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult,
+    AnsweredQuestion, ApprovalRequest, CALL_TOOL, CallId, Effect, Json, Message, Timestamp, ToolCall, ToolResult,
     ToolResultStatus, metadata,
 };
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,12 @@ use serde::{Deserialize, Serialize};
 pub struct CallState {
     /// Id of the call in the run.
     pub id: CallId,
-    /// The call as the model wrote it.
+    /// The call as the model meant it: for a call of [`CALL_TOOL`](archon_types::CALL_TOOL) in a run with
+    /// deferred tools, the call of the deferred tool.
     pub call: Arc<ToolCall>,
+    /// True if the model wrote a call of [`CALL_TOOL`](archon_types::CALL_TOOL).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_by_name: bool,
     /// Stage of the call.
     pub stage: CallStage,
     /// A person's consent to the call; `None` if no person was asked or has agreed.
@@ -123,6 +127,7 @@ impl CallState {
         Self {
             id,
             call: call.into(),
+            is_by_name: false,
             stage: CallStage::Requested { attempts: 0 },
             consent: None,
             is_begun: false,
@@ -130,6 +135,23 @@ impl CallState {
             answer_place: 0,
             answered: None,
         }
+    }
+
+    /// Replaces a call of [`CALL_TOOL`](archon_types::CALL_TOOL) by the call of the tool that it names.
+    pub(crate) fn resolve_name(mut self) -> Self {
+        if let Some(call) = self.call.called_by_name() {
+            (self.call, self.is_by_name) = (Arc::new(call), true);
+        }
+        self
+    }
+
+    /// Returns the message with the result of the call, under the name that the model wrote.
+    pub(crate) fn result_message(&self, result: &ToolResult, at: Timestamp) -> Message {
+        let mut message = Message::tool_result(&self.call, result, at);
+        if let (true, Message::ToolResult(message)) = (self.is_by_name, &mut message) {
+            CALL_TOOL.clone_into(&mut message.tool_name);
+        }
+        message
     }
 
     /// Returns the result and its time; `None` if the call has no result yet.

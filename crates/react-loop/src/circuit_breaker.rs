@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archon_types::{CircuitBreaker, Json, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
+use archon_types::{CircuitBreaker, Json, RunConfig, Timestamp, ToolResult, ToolResultStatus, metadata};
 use serde::{Deserialize, Serialize};
 
 use crate::calls::refusal;
@@ -84,11 +84,10 @@ impl Circuits {
     }
 
     /// Returns the result of a call of a blocked tool.
-    pub(crate) fn answer(&self, tool: &str, tools: &[ToolSpec], now: Timestamp) -> ToolResult {
+    pub(crate) fn answer(&self, tool: &str, config: &RunConfig, now: Timestamp) -> ToolResult {
         let mut text = format!("Tool {tool} is temporarily unavailable");
-        let spec = tools.iter().find(|spec| spec.name == tool);
-        let stand_in = spec.and_then(|spec| {
-            let usable = |name: &&String| tools.iter().any(|s| s.name == **name) && !self.is_open(name, now);
+        let stand_in = config.tool(tool).and_then(|spec| {
+            let usable = |name: &&String| config.tool(name).is_some() && !self.is_open(name, now);
             spec.alternatives.iter().find(usable)
         });
         if let Some(name) = stand_in {
@@ -121,7 +120,9 @@ const NOT_THE_TOOL: &[&str] =
 
 #[cfg(test)]
 mod tests {
-    use archon_types::ToolError;
+    use std::sync::Arc;
+
+    use archon_types::{Encoded, ToolError, ToolSpec};
     use serde_json::json;
 
     use super::*;
@@ -186,7 +187,11 @@ mod tests {
         let spec = |name: &str| ToolSpec::new(name, "d", json!({"type": "object"}));
         let tools = [spec("t").with_alternatives(["gone", "u", "v"]), spec("u"), spec("v")];
         let mut circuits = after(&[failed(), failed(), failed(), failed(), failed()]);
-        let text = |circuits: &Circuits, tools: &[ToolSpec]| circuits.answer("t", tools, at(6000)).text();
+        let text = |circuits: &Circuits, tools: &[ToolSpec]| {
+            let mut config = RunConfig::default();
+            config.tools = Arc::new(Encoded::new(tools.to_vec()));
+            circuits.answer("t", &config, at(6000)).text()
+        };
         let plain = "Tool t is temporarily unavailable";
         assert_eq!(text(&circuits, &[spec("t"), spec("u")]), plain);
         assert_eq!(text(&circuits, &tools), format!("{plain}. Tool u can do about the same."));

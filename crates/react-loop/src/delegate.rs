@@ -46,8 +46,8 @@ pub(crate) fn hidden(
     call: &ToolCall,
     context: &Context,
 ) -> Option<Box<ToolResult>> {
-    let offered = &machine.config().tools;
-    let is_offered = |name: &str| offered.iter().any(|tool| tool.name == name);
+    let config = machine.config();
+    let is_offered = |name: &str| config.tool(name).is_some();
     let all = driver.toolbox.specs();
     // A toolbox refuses a call of a tool that it does not have itself.
     if is_offered(&call.name) || all.iter().all(|tool| is_offered(&tool.name)) {
@@ -55,7 +55,7 @@ pub(crate) fn hidden(
     }
     let name: String = call.name.chars().take(NAME_SHOWN).collect();
     let is_agent = || all.iter().any(|tool| tool.name == call.name && tool.annotations.agent);
-    let text = match context.depth >= machine.config().limits.max_depth && is_agent() {
+    let text = match context.depth >= config.limits.max_depth && is_agent() {
         true => format!("Error: Tool '{name}' not found. An agent that was called calls no others here."),
         false => format!("Error: Tool '{name}' not found. {}", available(offered)),
     };

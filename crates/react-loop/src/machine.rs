@@ -476,7 +476,7 @@ impl ReactMachine {
     }
 
     fn is_agent(&self, tool: &str) -> bool {
-        self.config.tools.iter().any(|t| t.name == tool && t.annotations.agent)
+        self.config.tool(tool).is_some_and(|tool| tool.annotations.agent)
     }
 
     /// Returns the state of the run for people.

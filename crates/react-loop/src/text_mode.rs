@@ -85,7 +85,7 @@ pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
 /// Returns a call's result as the model reads it.
 pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -> Message {
     let name = &call.call.name;
-    let known = config.tools.iter().any(|t| t.name == *name);
+    let known = config.tool(name).is_some();
     let text = match call.result() {
         // The model invented the name.
         _ if !known => format!(

@@ -2,6 +2,8 @@
 //!
 //! | concept | file |
 //! |---|---|
+//! | [`Deferral`], which tools are deferred | `deferral.rs` |
+//! | the tools `tool_search` and `call_tool` | `search_tool.rs` |
 //! | [`ToolIndex`], which tools fit a query | `index.rs` |
 //! | exact names, which come first | `exact.rs` |
 //! | texts of a definition, and their weights | `document.rs` |
@@ -12,9 +14,13 @@
 //! - A query that is the name of a tool finds that tool first.
 //! - The same tools and the same query give the same tools in the same order.
 
+mod deferral;
 mod document;
 mod exact;
 mod index;
+mod search_tool;
 mod terms;
 
+pub use deferral::{DEFINITION_TOKENS, Deferral};
 pub use index::ToolIndex;
+pub use search_tool::TOOL_SEARCH;

@@ -104,13 +104,13 @@ pub use memory::{
     MemoryStore, Recalled, Validity, Working,
 };
 pub use messages::{
-    AgentMessage, AssistantMessage, Attributed, CLEANUP_TOOL, CleanedUp, Compaction, CompactionInput,
-    CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig, ContextLevel, DataFile,
-    ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments, Message, MessageMetadata,
-    OutputLevel, RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult, Speaker, StopReason,
-    Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, ToolCall,
-    ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage, UserMessage, ViewPart,
-    WindowItem, metadata, percentage,
+    AgentMessage, AssistantMessage, Attributed, CALL_TOOL, CLEANUP_TOOL, CleanedUp, Compaction,
+    CompactionInput, CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig,
+    ContextLevel, DataFile, ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments,
+    Message, MessageMetadata, OutputLevel, RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult,
+    Speaker, StopReason, Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate,
+    Tokenizer, ToolCall, ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage,
+    UserMessage, ViewPart, WindowItem, metadata, percentage,
 };
 pub use models::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, FailureKind,

@@ -173,7 +173,7 @@ impl Fold {
                 if self.asking == Some((*command, *attempt)) =>
             {
                 self.asking = None;
-                let calls = message.tool_calls().map(|call| Call { call: call.clone(), started_at: None });
+                let calls = message.tool_calls().map(|call| Call { call: call.meant(), started_at: None });
                 self.calls = (0..).map(|index| CallId::new(*command, index)).zip(calls).collect();
                 self.answered_at = at;
                 let model_ms = at.millis_since(self.asked_at);
@@ -277,8 +277,10 @@ impl Cycle {
         self.performance.model_ms = model_ms;
         self.performance.usage = message.usage;
         self.llm_response = message.text();
-        let action =
-            |call: &ToolCall| CycleAction { tool: call.name.clone(), arguments: call.arguments.clone() };
+        let action = |call: &ToolCall| {
+            let ToolCall { name: tool, arguments, .. } = call.meant();
+            CycleAction { tool, arguments }
+        };
         self.parsed_action = message.tool_calls().map(action).collect();
         let acts = !self.parsed_action.is_empty();
         let thought = message.content.iter().filter_map(|block| match block {

@@ -114,7 +114,7 @@ impl ConversationMetrics {
     /// Adds one run of the conversation, from its records.
     pub fn add_run(&mut self, records: &[Arc<Record>]) {
         self.total_duration_ms = self.total_duration_ms.saturating_add(active(records));
-        let mut calls: HashMap<CallId, Call<'_>> = HashMap::new();
+        let mut calls: HashMap<CallId, Call> = HashMap::new();
         for record in records {
             match &record.body {
                 RecordBody::MessageAdded { message, .. } => {
@@ -226,15 +226,15 @@ impl ConversationMetrics {
 }
 
 /// A tool call that has not ended.
-struct Call<'a> {
-    call: &'a ToolCall,
+struct Call {
+    call: ToolCall,
     started_at: Option<Timestamp>,
     attempt: u32,
 }
 
-impl<'a> Call<'a> {
-    fn new(call: &'a ToolCall) -> Self {
-        Self { call, started_at: None, attempt: 0 }
+impl Call {
+    fn new(call: &ToolCall) -> Self {
+        Self { call: call.meant(), started_at: None, attempt: 0 }
     }
 
     fn ended(self, result: &ToolResult, end: Timestamp) -> ToolMetrics {
@@ -242,7 +242,7 @@ impl<'a> Call<'a> {
         let input_tokens = TokenEstimate.count(&self.call.arguments.to_string());
         let output_tokens = TokenEstimate.count(&result.text());
         ToolMetrics {
-            tool_name: self.call.name.clone(),
+            tool_name: self.call.name,
             start_time: start,
             end_time: end,
             duration_ms: end.millis_since(start),

@@ -68,7 +68,10 @@ struct OpenTurn {
 
 #[derive(Clone, Debug)]
 struct OpenCall {
+    /// The call as the model wrote it.
     call: ToolCall,
+    /// The call that it stands for.
+    meant: ToolCall,
     started: bool,
     result: Option<Message>,
 }
@@ -304,7 +307,12 @@ impl RunEvents {
         self.asking = None;
         self.streaming = false;
         self.end_message(Message::Assistant(message.clone()).into(), out);
-        let calls = message.tool_calls().map(|c| OpenCall { call: c.clone(), started: false, result: None });
+        let calls = message.tool_calls().map(|call| OpenCall {
+            call: call.clone(),
+            meant: call.meant(),
+            started: false,
+            result: None,
+        });
         let calls: Vec<_> = calls.collect();
         let over = calls.is_empty();
         self.open_turn =
@@ -329,8 +337,8 @@ impl RunEvents {
             out.push(AgentEvent::ToolExecutionStart {
                 loop_id,
                 tool_call_id: open.call.id.clone(),
-                tool_name: open.call.name.clone(),
-                args: open.call.arguments.clone(),
+                tool_name: open.meant.name.clone(),
+                args: open.meant.arguments.clone(),
             });
         }
     }
@@ -339,7 +347,7 @@ impl RunEvents {
     fn running(&mut self, id: &CallId) -> Option<(LoopId, ToolCallId, String)> {
         let loop_id = self.loop_id();
         let open = self.open_call(id).filter(|call| call.started)?;
-        Some((loop_id, open.call.id.clone(), open.call.name.clone()))
+        Some((loop_id, open.call.id.clone(), open.meant.name.clone()))
     }
 
     fn tool_ended(&mut self, id: &CallId, result: &ToolResult, at: Timestamp, out: &mut Vec<AgentEvent>) {
@@ -350,7 +358,7 @@ impl RunEvents {
             out.push(AgentEvent::ToolExecutionEnd {
                 loop_id,
                 tool_call_id: open.call.id.clone(),
-                tool_name: open.call.name.clone(),
+                tool_name: open.meant.name.clone(),
                 result: result.clone(),
                 is_error: result.is_error(),
                 child_loop_id: result.child_run.clone(),

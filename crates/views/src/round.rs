@@ -77,7 +77,7 @@ impl ConversationRound {
 
     fn answered(&mut self, message: &AssistantMessage) {
         self.tokens_used = self.tokens_used.saturating_add(message.usage.total());
-        let calls: Vec<_> = message.tool_calls().cloned().collect();
+        let calls: Vec<_> = message.tool_calls().map(ToolCall::meant).collect();
         for block in &message.content {
             match block {
                 Content::Thinking { thinking, .. } => self.think(thinking),
@@ -140,7 +140,7 @@ impl Fold {
             }
             RecordBody::ModelCallStarted { .. } => self.on_model_asked(),
             RecordBody::ModelCallFinished { command, message, .. } => {
-                let calls = message.tool_calls().cloned();
+                let calls = message.tool_calls().map(ToolCall::meant);
                 self.calls.extend((0..).map(|i| CallId::new(*command, i)).zip(calls));
                 self.with_round(|r| r.answered(message));
             }

@@ -1,5 +1,7 @@
 //! The settings of an agent.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use archon_types::{
     AgentId, ApprovalSettings, CircuitBreaker, ContextConfig, ExecutionLimits, FailurePolicy, GoalCheck,
     ModelPrice, OnStorageFailure, OutputCheck, QueueMode, RequestOptions, ResponseFormat, RetryConfig,
@@ -28,6 +30,10 @@ pub struct ReactAgentOptions {
     /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools,
     /// such as an agent, keeps the tools with which it was made.
     pub tools: Option<Vec<String>>,
+    /// Names of the deferred tools: requests have no definition of them, so the toolbox needs a tool that
+    /// searches them and the tool [`CALL_TOOL`](archon_types::CALL_TOOL). Without effect if `tools` is set,
+    /// because tools that the run names are never deferred.
+    pub deferred_tools: Arc<BTreeSet<String>>,
     /// Limits of each run.
     pub limits: ExecutionLimits,
     /// Retries of failed model calls; ignored if the provider retries by itself.
@@ -75,6 +81,7 @@ impl ReactAgentOptions {
             system: None,
             workspace: None,
             tools: None,
+            deferred_tools: Arc::default(),
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
             tool_retry: FailurePolicy::default().tool_retry,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Context, Encoded, ExecutionLimits, FailurePolicy, LoopId, Origin, RetryConfig, RunConfig, RunId,
+    Context, Encoded, ExecutionLimits, FailurePolicy, Json, LoopId, Origin, RetryConfig, RunConfig, RunId,
     RunStarted, TenantId, ThinkingLevel, ToolMode, ToolSpec, TurnTrigger,
 };
 
@@ -20,8 +20,8 @@ impl ReactAgent {
     ) -> RunStarted {
         let options = &self.options;
         let limits = self.limits(context);
-        let tools = self.tools(context.depth < limits.max_depth);
-        let mut config = self.config_with(limits, tools);
+        let may_call = context.depth < limits.max_depth;
+        let mut config = self.config_with(limits, may_call);
         config.result_tag =
             (config.tool_mode == ToolMode::Text).then(|| text_mode::mark_of(&context.ids.fresh("mark")));
         config.approvals = context.can_ask.then(|| options.approvals.clone());
@@ -51,20 +51,17 @@ impl ReactAgent {
         started
     }
 
-    /// Returns the configuration of a run with these limits and tools, without the settings that only a
-    /// real run has.
-    pub(super) fn config_with(
-        &self,
-        limits: ExecutionLimits,
-        tools: Arc<Encoded<Vec<ToolSpec>>>,
-    ) -> RunConfig {
+    /// Returns the configuration of a run with these limits, without the settings that only a real run has.
+    /// The run has agents as tools only if it `may_call` them.
+    pub(super) fn config_with(&self, limits: ExecutionLimits, may_call: bool) -> RunConfig {
         let options = &self.options;
         let capabilities = self.driver.provider.capabilities(&options.model);
         let mut config = RunConfig::default();
         self.driver.provider.id().clone_into(&mut config.provider);
         config.model.clone_from(&options.model);
         config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
-        (config.limits, config.tools) = (limits, tools);
+        config.limits = limits;
+        (config.tools, config.deferred_tools) = self.tools(may_call);
         config.options = Arc::new(options.request.clone());
         config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
         config.failure_policy = Some(self.failure_policy());
@@ -94,15 +91,27 @@ impl ReactAgent {
         context.limits(self.options.limits.clone())
     }
 
-    /// Returns the tools that the model sees: the chosen ones, and agents only if they may be called.
-    pub(super) fn tools(&self, may_call: bool) -> Arc<Encoded<Vec<ToolSpec>>> {
+    /// Returns the tools that requests define, and the deferred ones: of the chosen tools, agents only if they
+    /// may be called.
+    fn tools(&self, may_call: bool) -> (Arc<Encoded<Vec<ToolSpec>>>, Arc<[ToolSpec]>) {
         let all = self.driver.toolbox.specs();
-        let is_chosen =
-            |tool: &ToolSpec| self.options.tools.as_ref().is_none_or(|own| own.contains(&tool.name));
-        let is_offered = |tool: &ToolSpec| is_chosen(tool) && (may_call || !tool.annotations.agent);
+        let chosen = self.options.tools.as_ref();
+        let is_told = |tool: &ToolSpec| {
+            chosen.is_none_or(|own| own.contains(&tool.name)) && (may_call || !tool.annotations.agent)
+        };
+        let is_deferred =
+            |tool: &ToolSpec| chosen.is_none() && self.options.deferred_tools.contains(&tool.name);
+        let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool));
+        let deferred = deferred
+            .map(|tool| ToolSpec::new(&tool.name, "", Json::Null).with_annotations(tool.annotations.clone()));
+        let deferred: Arc<[ToolSpec]> = deferred.collect();
+        let is_offered = |tool: &ToolSpec| is_told(tool) && !is_deferred(tool);
         match all.iter().all(is_offered) {
-            true => all,
-            false => Arc::new(Encoded::new(all.iter().filter(|tool| is_offered(tool)).cloned().collect())),
+            true => (all, deferred),
+            false => {
+                let offered = all.iter().filter(|tool| is_offered(tool)).cloned().collect();
+                (Arc::new(Encoded::new(offered)), deferred)
+            }
         }
     }
 }

@@ -75,10 +75,12 @@ impl ReactMachine {
     }
 
     fn act(&mut self, command: CommandId, calls: Vec<Arc<ToolCall>>, answer: &AssistantMessage) {
-        let calls = (0..)
-            .zip(calls)
-            .map(|(index, call)| CallState::requested(CallId::new(command, index), call))
-            .collect();
+        let is_deferring = !self.config.deferred_tools.is_empty();
+        let requested = (0..).zip(calls).map(|(index, call)| {
+            let call = CallState::requested(CallId::new(command, index), call);
+            if is_deferring { call.resolve_name() } else { call }
+        });
+        let calls = requested.collect();
         self.phase = Phase::Acting { answer: Box::new(answer.clone()), calls };
     }
 

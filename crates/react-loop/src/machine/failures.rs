@@ -141,7 +141,7 @@ impl ReactMachine {
     /// Returns the refusal of the first call whose tool is blocked.
     pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Step> {
         let call = calls.iter().find(|call| self.is_breaker_open(call))?;
-        let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
+        let result = self.circuits.answer(&call.call.name, &self.config, self.meter.now());
         Some(Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) }))
     }
 }

@@ -29,7 +29,7 @@ impl ReactMachine {
         let policy = self.config.failure_policy.as_ref()?;
         let call = self.call(id)?;
         let CallStage::Started { attempt, effect } = call.stage else { return None };
-        let spec = self.config.tools.iter().find(|tool| tool.name == call.call.name)?;
+        let spec = self.config.tool(&call.call.name)?;
         let tries = policy.tool_retry.max_retries.min(tries_after(result, spec));
         let is_last = |breaker| self.circuits.is_last_try(&spec.name, breaker);
         let may = effect.may_repeat()
@@ -102,8 +102,7 @@ impl ReactMachine {
     /// Returns true if all these calls may run concurrently.
     pub(crate) fn run_together<'c>(&self, mut calls: impl Iterator<Item = &'c CallState>) -> bool {
         let is_safe = |call: &CallState| {
-            let mut tools = self.config.tools.iter();
-            tools.any(|tool| tool.name == call.call.name && tool.annotations.concurrency_safe)
+            self.config.tool(&call.call.name).is_some_and(|tool| tool.annotations.concurrency_safe)
         };
         self.config.tool_execution != ToolExecutionStrategy::Sequential
             && calls.all(|call| is_safe(call) && !self.is_on_trial(call))

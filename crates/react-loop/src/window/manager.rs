@@ -429,7 +429,7 @@ impl ContextManager {
     pub(crate) fn arrived(&mut self, call: &CallState) {
         let Some((result, at)) = call.result() else { return };
         if self.state.arrived.iter().all(|(id, _)| *id != call.id) {
-            let message = Message::tool_result(&call.call, result, at);
+            let message = call.result_message(result, at);
             if let (Some(path), false) = (file_reads::path(&call.call), result.is_error()) {
                 self.state.reads.register(path, &result.content);
             }

@@ -34,6 +34,11 @@ pub struct RunConfig {
     /// The tools that are offered to the model.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
+    /// The deferred tools: the model finds them with a search and calls them with
+    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names and annotations are stored.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
+    pub deferred_tools: Arc<[ToolSpec]>,
     /// The options of model requests, such as sampling and the maximum output length.
     pub options: Arc<RequestOptions>,
     /// The limits of the run.
@@ -92,6 +97,12 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
+    /// Returns the tool with this name, offered or deferred; `None` if the run may not call such a tool. Of a
+    /// deferred tool only the name and the annotations are set.
+    pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
+        self.tools.iter().chain(self.deferred_tools.iter()).find(|tool| tool.name == name)
+    }
+
     /// Returns the format that the run's answer is checked against; `None` if the answer is not checked. For
     /// a plan or a team it is the format of the final answer.
     pub fn output_format(&self) -> Option<&ResponseFormat> {

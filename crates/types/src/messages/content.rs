@@ -81,6 +81,10 @@ impl From<Arc<ToolCall>> for Content {
     }
 }
 
+/// The tool with which a model calls a tool whose definition is not part of its requests: of deferred tools
+/// the requests have none, so that a thousand tools cost no more than a few.
+pub const CALL_TOOL: &str = "call_tool";
+
 /// A tool call: a model's request to run a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -119,6 +123,22 @@ impl ToolCall {
             }
         }
         call
+    }
+
+    /// Returns the call that a call of [`CALL_TOOL`] stands for: of the tool in `name`, with the arguments in
+    /// `arguments` (default none). Returns `None` for any other call, and if there is no name.
+    pub fn called_by_name(&self) -> Option<Self> {
+        if self.name != CALL_TOOL || self.malformed.is_some() {
+            return None;
+        }
+        let name = self.arguments.get("name")?.as_str()?;
+        let arguments = self.arguments.get("arguments").cloned().unwrap_or_else(empty_object);
+        Some(Self::new(self.id.clone(), name, arguments))
+    }
+
+    /// Returns the call for people: the call that a call of [`CALL_TOOL`] stands for, otherwise a clone.
+    pub fn meant(&self) -> Self {
+        self.called_by_name().unwrap_or_else(|| self.clone())
     }
 
     /// Marks the call as malformed, so that it is never executed. The model reads `reason`, with an earlier

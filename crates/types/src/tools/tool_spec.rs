@@ -104,6 +104,10 @@ pub struct ToolAnnotations {
     /// budget) and ends by itself when the call is cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent: bool,
+    /// True if the definition of the tool may be left out of the model's requests when there are many: it is
+    /// then found with a search. Tools of MCP servers are so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deferrable: bool,
     /// True if the tool depends on a network, so that a failed call may succeed on a retry.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,

@@ -1,0 +1,201 @@
+//! An agent with a thousand tools: its requests define a few, and the model finds and calls the others by name.
+
+#![cfg(feature = "tool-search")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use archon::{
+    Archon, ArchonBuilder, OutcomeStatus, RunId, RunOptions, SessionId,
+    tools::{Ask, EngineOptions, FnTool},
+    types::{
+        BoxFuture, Effect, Json, Message, RecordBody, Request, TokenCounter as _, TokenEstimate, Tool,
+        ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec,
+    },
+};
+use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
+use serde_json::json;
+
+/// A tool of a server, which counts its calls.
+struct Remote {
+    spec: ToolSpec,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Tool for Remote {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move { Ok(ToolResult::success(format!("{} got {args}", self.spec.name))) })
+    }
+}
+
+/// Makes 50 tools for each server. Tools whose number is odd only read.
+fn tools_of(servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
+    let tool = |server: usize, n: usize| {
+        let parameters = json!({
+            "type": "object", "required": ["subject"],
+            "properties": { "subject": { "type": "string", "description": "What the action works on" } },
+        });
+        let about = format!("Does the action number {n} of the service number {server}.");
+        let mut annotations = match n % 2 {
+            1 => ToolAnnotations::read_only(),
+            _ => ToolAnnotations::default(),
+        };
+        annotations.deferrable = true;
+        let spec = ToolSpec::new(format!("service_{server}__action_{n}"), about, parameters);
+        Arc::new(Remote { spec: spec.with_annotations(annotations), calls: calls.clone() }) as Arc<dyn Tool>
+    };
+    (0..servers)
+        .flat_map(|server| (0..50).map(move |n| (server, n)))
+        .map(|(server, n)| tool(server, n))
+        .collect()
+}
+
+/// Answers with a search, then with a call of the tool by its name, then with a text; notes the requests.
+fn model(tool: &str, seen: &Arc<Mutex<Vec<Request>>>) -> FnProvider {
+    let (tool, seen) = (tool.to_owned(), seen.clone());
+    FnProvider::new(move |_, request| {
+        seen.lock().unwrap().push(request.clone());
+        let results =
+            request.messages.iter().rev().take_while(|message| !matches!(&***message, Message::User(_)));
+        match results.filter(|message| matches!(&***message, Message::ToolResult(_))).count() {
+            0 => FnProvider::calls(vec![ToolCall::new("a", "tool_search", json!({ "query": tool }))]),
+            1 => FnProvider::calls(vec![ToolCall::new(
+                "b",
+                "call_tool",
+                json!({ "name": tool, "arguments": { "subject": "Paris" } }),
+            )]),
+            _ => FnProvider::text("done"),
+        }
+    })
+}
+
+fn agent(model: &FnProvider) -> ArchonBuilder {
+    let clock =
+        FnTool::new(ToolSpec::new("clock", "Tells the time.", json!({ "type": "object" })), |_, _| async {
+            Ok(ToolResult::success("noon"))
+        });
+    Archon::builder()
+        .provider(Arc::new(model.clone()), "scripted")
+        .engine_options(EngineOptions::default().asking(Ask::WhereRequired))
+        .clock(Arc::new(VirtualClock::new()))
+        .ids(Arc::new(SeededIds::new(1)))
+        .tool(clock)
+}
+
+#[tokio::test]
+async fn requests_with_a_thousand_tools_define_three_in_all_prompts_of_a_session() {
+    let (calls, seen) = (Arc::default(), Arc::default());
+    let model = model("service_7__action_31", &seen);
+    let agent = agent(&model).tools(tools_of(20, &calls)).build().unwrap();
+    for _ in 0..2 {
+        let mut options = RunOptions::default();
+        options.session = Some(SessionId::new("s"));
+        assert!(agent.run_with("Do it", options).await.ended().is_finished());
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    let seen = seen.lock().unwrap();
+    let bytes = |request: &Request| serde_json::to_string(&*request.tools).unwrap();
+    let names: Vec<&str> = seen[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["call_tool", "clock", "tool_search"]);
+    assert!(seen.iter().all(|request| bytes(request) == bytes(&seen[0])));
+    let definitions: Vec<_> = seen[0].tools.iter().map(ToolSpec::definition).collect();
+    let tokens = TokenEstimate.count(&serde_json::to_string(&definitions).unwrap());
+    assert!(tokens <= 2_000, "{tokens}");
+    // The model reads the definition, and then the result under the name that it called.
+    let texts = |request: &Request| request.messages.iter().map(|message| message.text()).collect::<Vec<_>>();
+    assert!(texts(&seen[1])[2].starts_with("{\"name\":\"service_7__action_31\""), "{:?}", texts(&seen[1]));
+    let Some(Message::ToolResult(result)) = seen[2].messages.iter().last().map(|message| &**message) else {
+        panic!("{:?}", seen[2].messages)
+    };
+    assert_eq!(result.tool_name, "call_tool");
+    assert_eq!(texts(&seen[2]).last().unwrap(), "service_7__action_31 got {\"subject\":\"Paris\"}");
+}
+
+#[tokio::test]
+async fn deferred_tool_that_asks_is_asked_for_by_its_own_name() {
+    let (calls, seen) = (Arc::default(), Arc::default());
+    let model = model("service_1__action_30", &seen);
+    let engine = EngineOptions::default().asking(Ask::BeforeChanges);
+    let approver = archon::types::AskLater;
+    let agent = agent(&model).tools(tools_of(2, &calls)).engine_options(engine).approver(Arc::new(approver));
+    let agent = agent.build().unwrap();
+    let outcome = agent.run("Do it").await.ended();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended);
+    let open = agent.approvals(None).await.unwrap();
+    let asked = &open[0].request.action_summary;
+    assert!(asked.contains("service_1__action_30") && !asked.contains("call_tool"), "{asked}");
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn call_by_name_of_a_tool_that_the_run_does_not_have_is_refused() {
+    let (calls, seen) = (Arc::default(), Arc::default());
+    let model = model("service_1__action_31", &seen);
+    let agent = agent(&model).tools(tools_of(2, &calls)).build().unwrap();
+    let options = RunOptions::default().with_tools(["call_tool", "clock", "tool_search"]);
+    agent.run_with("Do it", options).await.unwrap();
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    let seen = seen.lock().unwrap();
+    let last = seen[2].messages.iter().last().unwrap().text();
+    assert!(last.contains("no tool can be called by its name"), "{last}");
+}
+
+#[tokio::test]
+async fn tools_that_a_run_names_are_not_deferred() {
+    let (calls, seen) = (Arc::default(), Arc::default());
+    let model = model("service_1__action_31", &seen);
+    let agent = agent(&model).tools(tools_of(2, &calls)).build().unwrap();
+    let options = RunOptions::default().with_tools(["clock", "service_1__action_31"]);
+    agent.run_with("Do it", options).await.unwrap();
+    let seen = seen.lock().unwrap();
+    let names: Vec<&str> = seen[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["clock", "service_1__action_31"]);
+}
+
+/// Returns how often a deferred tool was called in runs that died in its call and were resumed.
+async fn calls_of_runs_that_died(tool: &str, effect: Effect) -> Vec<usize> {
+    let mut cut_off = Vec::new();
+    for appends in 1..60 {
+        let (calls, seen) = (Arc::default(), Arc::default());
+        let model = model(tool, &seen);
+        let journal = MortalJournal::default();
+        let agent =
+            agent(&model).tools(tools_of(2, &calls)).journal(Arc::new(journal.clone())).build().unwrap();
+        let mut options = RunOptions::default();
+        options.run = Some(RunId::new("run_1"));
+        journal.die_after(appends, true);
+        let first = agent.run_with("Do it", options).await;
+        journal.live();
+        if first.is_ok() {
+            break;
+        }
+        let is_start = |body: &RecordBody| {
+            matches!(body, RecordBody::ToolCallStarted { call, effect: of, .. }
+                if call.command.0 == 1 && *of == effect)
+        };
+        let is_cut_off = journal.log("run_1").last().is_some_and(|record| is_start(&record.body));
+        if let Ok(handle) = agent.resume(RunId::new("run_1")).await {
+            let _ = handle.reply().await;
+        }
+        if is_cut_off {
+            cut_off.push(calls.load(Ordering::Relaxed));
+        }
+    }
+    cut_off
+}
+
+#[tokio::test]
+async fn deferred_call_that_was_cut_off_is_repeated_only_if_its_tool_only_reads() {
+    let reads = calls_of_runs_that_died("service_1__action_31", Effect::ReadOnly).await;
+    assert!(!reads.is_empty() && reads.iter().all(|calls| *calls >= 1), "{reads:?}");
+    let changes = calls_of_runs_that_died("service_1__action_30", Effect::SideEffect).await;
+    assert!(!changes.is_empty() && changes.iter().all(|calls| *calls <= 1), "{changes:?}");
+}
