@@ -58,10 +58,9 @@ impl ArchonBuilder {
         #[cfg(feature = "tool-search")]
         let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
         #[cfg(feature = "tool-search")]
-        if let (None, Some(deferral)) = (
-            &self.toolbox,
-            archon_tool_search::Deferral::new(tools.iter().map(|tool| tool.spec()), budget),
-        ) {
+        if let (None, Some(deferral)) =
+            (&self.toolbox, archon_tool_search::Deferral::new(tools.iter().map(|tool| tool.spec()), budget))
+        {
             tools.extend(deferral.tools);
             options.deferred_tools = Arc::new(deferral.names);
         }

@@ -4,8 +4,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use archon_run::GrantedLease;
 use archon_types::{
-    AnsweredQuestion, ApprovalRequest, CALL_TOOL, CallId, Effect, Json, Message, Timestamp, ToolCall, ToolResult,
-    ToolResultStatus, metadata,
+    AnsweredQuestion, ApprovalRequest, CALL_TOOL, CallId, Effect, Json, Message, Timestamp, ToolCall,
+    ToolResult, ToolResultStatus, metadata,
 };
 use serde::{Deserialize, Serialize};
 

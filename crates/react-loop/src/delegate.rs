@@ -57,7 +57,7 @@ pub(crate) fn hidden(
     let is_agent = || all.iter().any(|tool| tool.name == call.name && tool.annotations.agent);
     let text = match context.depth >= config.limits.max_depth && is_agent() {
         true => format!("Error: Tool '{name}' not found. An agent that was called calls no others here."),
-        false => format!("Error: Tool '{name}' not found. {}", available(offered)),
+        false => format!("Error: Tool '{name}' not found. {}", available(&config.tools)),
     };
     Some(Box::new(refusal(text, "not_found")))
 }
