@@ -61,7 +61,7 @@ impl Executor<PlanMachine> for Following {
 
     /// Restarts the calls that were running when the log ended, then reads the inbox.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
-        for call in run.machine.running_calls() {
+        for call in run.machine.under_way() {
             calls::attach(self, run, call).await?;
         }
         run.receive(self).await

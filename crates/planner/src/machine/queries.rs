@@ -155,7 +155,7 @@ impl PlanMachine {
     }
 
     /// Returns the running calls, in the order of the plan.
-    pub fn running_calls(&self) -> Vec<CallId> {
+    pub fn under_way(&self) -> Vec<CallId> {
         let running = self.nodes().filter(|node| matches!(node.state, NodeState::Running { .. }));
         running.map(PlanNode::call).collect()
     }
