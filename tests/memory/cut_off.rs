@@ -98,7 +98,7 @@ async fn check_all(store: Arc<dyn MemoryStore>) {
         Timestamp::from_millis(200),
     );
     turn.trust = Trust::Trusted;
-    let turn = Knowledge::left_unread(turn, &RuleExtractor);
+    let turn = Knowledge::mark_unread(turn, &RuleExtractor);
     memory.keep(vec![turn.clone()]).await.unwrap();
     memory.knowledge().learn([lives("Bern", 100)]).await.unwrap();
     // Three facts, one of which ends another, and the mark that they are yet to be learnt.

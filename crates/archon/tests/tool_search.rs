@@ -141,7 +141,7 @@ async fn call_by_name_of_a_tool_that_the_run_does_not_have_is_refused() {
     let model = model("service_1__action_31", &seen);
     let agent = agent(&model).tools(tools_of(2, &calls)).build().unwrap();
     let options = RunOptions::default().with_tools(["call_tool", "clock", "tool_search"]);
-    agent.run_with("Do it", options).await.unwrap();
+    agent.run_with("Do it", options).await.ended();
     assert_eq!(calls.load(Ordering::Relaxed), 0);
     let seen = seen.lock().unwrap();
     let last = seen[2].messages.iter().last().unwrap().text();
@@ -154,7 +154,7 @@ async fn tools_that_a_run_names_are_not_deferred() {
     let model = model("service_1__action_31", &seen);
     let agent = agent(&model).tools(tools_of(2, &calls)).build().unwrap();
     let options = RunOptions::default().with_tools(["clock", "service_1__action_31"]);
-    agent.run_with("Do it", options).await.unwrap();
+    agent.run_with("Do it", options).await.ended();
     let seen = seen.lock().unwrap();
     let names: Vec<&str> = seen[0].tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["clock", "service_1__action_31"]);
