@@ -53,14 +53,12 @@ impl ArchonBuilder {
         let provider = providers.swap_remove(0);
         let ready = |choice: FallbackChoice| choice.ready(http);
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
+        #[cfg(feature = "tool-search")]
+        let deferral = self.toolbox.is_none().then(|| self.deferral()).flatten();
         #[allow(unused_mut, reason = "only the tool search adds tools and an option")]
         let (mut tools, mut options) = (self.tools, self.options);
         #[cfg(feature = "tool-search")]
-        let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
-        #[cfg(feature = "tool-search")]
-        if let (None, Some(deferral)) =
-            (&self.toolbox, archon_tool_search::Deferral::new(tools.iter().map(|tool| tool.spec()), budget))
-        {
+        if let Some(deferral) = deferral {
             tools.extend(deferral.tools);
             options.deferred_tools = Arc::new(deferral.names);
         }
@@ -113,6 +111,13 @@ impl ArchonBuilder {
             memory_limit: self.memory_limit,
             credentials: self.credentials,
         })
+    }
+
+    #[cfg(feature = "tool-search")]
+    fn deferral(&self) -> Option<archon_tool_search::Deferral> {
+        let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
+        let specs = self.tools.iter().map(|tool| tool.spec());
+        archon_tool_search::Deferral::new(specs, &self.always_defined, budget)
     }
 
     /// Copies those settings of an agent that were changed after it was built.

@@ -50,6 +50,8 @@ pub struct ArchonBuilder {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     #[cfg(feature = "tool-search")]
     pub(crate) definition_budget: Option<u64>,
+    #[cfg(feature = "tool-search")]
+    pub(crate) always_defined: std::collections::BTreeSet<String>,
     pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
     pub(crate) journal: Option<Runs>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -322,6 +324,13 @@ impl ArchonBuilder {
     #[cfg(feature = "tool-search")]
     pub fn definition_budget(mut self, tokens: u64) -> Self {
         self.definition_budget = Some(tokens);
+        self
+    }
+
+    /// Names tools that are never deferred, although they are deferrable.
+    #[cfg(feature = "tool-search")]
+    pub fn always_defined<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.always_defined = names.into_iter().map(Into::into).collect();
         self
     }
 

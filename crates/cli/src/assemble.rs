@@ -16,7 +16,7 @@ use crate::{
     ask::{Asking, Prompt},
     choose,
     chosen::Chosen,
-    config::{AgentSettings, EmbedderChoice, Settings},
+    config::{AgentSettings, EmbedderChoice, Settings, ToolSelection},
     exit::Exit,
     failure::Failure,
     memory, permissions,
@@ -64,7 +64,42 @@ pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Resu
     if let Some(thinking) = settings.thinking {
         builder = builder.request_options(RequestOptions::default().with_thinking(thinking.into()));
     }
-    Ok(builder)
+    Ok(with_deferral(builder, settings, settings.tools.as_ref()))
+}
+
+/// Sets which tools are deferred: those of MCP servers beyond the budget, except those that are named.
+#[cfg(feature = "mcp")]
+fn with_deferral(
+    builder: ArchonBuilder,
+    settings: &Settings,
+    selection: Option<&ToolSelection>,
+) -> ArchonBuilder {
+    let named = match selection {
+        Some(ToolSelection::Names(names)) => names.as_slice(),
+        _ => &[],
+    };
+    let builder = builder.always_defined(named);
+    match settings.definition_budget {
+        Some(tokens) => builder.definition_budget(tokens),
+        None => builder,
+    }
+}
+
+#[cfg(not(feature = "mcp"))]
+fn with_deferral(builder: ArchonBuilder, _: &Settings, _: Option<&ToolSelection>) -> ArchonBuilder {
+    builder
+}
+
+/// Defers the tools that a log says are deferred, and no others.
+#[cfg(feature = "mcp")]
+fn with_recorded_deferral(builder: ArchonBuilder, config: &RunConfig) -> ArchonBuilder {
+    let tokens = if config.deferred_tools.is_empty() { u64::MAX } else { 0 };
+    builder.always_defined(config.tools.iter().map(|tool| tool.name.as_str())).definition_budget(tokens)
+}
+
+#[cfg(not(feature = "mcp"))]
+fn with_recorded_deferral(builder: ArchonBuilder, _: &RunConfig) -> ArchonBuilder {
+    builder
 }
 
 /// Adds the agents to the tools. An agent has the model of `caller` unless the settings give it another
@@ -116,6 +151,7 @@ async fn builder(
         (None, None) => choose::model(app, None).await?,
     };
     let builder = by_settings(app, chosen, tools).await?.agent_id(name).name(name);
+    let builder = with_deferral(builder, &app.config.settings, described.tools.as_ref());
     Ok(match &described.system {
         Some(system) => builder.system(system),
         None => builder,
@@ -149,7 +185,7 @@ pub(crate) async fn from_config(
     let picked = match app.config.is_flag("tools") {
         true => toolset::chosen(app).await?,
         false => {
-            let names = config.tools.iter().map(|tool| tool.name.as_str());
+            let names = config.tool_names();
             toolset::recorded(names.filter(|name| leave_out.iter().all(|other| other != name)), app).await?
         }
     };
@@ -163,6 +199,10 @@ pub(crate) async fn from_config(
     if let Some(system) = &config.system {
         builder = builder.system(system.as_str());
     }
+    builder = match app.config.is_flag("tools") {
+        true => with_deferral(builder, &app.config.settings, app.config.settings.tools.as_ref()),
+        false => with_recorded_deferral(builder, config),
+    };
     with_surroundings(app, builder, config).await
 }
 

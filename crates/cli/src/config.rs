@@ -42,7 +42,7 @@ pub(crate) use name::{Name, Names};
 pub(crate) use rules::PermissionRules;
 pub(crate) use servers::Servers;
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use servers::{FirstTools, ServerSettings};
+pub(crate) use servers::{FirstTools, ServerSettings, SignInParty, SignInSettings};
 pub(crate) use source::Source;
 pub(crate) use trust::{Asks, asks, refusals, remedy};
 use value::FromText;
@@ -107,9 +107,12 @@ settings! {
     /// Allows a key to be sent over `http://` to another machine, as in a private network; by default not.
     /// Not in a project's settings.
     allow_plain_http: bool,
-    /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
-    /// nothing, and those of MCP servers.
+    /// The tools that the agent has: `"all"`, `"none"`, or a list of names, where `SERVER__*` means all tools of
+    /// an MCP server; by default those that change nothing, and those of MCP servers.
     tools: ToolSelection,
+    /// The maximum number of tokens that the definitions of tools have in a request: beyond it, the model
+    /// searches the tools of MCP servers that `tools` does not name; by default 2000. With 0 it searches all.
+    definition_budget: u64,
     /// The folder that tools may see.
     workspace: PathBuf,
     /// Agents that the main agent may call as tools. A layer adds to those below.

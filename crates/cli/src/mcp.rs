@@ -24,6 +24,8 @@ use crate::failure::Failure;
 pub(crate) use absent::{close, file_problems, findings, missing, tools};
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use connect::{alone, close, findings, missing, survey, tools};
+#[cfg(all(unix, feature = "mcp-sign-in"))]
+pub(crate) use connect::{failed, sign_in};
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use entry::find;
 #[cfg(all(unix, feature = "mcp", feature = "setup"))]

@@ -87,23 +87,31 @@ async fn with_servers(app: &App) -> Result<Tools, Failure> {
     Ok(tools)
 }
 
-/// Returns the tools with these names. The servers are started only if a name is not that of a built-in
-/// tool.
+/// Returns the tools with these names; `SERVER__*` stands for all tools of an MCP server. The servers are
+/// started only if a name is not that of a built-in tool.
 async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools, Failure> {
     let mut known = all(app)?;
     if !names.iter().all(|name| known.iter().any(|tool| tool.spec().name == *name)) {
         known.extend(mcp::tools(app).await);
     }
-    names
-        .iter()
-        .map(|name| match known.iter().find(|tool| tool.spec().name == *name) {
-            Some(tool) => Ok(tool.clone()),
-            None => Err(mcp::missing(app, name).unwrap_or_else(|| {
+    let mut chosen = Tools::new();
+    for name in names {
+        let of_server = name.strip_suffix('*').filter(|server| server.ends_with("__"));
+        let is_meant = |tool: &&Arc<dyn Tool>| match of_server {
+            Some(server) => tool.spec().name.starts_with(server),
+            None => tool.spec().name == *name,
+        };
+        let is_new = |tool: &&Arc<dyn Tool>| chosen.iter().all(|other| other.spec().name != tool.spec().name);
+        let meant: Tools = known.iter().filter(is_meant).cloned().collect();
+        if meant.is_empty() {
+            return Err(mcp::missing(app, name).unwrap_or_else(|| {
                 let tools = known.iter().map(|tool| tool.spec().name.as_str());
                 unknown(name, tools.chain(agents.iter().map(String::as_str)))
-            })),
-        })
-        .collect()
+            }));
+        }
+        chosen.extend(meant.iter().filter(is_new).cloned().collect::<Tools>());
+    }
+    Ok(chosen)
 }
 
 fn harmless(app: &App) -> Result<Tools, Failure> {

@@ -12,7 +12,7 @@ use archon_types::Timestamp;
 pub(crate) struct AskedTime(Mutex<(Option<Timestamp>, Duration)>);
 
 impl AskedTime {
-    /// Returns the time that was waited until now.
+    /// Returns the time for which the call has waited for a person until `now`.
     pub(crate) fn total(&self, now: Timestamp) -> Duration {
         let (since, before) = *self.lock();
         before + since.map_or(Duration::ZERO, |since| now.since(since))

@@ -41,14 +41,16 @@ pub struct Login {
 }
 
 impl Login {
-    /// Finds the authorization server of a server, registers a client there if there is none, and makes the
-    /// address that the person has to open. `name` is the server's name in errors. The login asks for the scopes
-    /// of the settings, or those that the server names, and for those without which the server has refused
-    /// something since the last login.
+    /// Finds the authorization server of an MCP server, registers a new client there if the settings name none,
+    /// and makes the address that the person has to open. `name` is the MCP server's name in errors.
+    ///
+    /// The login asks for the scopes in the settings; if there are none, for those that the MCP server names and
+    /// those that were granted before. If the MCP server has refused a call because a scope was missing, the login
+    /// asks for that scope too.
     ///
     /// # Errors
-    /// The settings have no sign-in of a person, there is no store of tokens, or the authorization server cannot
-    /// be found or refuses us.
+    /// The settings do not say that a person signs in, the options have no store of tokens, or the authorization
+    /// server is not found or refuses the registration.
     pub async fn begin(name: &str, server: &McpServer, options: &McpOptions) -> Result<Self, McpError> {
         let (limit, redactor) = (server.timeouts.initialize, server.redactor());
         let beginning = Box::pin(quiet(begun(name, server, options, &redactor)));

@@ -82,7 +82,7 @@ pub struct PromptArgument {
 pub struct PromptMessage {
     /// The role in which the server wants the message to be sent to a model.
     pub role: PromptRole,
-    /// The content. Data that a model cannot read are described.
+    /// The content of the message. Data that a model cannot read, such as audio, are replaced by a description.
     pub content: Content,
 }
 

@@ -26,7 +26,7 @@ pub struct Recall {
     without: BTreeSet<String>,
 }
 
-/// The budget shares of a prompt's memory part. Tokens that one part does not use go to the history.
+/// The budget shares of a prompt's memory part. Tokens that the long-term memories do not use go to the history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetSplit {

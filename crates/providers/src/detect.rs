@@ -26,7 +26,7 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
-    /// Creates a server with this profile and address.
+    /// Describes a server with this profile and address. Nothing is started or contacted.
     pub fn new(profile: &'static str, base_url: impl Into<String>) -> Self {
         Self { profile, base_url: base_url.into() }
     }

@@ -25,9 +25,10 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 ///     tool.annotations.deferrable = true;
 /// }
 /// // The definitions fit.
-/// assert!(Deferral::new(&tools, 2_000).is_none());
+/// let always = Default::default();
+/// assert!(Deferral::new(&tools, &always, 2_000).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, 1_200).unwrap();
+/// let deferral = Deferral::new(&tools, &always, 1_200).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {
@@ -41,15 +42,19 @@ impl Deferral {
     /// Chooses which of the tools are deferred, so that all definitions of a request have at most `budget`
     /// tokens, as [`TokenEstimate`] counts them. Returns `None` if all of them fit.
     ///
-    /// Only tools that are marked as [deferrable](archon_types::ToolAnnotations::deferrable) are deferred;
-    /// the others count first. Those of one server (with the same part of the name before `__`) are deferred
+    /// Only tools that are marked as [deferrable](archon_types::ToolAnnotations::deferrable), and whose names
+    /// are not in `always`, are deferred; the others count first. Those of one server (with the same part of the name before `__`) are deferred
     /// together: in the order of their names, a server whose tools fit into the rest of the budget is not.
-    pub fn new<'s>(tools: impl IntoIterator<Item = &'s ToolSpec>, budget: u64) -> Option<Self> {
+    pub fn new<'s>(
+        tools: impl IntoIterator<Item = &'s ToolSpec>,
+        always: &BTreeSet<String>,
+        budget: u64,
+    ) -> Option<Self> {
         let mut taken = 0;
         let mut servers: BTreeMap<&str, (u64, Vec<&ToolSpec>)> = BTreeMap::new();
         for tool in tools {
             let tokens = tokens(tool);
-            if tool.annotations.deferrable {
+            if tool.annotations.deferrable && !always.contains(&tool.name) {
                 let of_server = servers.entry(server(&tool.name)).or_default();
                 of_server.0 += tokens;
                 of_server.1.push(tool);

@@ -23,4 +23,3 @@ mod terms;
 
 pub use deferral::{DEFINITION_TOKENS, Deferral};
 pub use index::ToolIndex;
-pub use search_tool::TOOL_SEARCH;

@@ -3,14 +3,12 @@
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use archon_types::{
-    BoxFuture, CALL_TOOL, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, CALL_TOOL, Json, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolSpec,
 };
 use serde_json::json;
 
 use crate::{ToolIndex, deferral};
-
-/// The name of the tool that finds deferred tools.
-pub const TOOL_SEARCH: &str = "tool_search";
 
 /// Default and maximum number of tools that one search returns.
 const FOUND: (usize, usize) = (5, 20);

@@ -108,9 +108,9 @@ pub use messages::{
     CompactionInput, CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig,
     ContextLevel, DataFile, ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments,
     Message, MessageMetadata, OutputLevel, RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult,
-    Speaker, StopReason, Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate,
-    Tokenizer, ToolCall, ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage,
-    UserMessage, ViewPart, WindowItem, metadata, percentage,
+    Speaker, StopReason, Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TOOL_SEARCH, TokenCounter,
+    TokenEstimate, Tokenizer, ToolCall, ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust,
+    Usage, UserMessage, ViewPart, WindowItem, metadata, percentage,
 };
 pub use models::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, FailureKind,

@@ -20,7 +20,7 @@ pub use compaction::{
     Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
     WindowItem,
 };
-pub use content::{CALL_TOOL, Content, MalformedArguments, ToolCall};
+pub use content::{CALL_TOOL, Content, MalformedArguments, TOOL_SEARCH, ToolCall};
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use interruption::Interruption;
 pub use message::{

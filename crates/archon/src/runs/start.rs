@@ -337,7 +337,7 @@ fn differing_settings(
         said.map(Content::join_text).collect::<Vec<_>>().join("\n\n")
     };
     let (config, settings) = (&started.config, &request.settings);
-    let tools = || config.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
+    let tools = || config.tool_names().collect::<BTreeSet<_>>();
     let system = || config.system.as_deref().map(|own| &**own);
     let wanted = |names: &Vec<String>| names.iter().map(String::as_str).collect::<BTreeSet<_>>() == tools();
     let same = [

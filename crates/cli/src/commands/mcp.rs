@@ -2,6 +2,8 @@
 
 mod add;
 mod approve;
+#[cfg(feature = "mcp-sign-in")]
+mod login;
 mod look;
 #[cfg(feature = "mcp-serve")]
 mod serve;
@@ -26,6 +28,16 @@ pub(crate) enum McpCommand {
     List,
     /// Remove a server from your settings, or take back the agreement to a server of the project
     Remove {
+        /// The server's name
+        name: String,
+    },
+    /// Sign in to a server at a web address, with a browser
+    Login {
+        /// The server's name
+        name: String,
+    },
+    /// Delete the tokens of a sign-in
+    Logout {
         /// The server's name
         name: String,
     },
@@ -54,6 +66,15 @@ impl McpArgs {
             McpCommand::Add(args) => args.run(app),
             McpCommand::List => look::list(app).await,
             McpCommand::Remove { name } => add::remove(app, &name),
+            #[cfg(feature = "mcp-sign-in")]
+            McpCommand::Login { name } => login::login(app, &name).await,
+            #[cfg(feature = "mcp-sign-in")]
+            McpCommand::Logout { name } => login::logout(app, &name).await,
+            #[cfg(not(feature = "mcp-sign-in"))]
+            McpCommand::Login { .. } | McpCommand::Logout { .. } => Err(Failure::usage(
+                "a sign-in at MCP servers is not in this build",
+                "build with `--features mcp-sign-in`",
+            )),
             McpCommand::Test { name } => look::test(app, &name).await,
             McpCommand::Serve(args) => args.run(app).await,
             McpCommand::Approve { name, tool, yes } => {

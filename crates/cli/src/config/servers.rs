@@ -31,6 +31,8 @@ pub(crate) struct ServerSettings {
     pub(crate) url: Option<String>,
     /// The headers of each request to the server, such as `Authorization`.
     pub(crate) headers: BTreeMap<String, String>,
+    /// The sign-in at a server with a `url`, for tokens that expire; by default none.
+    pub(crate) sign_in: Option<SignInSettings>,
     /// Tools that change nothing, by the server's names; `"*"` means all. Calls of all other tools need an
     /// approval.
     pub(crate) read_only: Vec<String>,
@@ -43,6 +45,36 @@ pub(crate) struct ServerSettings {
     pub(crate) timeouts: Option<ServerTimeouts>,
     /// False leaves the server out; by default true.
     pub(crate) enabled: Option<bool>,
+}
+
+/// `[mcp.NAME.sign_in]` of a settings file: the sign-in at the authorization server that the server names.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SignInSettings {
+    /// Who signs in: `person` (with `archon mcp login`) or `program` (with `client_id` and `client_secret`); by
+    /// default `person`.
+    pub(crate) by: Option<SignInParty>,
+    /// The id of a client that somebody registered at the authorization server.
+    pub(crate) client_id: Option<String>,
+    /// The secret of that client, as `"${VAR}"`.
+    pub(crate) client_secret: Option<String>,
+    /// The address of a client ID metadata document of yours.
+    pub(crate) client_document: Option<String>,
+    /// The scopes to ask for; by default those that the server names.
+    pub(crate) scopes: Vec<String>,
+    /// The only authorization server that is accepted; by default the one that the server names.
+    pub(crate) issuer: Option<String>,
+}
+
+/// Who signs in at an MCP server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SignInParty {
+    /// A person with a browser, once
+    #[default]
+    Person,
+    /// This program, with the id and the secret of a client
+    Program,
 }
 
 /// The treatment of the first tools of a server.
@@ -106,6 +138,12 @@ impl TryFrom<BTreeMap<String, ServerSettings>> for Servers {
     }
 }
 
+impl SignInSettings {
+    fn lacks_client(&self) -> bool {
+        self.by == Some(SignInParty::Program) && (self.client_id.is_none() || self.client_secret.is_none())
+    }
+}
+
 impl ServerSettings {
     /// Returns the first problem that can be found without a connection and without the environment.
     pub(crate) fn problem(&self, name: &str) -> Option<String> {
@@ -116,6 +154,10 @@ impl ServerSettings {
             (None, None) => "it has neither a `command` nor a `url`",
             (Some(_), Some(_)) => "it has a `command` and a `url`; remove one of them",
             (Some(_), None) if !self.headers.is_empty() => "`headers` are for a server with a `url`",
+            (Some(_), None) if self.sign_in.is_some() => "`sign_in` is for a server with a `url`",
+            (_, Some(_)) if self.sign_in.as_ref().is_some_and(SignInSettings::lacks_client) => {
+                "a `sign_in` by `program` needs a `client_id` and a `client_secret`"
+            }
             (None, Some(_)) if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() => {
                 "`args`, `env` and `cwd` are for a server with a `command`"
             }
@@ -136,7 +178,9 @@ impl ServerSettings {
         let args = self.args.iter().map(|text| ("args", text.as_str()));
         let env = self.env.values().map(|text| ("env", text.as_str()));
         let headers = self.headers.values().map(|text| ("headers", text.as_str()));
-        single.chain(args).chain(env).chain(headers)
+        let secret = self.sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_deref());
+        let secret = secret.map(|text| ("sign_in", text));
+        single.chain(secret).chain(args).chain(env).chain(headers)
     }
 }
 

@@ -9,7 +9,8 @@ use std::{
 use archon::{
     SystemClock,
     mcp::{
-        FirstUse, McpError, McpOptions, McpServer, McpServers, Pins, ServerState, ServerStatus, model_name,
+        FirstUse, McpError, McpOptions, McpProblem, McpServer, McpServers, Pins, ServerState, ServerStatus,
+        TokenStore, model_name,
     },
 };
 
@@ -21,6 +22,7 @@ use super::{
 use crate::{
     app::App,
     command_line::in_data_dir,
+    credentials,
     failure::Failure,
     servers::{Entry, LeftOut, Running, Tools},
     text::one_line,
@@ -107,7 +109,7 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
     let limit = server.timeouts.initialize + server.timeouts.list + MARGIN;
     let pins = Folders::of(app, std::iter::once(entry));
     app.output.wait(&entry.name);
-    let servers = launch([(entry.name.clone(), server)], pins, false).map_err(|e| failed(&e))?;
+    let servers = launch(app, [(entry.name.clone(), server)], pins, false).map_err(|e| failed(app, &e))?;
     let tools = servers.tools(limit).await;
     app.output.stop_waiting();
     let status = servers.status().pop();
@@ -116,7 +118,7 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
         status => {
             servers.close().await;
             Err(match status.map(|status| status.state) {
-                Some(ServerState::Down(e)) => failed(&e),
+                Some(ServerState::Down(e)) => failed(app, &e),
                 _ => Failure::failed(
                     format!("the MCP server '{}' did not connect", entry.name),
                     "start its command by hand and read its output",
@@ -126,12 +128,30 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
     }
 }
 
-/// Returns the error of a server with the error's own advice.
-fn failed(e: &McpError) -> Failure {
+/// Returns the error of a server with what to do.
+pub(crate) fn failed(app: &App, e: &McpError) -> Failure {
     let output = e.output.as_ref().map(|output| format!("; its error output ended with: {output}"));
     let what =
         format!("MCP server '{}', phase {}: {}{}", e.server, e.phase, e.problem, output.unwrap_or_default());
-    Failure::failed(what, e.advice())
+    let is_solved_by_login = matches!(e.problem, McpProblem::LogIn(_) | McpProblem::Scope(_));
+    let advice = match is_solved_by_login {
+        true => format!("log in: {}", in_data_dir(app, &format!("archon mcp login {}", e.server))),
+        false => e.advice(),
+    };
+    Failure::failed(what, advice)
+}
+
+/// Returns the server of an entry, and the options with the store of its tokens.
+///
+/// # Errors
+/// [`Failure`] if the server is not used, or the store cannot be opened.
+#[cfg(feature = "mcp-sign-in")]
+pub(crate) fn sign_in(app: &App, entry: &Entry) -> Result<(McpServer, McpOptions), Failure> {
+    let server = entry.server(app).map_err(|left_out| left_out.failure(app, entry))?;
+    let store = credentials::open(&app.data_dir, &app.sources)?;
+    let pins = Folders::of(app, std::iter::once(entry));
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(pins));
+    Ok((server, options.with_tokens(TokenStore::new(store, credentials::owner()))))
 }
 
 async fn running(app: &App) -> &Running {
@@ -162,7 +182,7 @@ async fn start(app: &App) -> Running {
     };
     running.first = usable.iter().filter(|of| is_first(of)).map(|(name, _)| name.clone()).collect();
     app.output.wait("connecting MCP servers");
-    match launch(usable, pins, app.output.asks) {
+    match launch(app, usable, pins, app.output.asks) {
         Ok(servers) => {
             running.tools = servers.tools(TIMEOUT).await;
             running.servers = Mutex::new(Some(servers));
@@ -175,12 +195,18 @@ async fn start(app: &App) -> Running {
 
 /// Starts servers. `asks`: a person at the terminal answers at once, so servers may ask during a call.
 fn launch(
+    app: &App,
     servers: impl IntoIterator<Item = (String, McpServer)>,
     pins: Folders,
     asks: bool,
 ) -> Result<McpServers, McpError> {
     let options = McpOptions::new(Arc::new(SystemClock), Arc::new(pins));
-    let options = if asks { options.with_questions_during_calls() } else { options };
+    let mut options = if asks { options.with_questions_during_calls() } else { options };
+    match credentials::open_store(&app.data_dir, &app.sources) {
+        Ok(Some(store)) => options = options.with_tokens(TokenStore::new(store, credentials::owner())),
+        Ok(None) => {}
+        Err(e) => app.output.warn(e.line()),
+    }
     McpServers::start(servers, &options)
 }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use archon::{
-    mcp::{FirstUse, McpServer, McpTimeouts, Transport},
+    mcp::{FirstUse, McpServer, McpTimeouts, SignIn, SignInBy, Transport},
     types::Secret,
 };
 
 use crate::{
     app::App,
     config::{
-        FirstTools, ServerSettings,
+        FirstTools, ServerSettings, SignInParty, SignInSettings,
         variables::{self, Missing},
     },
     credentials,
@@ -34,7 +34,7 @@ enum LookedFor {
 pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     let (name, settings) = (&entry.name, &entry.settings);
     // A stored key never goes to a server that a project chose.
-    let secret = if entry.project.is_some() { LookedFor::Environment } else { LookedFor::AlsoStored };
+    let secret_places = if entry.project.is_some() { LookedFor::Environment } else { LookedFor::AlsoStored };
     let fill = |part: &str, text: &str, places| fill(app, name, part, text, places);
     // Other users of the machine can read a command line.
     let plain = |part: &str, text: &str| fill(part, text, LookedFor::Environment);
@@ -42,7 +42,12 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
         Some(url) => {
             let mut server = McpServer::http(plain("url", url)?);
             for (header, text) in &settings.headers {
-                server = server.with_secret(header, Secret::from(fill("headers", text, secret)?));
+                server = server.with_secret(header, Secret::from(fill("headers", text, secret_places)?));
+            }
+            if let Some(sign_in) = &settings.sign_in {
+                let secret = sign_in.client_secret.as_ref();
+                let secret = secret.map(|text| fill("sign_in", text, secret_places)).transpose()?;
+                server = server.with_sign_in(with_values(sign_in, secret.map(Secret::from)));
             }
             server
         }
@@ -51,7 +56,7 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
             let args = settings.args.iter().map(|text| plain("args", text)).collect::<Result<Vec<_>, _>>()?;
             let mut server = McpServer::stdio(command, args);
             for (variable, text) in &settings.env {
-                let value = fill("env", text, secret)?;
+                let value = fill("env", text, secret_places)?;
                 server = match is_secret(variable, text) {
                     true => server.with_secret(variable, Secret::from(value)),
                     false => server.with_variable(variable, value),
@@ -69,6 +74,20 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
         FirstTools::HoldBack => FirstUse::HoldBack,
     });
     Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
+}
+
+fn with_values(settings: &SignInSettings, secret: Option<Secret>) -> SignIn {
+    let mut sign_in = SignIn::person();
+    sign_in.by = match settings.by.unwrap_or_default() {
+        SignInParty::Person => SignInBy::Person,
+        SignInParty::Program => SignInBy::Program,
+    };
+    sign_in.client_id.clone_from(&settings.client_id);
+    sign_in.client_secret = secret;
+    sign_in.client_document.clone_from(&settings.client_document);
+    sign_in.scopes.clone_from(&settings.scopes);
+    sign_in.issuer.clone_from(&settings.issuer);
+    sign_in
 }
 
 fn timeouts(settings: &ServerSettings) -> McpTimeouts {

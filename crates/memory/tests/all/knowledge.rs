@@ -267,7 +267,7 @@ async fn a_model_finds_facts_and_cannot_make_them_trusted() {
     knowledge.learn_from(&extractor, &trusted).await.unwrap();
     assert_eq!(knowledge.current("Alice", "lives in").await.unwrap()[0].trust, Trust::Model);
     let error = knowledge.learn_from(&extractor, &trusted).await.unwrap_err().to_string();
-    let start = "the model m gave no usable answer: its answer does not match the schema";
+    let start = "the memory got no usable answer from the model m: its answer does not match the schema";
     assert!(error.starts_with(start), "{error}");
     assert!(
         provider.requests()[0]

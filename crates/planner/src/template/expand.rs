@@ -23,7 +23,7 @@ const MOST: usize = 1_000;
 /// Name of a loop over a result in problems. Such a loop is one subtask of the plan.
 pub(super) const LATER: &str = "a loop over a result";
 
-/// Returns the subtasks of a template with values for its parameters, and their ends.
+/// Returns the subtasks of a template with these values for its parameters, and which of them are its last.
 pub(super) fn steps(
     template: &WorkflowTemplate,
     values: &Values,
@@ -43,7 +43,7 @@ pub(super) fn steps(
     }
 }
 
-/// The ends of a sequence of steps.
+/// The last subtasks of a sequence of steps.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
     /// The steps for which a following step waits.

@@ -25,7 +25,7 @@ pub(super) struct Watch {
 
 struct Disk {
     folder: PathBuf,
-    /// Number of bytes that must stay free.
+    /// Number of bytes of the disk that the command must leave free.
     spared: u64,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     memory::Collection,
-    messages::ContextConfig,
+    messages::{CALL_TOOL, ContextConfig, TOOL_SEARCH},
     models::{ModelPrice, RequestOptions, ResponseFormat},
     tools::{ApprovalSettings, ToolExecutionStrategy, ToolSpec},
     values::Encoded,
@@ -97,6 +97,13 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
+    /// Returns the names of the tools that the run was given, offered or deferred.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        let is_deferring = !self.deferred_tools.is_empty();
+        let all = self.tools.iter().chain(self.deferred_tools.iter()).map(|tool| tool.name.as_str());
+        all.filter(move |name| !is_deferring || ![TOOL_SEARCH, CALL_TOOL].contains(name))
+    }
+
     /// Returns the tool with this name, offered or deferred; `None` if the run may not call such a tool. Of a
     /// deferred tool only the name and the annotations are set.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {

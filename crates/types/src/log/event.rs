@@ -56,7 +56,7 @@ pub struct Delta {
     /// The run; `run_id` in JSON.
     #[serde(rename = "run_id")]
     pub run: RunId,
-    /// The command of the model call that the delta belongs to.
+    /// The command of the model call that the delta belongs to; for a tool's output in a plan, of the subtask.
     pub command: CommandId,
     /// The number of the attempt. The deltas of a later attempt replace those of an earlier one.
     pub attempt: u32,

@@ -151,8 +151,8 @@ pub enum MemoryError {
         /// The problem.
         problem: String,
     },
-    /// A model call for the memory returned no usable answer.
-    #[error("the model {model} gave no usable answer: {problem}")]
+    /// A model call for the memory failed, or its answer could not be used.
+    #[error("the memory got no usable answer from the model {model}: {problem}")]
     Model {
         /// The name of the model.
         model: String,

@@ -81,8 +81,11 @@ impl From<Arc<ToolCall>> for Content {
     }
 }
 
-/// The tool with which a model calls a tool whose definition is not part of its requests: of deferred tools
-/// the requests have none, so that a thousand tools cost no more than a few.
+/// The tool with which a model searches the deferred tools. The requests have no definition of a deferred tool,
+/// so that a thousand tools cost no more tokens than a few.
+pub const TOOL_SEARCH: &str = "tool_search";
+
+/// The tool with which a model calls a deferred tool by its name.
 pub const CALL_TOOL: &str = "call_tool";
 
 /// A tool call: a model's request to run a tool.

@@ -1,0 +1,65 @@
+//! `archon mcp login` and `archon mcp logout`: a person's sign-in at an MCP server.
+
+use std::{io::BufRead, pin::pin};
+
+use archon::mcp::Login;
+use futures_util::future::{Either, pending, select};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::{app::App, exit::Exit, failure::Failure, mcp, output::Look};
+
+/// Shows the address that the person opens, and waits until the browser or the person has given the answer.
+pub(super) async fn login(app: &App, name: &str) -> Result<Exit, Failure> {
+    let entry = mcp::find(app, name)?;
+    let (server, options) = mcp::sign_in(app, &entry)?;
+    let login = Login::begin(name, &server, &options).await.map_err(|e| mcp::failed(app, &e))?;
+    app.item(&json!({"url": login.url()}), || {
+        format!("Open this address in a browser:\n\n  {}\n", login.url())
+    });
+    app.note_if(
+        app.can_ask(),
+        "If the browser is on another machine, it ends at an address that it cannot open: copy that here.",
+    );
+    let pasted = pin!(pasted(app.can_ask()));
+    let done = match select(pin!(login.wait()), pasted).await {
+        Either::Left((done, _)) => done,
+        Either::Right((address, _)) => login.finish(&address).await,
+    };
+    done.map_err(|e| mcp::failed(app, &e))?;
+    app.report(&json!({"name": name, "logged_in": true}), format!("logged in to the MCP server '{name}'"));
+    Ok(Exit::Finished)
+}
+
+/// Deletes the tokens of a server.
+pub(super) async fn logout(app: &App, name: &str) -> Result<Exit, Failure> {
+    let entry = mcp::find(app, name)?;
+    let (server, options) = mcp::sign_in(app, &entry)?;
+    let any = match &options.tokens {
+        Some(tokens) => tokens.log_out(&server).await?,
+        None => false,
+    };
+    app.item(&json!({"name": name, "logged_out": any}), || match any {
+        true => format!("the tokens of the MCP server '{name}' are deleted"),
+        false => format!("there are no tokens of the MCP server '{name}'"),
+    });
+    app.output.note(Look::Dim, "the authorization server may still know the login: end it there, too");
+    Ok(Exit::Finished)
+}
+
+/// Returns the first line that the person types; waits for ever if nobody is at the terminal.
+async fn pasted(is_terminal: bool) -> String {
+    if !is_terminal {
+        return pending().await;
+    }
+    let (sender, line) = oneshot::channel();
+    // A thread of its own, because a read of the terminal cannot be stopped.
+    std::thread::spawn(move || {
+        let line = std::io::stdin().lock().lines().map_while(Result::ok).find(|line| !line.trim().is_empty());
+        let _ = line.map(|line| sender.send(line));
+    });
+    match line.await {
+        Ok(line) => line,
+        Err(_) => pending().await,
+    }
+}
