@@ -88,6 +88,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-agents --features mcp --test mcp",
             "xtask eval tools --check",
             "xtask conformance mcp",
+            "xtask conformance servers",
         ],
         with_model: &[],
     },

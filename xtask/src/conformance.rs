@@ -1,5 +1,5 @@
 //! `cargo xtask conformance providers`: compares our requests and parsing with the services' own client
-//! libraries. (`cargo xtask conformance mcp` is in `mcp_suite.rs`.)
+//! libraries. (`conformance mcp` is in `mcp_suite.rs`, `conformance servers` in `reference_servers.rs`.)
 //!
 //! The provider tests write down every exchange with a fixture. Python packages of the services (openai,
 //! anthropic, google-genai, botocore) then check that the requests are like their own, and read the same
@@ -16,6 +16,7 @@ use crate::command_line::CommandLine;
 use crate::mcp_suite;
 use crate::metadata::Metadata;
 use crate::python::environment;
+use crate::reference_servers;
 use crate::third_party;
 
 /// Pinned, so that a new release of a package cannot break the check; raised by hand.
@@ -29,7 +30,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     match &*name {
         "mcp" => mcp_suite::run(),
         "providers" => providers(without_server),
-        _ => bail!("there is no conformance check `{name}`; there are: mcp, providers"),
+        "servers" => reference_servers::run(),
+        _ => bail!("there is no conformance check `{name}`; there are: mcp, providers, servers"),
     }
 }
 

@@ -43,6 +43,7 @@ mod reach;
 mod readme;
 mod redis;
 mod reference_pages;
+mod reference_servers;
 mod registry;
 mod repository;
 mod rust_source;
@@ -181,8 +182,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "mcp | providers [--without-server]",
-        about: "what we send and read against MCP's own suite, or the services' own clients and a real server",
+        usage: "mcp | servers | providers [--without-server]",
+        about: "what we send and read against MCP's own suite, its reference servers, or the services' own clients",
         run: conformance::run,
     },
     Command {

@@ -16,6 +16,8 @@ const STATICS: &[(&str, &str, &str)] = &[
         "processes belong to the whole process that started them",
     ),
     ("crates/process/src/orphans.rs", "DONE", "what a dead process left is removed once"),
+    ("crates/memory/src/rank/words.rs", "STOP_WORDS", "a list of words that does not change"),
+    ("crates/tools/src/control.rs", "REASONS", "a list of file names that does not change"),
     ("crates/macros/src/expand.rs", "SPEC", "what a function says of itself does not change"),
     ("crates/providers/src/wire_fixture.rs", "CANNED", "answers for the tests, by thread"),
     ("crates/store/src/database_file.rs", "CREATING", "SQLite's files are locked by process"),

@@ -106,8 +106,8 @@ impl Archon {
         Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
     }
 
-    /// Returns the newest run of a session, or of all sessions without child runs: the run that was written
-    /// last. Runs whose logs cannot be read at all are left out.
+    /// Returns the newest run of a session, or of all sessions (without child runs): the run whose log was
+    /// written last. Runs whose logs cannot be read at all are left out.
     ///
     /// # Errors
     /// The journal cannot be listed, or the log of that run is damaged.
@@ -134,7 +134,8 @@ impl Archon {
         }
     }
 
-    /// Returns the agent for a [`Runs`](crate::Runs) service, which starts and resumes its loops by id.
+    /// Returns the agent in the form that a [`Runs`](crate::Runs) service registers. The service starts and
+    /// resumes the loops of this agent, which it finds by the agent's id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }

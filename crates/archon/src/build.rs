@@ -44,27 +44,21 @@ impl ArchonBuilder {
     /// No model was set or its name is unknown, two tools have the same name, the directory or database of
     /// the journal cannot be used, or a setting has no effect: [`BuildError::NoEffect`],
     /// [`BuildError::Needs`].
-    pub fn build(self) -> Result<Archon, BuildError> {
+    #[cfg_attr(not(feature = "tool-search"), allow(unused_mut, reason = "only the tool search changes it"))]
+    pub fn build(mut self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
+        #[cfg(feature = "tool-search")]
+        self.defer_tools();
         let http = &self.http.unwrap_or_default();
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
         let ready = |choice: FallbackChoice| choice.ready(http);
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
-        #[cfg(feature = "tool-search")]
-        let deferral = self.toolbox.is_none().then(|| self.deferral()).flatten();
-        #[allow(unused_mut, reason = "only the tool search adds tools and an option")]
-        let (mut tools, mut options) = (self.tools, self.options);
-        #[cfg(feature = "tool-search")]
-        if let Some(deferral) = deferral {
-            tools.extend(deferral.tools);
-            options.deferred_tools = Arc::new(deferral.names);
-        }
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
-            None => registry_of(tools, self.engine.unwrap_or_default(), self.guards)?,
+            None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
         };
         let journal = match &self.journal {
             Some(journal) => journal.opened()?,
@@ -74,6 +68,7 @@ impl ArchonBuilder {
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         parts.journal = Some(Runs::Given(journal.clone()));
         (parts.clock, parts.ids) = (Some(clock.clone()), Some(ids.clone()));
+        let mut options = self.options;
         options.model = model;
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
         fit_window(self.context, &mut options, &*provider);
@@ -113,11 +108,19 @@ impl ArchonBuilder {
         })
     }
 
+    /// Defers tools beyond the budget, and adds the tools that search and call them.
     #[cfg(feature = "tool-search")]
-    fn deferral(&self) -> Option<archon_tool_search::Deferral> {
+    fn defer_tools(&mut self) {
         let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
+        let mut always = self.always_defined.clone();
+        if let archon_types::ToolChoice::Tool(name) = &self.options.request.tool_choice {
+            always.insert(name.clone());
+        }
         let specs = self.tools.iter().map(|tool| tool.spec());
-        archon_tool_search::Deferral::new(specs, &self.always_defined, budget)
+        if let Some(deferral) = archon_tool_search::Deferral::new(specs, &always, budget) {
+            self.tools.extend(deferral.tools);
+            self.options.deferred_tools = Arc::new(deferral.names);
+        }
     }
 
     /// Copies those settings of an agent that were changed after it was built.

@@ -91,7 +91,7 @@ pub(crate) enum FallbackChoice {
     Given(Fallback),
 }
 
-archon_react_loop::setters! {
+archon_types::setters! {
 impl ArchonBuilder {
     /// Sets the model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
@@ -160,8 +160,8 @@ impl ArchonBuilder {
     /// Sets the retries of failed model calls.
     pub fn retry(self, retry: RetryConfig) -> Self { self.options.retry = retry }
 
-    /// Sets the retries of tool calls that may be repeated and failed temporarily: a timeout, or a failure of
-    /// a network tool. Default 2 retries, and 1 after a timeout.
+    /// Sets the retries of tool calls that may be repeated, after a failure that may pass: a timeout, or a
+    /// failure of a network tool. Default 2 retries, and 1 after a timeout.
     pub fn tool_retry(self, retry: RetryConfig) -> Self { self.options.tool_retry = retry }
 
     /// Sets the circuit breaker, which stops the execution of a tool that keeps failing for a while; `None`
@@ -314,13 +314,13 @@ impl ArchonBuilder {
         self.tools(servers.tools(limit).await)
     }
 
-    /// Sets the tokens that the definitions of all tools may have in a request. Beyond it, tools that are
-    /// [deferrable](archon_types::ToolAnnotations::deferrable), such as those of MCP servers, are deferred:
-    /// the model finds them with the tool `tool_search` and calls them with `call_tool`. All other tools stay
-    /// in each request. Default 2,000; with `u64::MAX` nothing is deferred.
+    /// Sets the maximum number of tokens that the definitions of
+    /// [deferrable](archon_types::ToolAnnotations::deferrable) tools, such as those of MCP servers, may have in a
+    /// request. If they have more, tools are deferred: the model finds them with the tool `tool_search` and calls
+    /// them with `call_tool`. All other tools stay in each request. Default 2,000; with `u64::MAX` nothing is
+    /// deferred.
     ///
-    /// A run whose tools are named ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them. A
-    /// [`toolbox`](Self::toolbox) of your own defers nothing.
+    /// A run whose tools are named ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them.
     #[cfg(feature = "tool-search")]
     pub fn definition_budget(mut self, tokens: u64) -> Self {
         self.definition_budget = Some(tokens);
@@ -371,6 +371,10 @@ impl ArchonBuilder {
             ("tool", !self.tools.is_empty()),
             ("engine_options", self.engine.is_some()),
             ("guard", !self.guards.is_empty()),
+            #[cfg(feature = "tool-search")]
+            ("definition_budget", self.definition_budget.is_some()),
+            #[cfg(feature = "tool-search")]
+            ("always_defined", !self.always_defined.is_empty()),
         ];
         if let Some((setting, _)) =
             of_toolbox.into_iter().find(|(_, is_set)| *is_set && self.toolbox.is_some())
@@ -397,7 +401,7 @@ impl ArchonBuilder {
     }
 }
 
-/// The HTTP options, if models can be set by name.
+/// The HTTP options for models that are set by name; empty in builds without such models.
 #[cfg(feature = "named-models")]
 pub(crate) type Http = HttpOptions;
 #[cfg(not(feature = "named-models"))]
@@ -432,7 +436,7 @@ impl FallbackChoice {
     }
 }
 
-/// Returns the provider once with each key, or with the key in the environment, and the model.
+/// Returns one provider for each key, or one provider with the key in the environment; and the model.
 #[cfg(feature = "named-models")]
 fn named(
     name: &str,

@@ -13,7 +13,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions, archon::local};
 
-/// The origin of a new run. While it holds a lock, no other message starts a run at the same point.
+/// The origin of a new run. While this value has a lock, no other message starts a run at the same point.
 pub(crate) struct Start {
     pub(crate) origin: Origin,
     lock: Option<Box<dyn RunWriter>>,

@@ -24,7 +24,7 @@ struct State {
     session: Option<SessionId>,
     /// The run under way, or the last run.
     current: Option<Current>,
-    /// The point at which that run continued.
+    /// The point from which the run in `current` continued.
     base: Base,
     /// The messages that came while no run was under way, for the next run.
     steers: Vec<AgentMessage>,
@@ -48,7 +48,7 @@ enum Base {
 struct Current {
     run: RunId,
     cancel: CancellationToken,
-    /// Cancelled when the task of the run ends, in any way.
+    /// A token that is cancelled when the task of the run ends, in any way.
     ended: CancellationToken,
 }
 

@@ -14,8 +14,8 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Wraps each model with retries, with its further keys, and with the fallback models. A loop retries and
-    /// falls back by itself, and records this.
+    /// Wraps each model with its retries, its further keys and the fallback models. A loop does not use these
+    /// wrapped models: it retries and falls back by itself, and records both.
     pub(crate) fn new(
         (provider, keys): (&Arc<dyn Provider>, &[Arc<dyn Provider>]),
         fallbacks: &[Fallback],

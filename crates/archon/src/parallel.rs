@@ -79,7 +79,8 @@ impl Archon {
 }
 
 impl Parallel {
-    /// Returns the parallel loop for a [`Runs`](crate::Runs) service, which starts and resumes it by id.
+    /// Returns the parallel loop in the form that a [`Runs`](crate::Runs) service registers. The service
+    /// finds the loop by the agent id of its first branch.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }

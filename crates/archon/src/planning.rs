@@ -134,20 +134,79 @@ impl Archon {
     }
 }
 
-runs_of_several! {
-impl Planning(agent, RunKind::Plan) {
-    pub fn with(self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self;
-    pub fn run_agent(&self) -> Arc<dyn RunAgent>;
-    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError>;
-    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError>;
-    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError>;
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError>;
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError>;
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError>;
-}
-}
+runs_of_several!(Planning, agent, RunKind::Plan);
 
 impl Planning {
+    /// Changes the agent that plans and does the work, for instance its control or its conclusion.
+    pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
+        self.agent = change(self.agent);
+        self
+    }
+
+    /// Returns the planning agent in the form that a [`Runs`](crate::Runs) service registers. The service
+    /// starts and resumes the runs of this agent, which it finds by the agent's id.
+    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+        Arc::new(self.clone())
+    }
+
+    /// Makes a plan and executes it until there is an answer, or until the run is suspended.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the task is
+    /// empty, the agents cannot work, the run could not be started, or the journal failed.
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
+    }
+
+    /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
+    /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
+    /// of several agents cannot have.
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        self.run_task(task.into(), options).await
+    }
+
+    /// Starts the run in the background and returns at once. The handle also streams the events of the child
+    /// runs.
+    ///
+    /// # Errors
+    /// The task is empty, or as [`run_with`](Self::run_with). Other errors of [`run`](Self::run) are in the
+    /// reply of the handle.
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        self.spawn_task(task.into(), options).await
+    }
+
+    /// Resumes a run from the end of its log. Completed subtasks are not repeated.
+    ///
+    /// # Errors
+    /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is of
+    /// another kind.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
+        self.resume_with(run, MoreLimits::default()).await
+    }
+
+    /// Resumes a run with larger limits, so that a run that ended at a limit of tokens, time or money goes
+    /// on; otherwise the same as [`resume`](Self::resume).
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
+    /// still applies.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
+        self.spawn_resumed(run, more).await
+    }
+
+    /// Answers the question about a call of a suspended run, and resumes the run. After an answer with
+    /// [`Archon::answer`], call only [`resume`](Self::resume).
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question, or if
+    /// there are several about this call: then use [`answer_question`](Self::answer_question).
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
+        self.spawn_answered(run, call, answer).await
+    }
+
     /// Returns the planning agent, which other agents can call.
     pub fn agent(&self) -> &PlanningAgent {
         &self.agent
@@ -177,7 +236,7 @@ impl Planning {
         Ok(own.agent.draft_in(place, &task, &context).await?)
     }
 
-    /// Answers the question with this id, because a call may have several questions; otherwise the same as
+    /// Answers the question with this id, for a call that has several questions; otherwise the same as
     /// [`answer`](Self::answer).
     ///
     /// # Errors

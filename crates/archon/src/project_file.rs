@@ -86,7 +86,7 @@ impl ArchonBuilder {
     }
 }
 
-archon_react_loop::setters! {
+archon_types::setters! {
 impl ArchonBuilder {
     /// Sets the project's instructions from any other source.
     pub fn instructions(self, source: Arc<dyn Instructions>) -> Self { self.instructions = Some(source) }

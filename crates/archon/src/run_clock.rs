@@ -1,6 +1,6 @@
 //! The system's clock, and the clock of one run. The clock of a run starts at the wall-clock time, and counts
-//! only the time in which the process could work: steps of the system's clock, sleep of the machine and stops
-//! of the process do not count.
+//! only the time in which the process could work: steps of the system's clock, sleep of the computer and
+//! stops of the process do not count.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -12,10 +12,10 @@ use archon_types::{BoxFuture, Clock, Timestamp};
 
 /// The clock of the system, with the timers of tokio.
 ///
-/// A run reads this clock once, when it begins or is resumed, and from then on counts the time in which its
-/// process could work. A step of the clock, sleep of the machine, or a stop of the process for more than ten
-/// seconds neither ends the run at its time limit nor makes it wait. Later times in that run are behind the
-/// wall clock by this time.
+/// A run reads this clock once, when the run begins or is resumed. From then on, the run counts only the time
+/// in which its process could work. If the clock is set, the computer sleeps, or the process is stopped for
+/// more than ten seconds, the run neither reaches its time limit nor waits because of that. Later times in
+/// its log then differ from the wall clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

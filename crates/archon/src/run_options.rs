@@ -42,14 +42,14 @@ pub struct RunOptions {
     pub run: Option<RunId>,
     /// The session that the run continues after its newest run. A session without runs begins with this run.
     pub session: Option<SessionId>,
-    /// True to continue the session as a branch, even if its newest run is at work or suspended: from its
-    /// current state. Neither run sees the messages of the other.
+    /// True to continue the session as a branch from its current state, even if its newest run is at work or
+    /// suspended. Neither run sees the messages of the other.
     pub branch: bool,
     /// The tenant. Default `local`.
     pub tenant: Option<TenantId>,
     /// The token that cancels the run.
     pub cancel: Option<CancellationToken>,
-    /// The sink that gets the events of the run and its child runs. The run's own task calls it.
+    /// The sink that gets the events of the run and its child runs. The run's own task calls the sink.
     pub sink: Option<Arc<dyn Sink>>,
     /// The limits of this run, instead of those of the agent. Start from
     /// [`Archon::limits`](crate::Archon::limits).
@@ -61,7 +61,7 @@ pub struct RunOptions {
     pub tools: Option<Vec<String>>,
 }
 
-archon_react_loop::setters! {
+archon_types::setters! {
 impl RunOptions {
     /// Sets the sink for the run's events.
     pub fn watched_by(self, sink: Arc<dyn Sink>) -> Self { self.sink = Some(sink) }

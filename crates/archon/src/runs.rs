@@ -215,11 +215,11 @@ impl Runs {
 
     /// Returns the head of a run, or an error with the most similar ids.
     async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
-        self.known(run, self.archon().journal.head(run).await).await
+        self.with_similar_ids(run, self.archon().journal.head(run).await).await
     }
 
     /// Adds the most similar ids to the error for an unknown run.
-    async fn known<T>(&self, run: &RunId, result: Result<T, JournalError>) -> Result<T, RunError> {
+    async fn with_similar_ids<T>(&self, run: &RunId, result: Result<T, JournalError>) -> Result<T, RunError> {
         match result {
             Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
             result => Ok(result?),

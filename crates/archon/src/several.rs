@@ -1,5 +1,5 @@
-//! What plans and teams have in common: their methods, the context that their agents read, and storing the
-//! prompt and the answer in the memory.
+//! What plans and teams have in common: the work behind their methods, the context that their agents read, and
+//! storing the prompt and the answer in the memory.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -11,103 +11,33 @@ use archon_types::{
 
 use crate::Archon;
 
-/// Writes what [`Planning`](crate::Planning) and [`Teamwork`](crate::Teamwork) have in common: the methods with
-/// these signatures, and the [`RunAgent`](archon_types::RunAgent). `$agents` is the field that does the work.
+/// Writes what [`Planning`](crate::Planning) and [`Teamwork`](crate::Teamwork) have in common: the work
+/// behind their public methods, and the [`RunAgent`](archon_types::RunAgent). `$agents` is the field that does
+/// the work.
 macro_rules! runs_of_several {
-    (impl $type:ident($agents:ident, $kind:expr) {
-        pub fn with(self, change: impl FnOnce($of:ident) -> $changed:ident) -> Self;
-        pub fn run_agent(&self) -> Arc<dyn RunAgent>;
-        pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError>;
-        pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError>;
-        pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError>;
-        pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError>;
-        pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError>;
-        pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError>;
-    }) => {
+    ($type:ident, $agents:ident, $kind:expr) => {
         impl $type {
-            /// Changes the agent that does the work, for instance its control or its bus.
-            pub fn with(mut self, change: impl FnOnce($of) -> $changed) -> Self {
-                self.$agents = change(self.$agents);
-                self
-            }
-
-            /// Returns the agent for a [`Runs`](crate::Runs) service, which starts and resumes its runs by id.
-            pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-                Arc::new(self.clone())
-            }
-
-            /// Makes a plan and works on it until there is an answer, or until the run is suspended.
-            ///
-            /// # Errors
-            /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the task is
-            /// empty, the agents cannot work, the run could not be started, or the journal failed.
-            pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
-                self.run_with(task, RunOptions::default()).await
-            }
-
-            /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
-            /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
-            ///
-            /// # Errors
-            /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
-            /// of several agents cannot have.
-            pub async fn run_with(
-                &self,
-                task: impl Into<String>,
-                options: RunOptions,
-            ) -> Result<Reply, RunError> {
-                let task = task.into();
+            async fn run_task(&self, task: String, options: RunOptions) -> Result<Reply, RunError> {
                 let (own, context, origin) = self.prepare(&task, options).await?;
                 let work = |context| async move { own.begin_with(&task, Vec::new(), origin, &context).await };
                 Reply::of(self.archon.work(context, work).await?)
             }
 
-            /// Starts the run in the background and returns at once. The handle also streams the events of the
-            /// child runs.
-            ///
-            /// # Errors
-            /// The task is empty, or as [`run_with`](Self::run_with). Other errors of [`run`](Self::run) are in the
-            /// reply of the handle.
-            pub async fn start(
-                &self,
-                task: impl Into<String>,
-                options: RunOptions,
-            ) -> Result<RunHandle, RunError> {
-                let task = task.into();
+            async fn spawn_task(&self, task: String, options: RunOptions) -> Result<RunHandle, RunError> {
                 let (own, context, origin) = self.prepare(&task, options).await?;
                 Ok(self.archon.spawn(context, |_, context| async move {
                     own.begin_with(&task, Vec::new(), origin, &context).await
                 }))
             }
 
-            /// Resumes a run from the end of its log. Completed subtasks are not repeated.
-            ///
-            /// # Errors
-            /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is of
-            /// another kind.
-            pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
-                self.resume_with(run, MoreLimits::default()).await
-            }
-
-            /// Resumes a run with larger limits, so that a run that ended at a limit of tokens, time or money goes
-            /// on; otherwise the same as [`resume`](Self::resume).
-            ///
-            /// # Errors
-            /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
-            /// still applies.
-            pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
+            async fn spawn_resumed(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
                 let (context, own) = (self.archon.context_of(run).await?, self.clone());
                 Ok(self
                     .archon
                     .spawn(context, move |_, context| async move { own.resume_run(&more, &context).await }))
             }
 
-            /// Answers the question about a call of a suspended run, and resumes the run. After an answer with
-            /// [`Archon::answer`], call only [`resume`](Self::resume).
-            ///
-            /// # Errors
-            /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question.
-            pub async fn answer(
+            async fn spawn_answered(
                 &self,
                 run: RunId,
                 call: CallId,
@@ -220,13 +150,13 @@ pub(crate) fn extensions(prompts: Vec<AgentMessage>) -> Vec<ExtensionMessage> {
     prompts.into_iter().filter_map(extension).collect()
 }
 
-/// The maximum number of characters of the conversation that the agents read; of a longer conversation its
-/// end.
+/// The maximum number of characters of the conversation that the agents read. If the conversation is longer,
+/// the agents read its end.
 const LONGEST: usize = 12_000;
 
 impl Archon {
-    /// Creates the session place of a run whose agents work on `goal`: the project's instructions, this
-    /// agent's memories, and the conversation so far.
+    /// Creates the [`SessionPlace`] of a run whose agents work on `goal`. The background in it has the
+    /// project's instructions, this agent's memories, and the conversation so far.
     pub(crate) async fn place(
         &self,
         origin: Origin,

@@ -65,20 +65,79 @@ impl Archon {
     }
 }
 
-runs_of_several! {
-impl Teamwork(team, RunKind::Team) {
-    pub fn with(self, change: impl FnOnce(Team) -> Team) -> Self;
-    pub fn run_agent(&self) -> Arc<dyn RunAgent>;
-    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError>;
-    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError>;
-    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError>;
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError>;
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError>;
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError>;
-}
-}
+runs_of_several!(Teamwork, team, RunKind::Team);
 
 impl Teamwork {
+    /// Changes the team, for instance its bus or its limits.
+    pub fn with(mut self, change: impl FnOnce(Team) -> Team) -> Self {
+        self.team = change(self.team);
+        self
+    }
+
+    /// Returns the team in the form that a [`Runs`](crate::Runs) service registers. The service starts and
+    /// resumes the runs of this team, which it finds by the id in the options of the team.
+    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+        Arc::new(self.clone())
+    }
+
+    /// Makes a plan, lets the members work on its subtasks and combines their answers, until there is an answer
+    /// or the run is suspended.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the task is
+    /// empty, the members cannot work, the run could not be started, or the journal failed.
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
+    }
+
+    /// Does the same as [`run`](Self::run), with options. In a session the agents read the conversation so
+    /// far, and the answer becomes a part of it. Limits in `options` are for the whole run.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), or the session is busy, or `options` have a system text or tools, which a run
+    /// of several agents cannot have.
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        self.run_task(task.into(), options).await
+    }
+
+    /// Starts the run in the background and returns at once. The handle also streams the events of the child
+    /// runs.
+    ///
+    /// # Errors
+    /// The task is empty, or as [`run_with`](Self::run_with). Other errors of [`run`](Self::run) are in the
+    /// reply of the handle.
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        self.spawn_task(task.into(), options).await
+    }
+
+    /// Resumes a run from the end of its log. Completed subtasks are not repeated.
+    ///
+    /// # Errors
+    /// The run is unknown. The reply of the handle is an error if the run is in use, has ended or is of
+    /// another kind.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
+        self.resume_with(run, MoreLimits::default()).await
+    }
+
+    /// Resumes a run with larger limits, so that a run that ended at a limit of tokens, time or money goes
+    /// on; otherwise the same as [`resume`](Self::resume).
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
+    /// still applies.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
+        self.spawn_resumed(run, more).await
+    }
+
+    /// Answers the question about a call of a suspended run, and resumes the run. After an answer with
+    /// [`Archon::answer`], call only [`resume`](Self::resume).
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume). The reply of the handle is an error if there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
+        self.spawn_answered(run, call, answer).await
+    }
+
     /// Adds a member, which may be any agent.
     pub fn member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
         self.with(|team| team.with_member(member, agent))

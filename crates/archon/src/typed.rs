@@ -49,9 +49,9 @@ impl OutputSchema {
 }
 
 impl<T: DeserializeOwned + JsonSchema> Typed<T> {
-    /// Reads the answer of a run that was started with [`OutputSchema::of`] this type: of a loop, a plan or a
-    /// team, resumed or not. The last text of a run at a limit counts as an answer if it matches; see
-    /// [`Outcome::status`].
+    /// Reads the answer of a run as a `T`. The run must have the schema that [`OutputSchema::of`] makes of
+    /// `T`; the run may be a loop, a plan or a team, resumed or not. The last text of a run at a limit counts
+    /// as an answer if it matches; see [`Outcome::status`].
     ///
     /// # Errors
     /// [`RunError::NotTyped`] if the answer does not match the type. [`RunError::NotFinished`] if there is no
@@ -66,46 +66,6 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
             Err(problem) => Err(RunError::NotTyped { problem, outcome: Box::new(outcome) }),
         }
     }
-}
-
-/// Writes `run_typed` with its docs, and `run_typed_with`, for a type with `answering` and `run_with`.
-macro_rules! typed_runs {
-    (impl $type:ty {
-        $(#[$doc:meta])*
-        pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
-        pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
-    }) => {
-        impl $type {
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
-            /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
-            /// resuming the run tries again.
-            pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
-            where
-                T: DeserializeOwned + JsonSchema,
-            {
-                self.run_typed_with(task, RunOptions::default()).await
-            }
-
-            /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start it with
-            /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
-            ///
-            /// # Errors
-            /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
-            pub async fn run_typed_with<T>(
-                &self,
-                task: impl Into<String>,
-                options: RunOptions,
-            ) -> Result<Typed<T>, RunError>
-            where
-                T: DeserializeOwned + JsonSchema,
-            {
-                Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
-            }
-        }
-    };
 }
 
 impl Archon {
@@ -128,10 +88,7 @@ impl Archon {
         let own = self.agent.options();
         Some(OutputSchema { format: own.output_format()?.clone(), check: own.output_check? })
     }
-}
 
-typed_runs! {
-impl Archon {
     /// Works on a task until there is an answer that is a `T`, in a new session.
     ///
     /// ```no_run
@@ -151,9 +108,33 @@ impl Archon {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
-    pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
-}
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
+    /// resuming the run tries again.
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.run_typed_with(task, RunOptions::default()).await
+    }
+
+    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start it with
+    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
+    ///
+    /// # Errors
+    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
+    pub async fn run_typed_with<T>(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
+    }
 }
 
 #[cfg(feature = "planner")]
@@ -168,11 +149,7 @@ impl crate::Planning {
     pub fn answering(&self, schema: OutputSchema) -> Self {
         self.clone().with(|agent| agent.with_output_schema(schema.format, schema.check))
     }
-}
 
-#[cfg(feature = "planner")]
-typed_runs! {
-impl crate::Planning {
     /// Makes a plan and executes it until there is an answer that is a `T`.
     ///
     /// ```no_run
@@ -192,9 +169,33 @@ impl crate::Planning {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
-    pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
-}
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
+    /// resuming the run tries again.
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.run_typed_with(task, RunOptions::default()).await
+    }
+
+    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start it with
+    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
+    ///
+    /// # Errors
+    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
+    pub async fn run_typed_with<T>(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
+    }
 }
 
 #[cfg(feature = "orchestrator")]
@@ -206,11 +207,7 @@ impl crate::Teamwork {
     pub fn answering(&self, schema: OutputSchema) -> Self {
         self.clone().with(|team| team.with_output_schema(schema.format, schema.check))
     }
-}
 
-#[cfg(feature = "orchestrator")]
-typed_runs! {
-impl crate::Teamwork {
     /// Works on a task until there is an answer that is a `T`.
     ///
     /// ```no_run
@@ -228,9 +225,33 @@ impl crate::Teamwork {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>;
-    pub async fn run_typed_with<T>(&self, task: impl Into<String>, options: RunOptions) -> Result<Typed<T>, RunError>;
-}
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) and [`Typed::of`]. If the answer after the last retry does not match, a
+    /// [`RunError::Failed`] of the kind [`StructuredOutput`](archon_types::FailureKind::StructuredOutput);
+    /// resuming the run tries again.
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.run_typed_with(task, RunOptions::default()).await
+    }
+
+    /// Does the same as [`run_typed`](Self::run_typed), with options. To watch the run, start it with
+    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
+    ///
+    /// # Errors
+    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
+    pub async fn run_typed_with<T>(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Typed::of(self.answering(OutputSchema::of::<T>()).run_with(task, options).await?)
+    }
 }
 
 impl ParallelReply {

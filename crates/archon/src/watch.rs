@@ -85,7 +85,8 @@ impl Sink for EventSink {
     }
 }
 
-/// Joins a delta to a waiting delta of its kind since the last record; otherwise returns it.
+/// Joins a delta to a waiting delta of the same kind that came after the last record. If there is none,
+/// returns the delta.
 fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     let since = events.iter_mut().rev().map_while(|event| match event {
         Event::Delta(before) => Some(before),

@@ -145,7 +145,7 @@ async fn call_by_name_of_a_tool_that_the_run_does_not_have_is_refused() {
     assert_eq!(calls.load(Ordering::Relaxed), 0);
     let seen = seen.lock().unwrap();
     let last = seen[2].messages.iter().last().unwrap().text();
-    assert!(last.contains("no tool can be called by its name"), "{last}");
+    assert!(last.contains("works only in runs with deferred tools"), "{last}");
 }
 
 #[tokio::test]

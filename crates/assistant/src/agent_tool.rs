@@ -132,7 +132,8 @@ impl AgentTool {
 }
 
 impl Parts {
-    /// Returns the reason why a call with these fields cannot start, if a person can or cannot be asked.
+    /// Returns the reason why a call with these fields cannot start; `None` if it can. `can_ask` is true if a
+    /// person can be asked.
     pub(crate) fn cannot_begin(&self, filled: &Filled, can_ask: bool) -> Option<String> {
         let name = &self.spec.name;
         let (problems, missing) = (filled.problems.join("; "), filled.missing.join("`, `"));

@@ -20,7 +20,7 @@ use archon_types::{
 
 use tokio::sync::OwnedMutexGuard;
 
-use self::shown::{ShownQuestions, shown};
+use self::shown::{ShownQuestions, ids_of};
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};
@@ -165,7 +165,7 @@ impl AssistantError {
         matches!(self, Self::Conversation { source, .. } if source.kind().is_some())
     }
 
-    /// Returns one line of advice.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &str {
         match self {
             Self::Pool(error) => error.advice(),
@@ -306,8 +306,9 @@ impl Assistant {
         Ok(restored)
     }
 
-    /// Gives the message to the waiting run that is next. Runs whose questions were answered earlier are
-    /// resumed first; their texts come before the reply.
+    /// Takes a person's message as an answer to the questions of the run that gets the next message, and
+    /// resumes that run. Runs whose questions were answered earlier are resumed first; their texts come
+    /// before the reply.
     async fn ask_waiting_questions(
         &self,
         message: &Incoming,
@@ -333,7 +334,7 @@ impl Assistant {
         let last = self.shown.last(&message.tenant);
         let is_seen = match last.is_empty() {
             true => asked.iter().all(|entry| was_waiting(&entry.request.request_id)),
-            false => last == shown(&asked),
+            false => last == ids_of(&asked),
         };
         let answers = match is_seen {
             true => self.reader.read(&message.text, &asked).await,
@@ -383,11 +384,11 @@ impl Assistant {
     }
 
     async fn resume(&self, run: &RunId, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
-        let reply = self.resumed(run, tenant).await?;
+        let reply = self.resume_conversation(run, tenant).await?;
         self.settle(reply, tenant).await
     }
 
-    async fn resumed(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, AssistantError> {
+    async fn resume_conversation(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, AssistantError> {
         match self.conversations.resume(run, tenant).await {
             Ok(reply) => Ok(reply),
             Err(error) => Err(self.failed(Some(run), tenant, error).await),
@@ -413,7 +414,7 @@ impl Assistant {
                 break;
             }
             // Resumes the run, so that the model learns of withdrawn questions and of answers.
-            reply = self.resumed(reply.run(), tenant).await?;
+            reply = self.resume_conversation(reply.run(), tenant).await?;
         }
         let waiting = self.waiting(tenant).await?;
         let text = match &reply {

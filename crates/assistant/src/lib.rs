@@ -10,7 +10,7 @@
 //! | question | file |
 //! |---|---|
 //! | which fields does an agent need? | `fields.rs` |
-//! | what is asked before it works, and what follows from the answer? | `agent_tool/input.rs` |
+//! | what is asked before the agent works, and what follows from the answer? | `agent_tool/input.rs` |
 //! | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
 //! | which runs wait, for how long, and how many may? | `pool.rs` |
 //!

@@ -113,7 +113,7 @@ impl InMemoryBus {
         self.serve_with(1, agent, also, stop, handler).await
     }
 
-    /// Does the same as [`serve`](Self::serve), with up to `workers` messages at a time. A free worker takes
+    /// Does the same as [`serve`](Self::serve), with up to `workers` messages at a time. An idle worker takes
     /// the oldest waiting message, so a slow message blocks one worker and no sender.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl Bus for InMemoryBus {
     }
 }
 
-/// The wait of a request for its answer. The wait ends when this is dropped.
+/// The wait of a request for its answer. The wait ends when this value is dropped.
 struct AnswerWait<'a> {
     bus: &'a InMemoryBus,
     correlation: String,

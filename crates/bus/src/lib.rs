@@ -8,7 +8,7 @@
 //! | [`InMemoryBus`], its topics and its options | `bus.rs` |
 //! | queues, order, lifetimes, dead letters | `bus/state.rs` |
 //! | a subscription as a stream | `bus/subscription.rs` |
-//! | a subscription whose reader acknowledges each message | `bus/receiver.rs` |
+//! | a subscription whose reader confirms each message | `bus/receiver.rs` |
 //! | [`BusAudit`], which records each message | `bus/audit.rs` |
 //!
 //! *Invariants*

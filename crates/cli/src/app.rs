@@ -12,7 +12,7 @@ use archon::{
 
 use crate::{
     cassette::Cassette,
-    config::{Config, Sources},
+    config::{Config, Sources, catalogue_reason},
     credentials::{self, StoredKeys},
     failure::Failure,
     output::{Look, Output},
@@ -101,12 +101,12 @@ impl App {
         }
         let file = self.catalogue_file();
         let mut catalogue = match own_file::read(&file) {
-            Ok(Some(text)) => Catalogue::default().with_file(&text).map_err(|e| e.to_string()),
+            Ok(Some(text)) => Catalogue::default().with_file(&text).map_err(catalogue_reason),
             Ok(None) => Ok(Catalogue::default()),
             Err(e) => Err(e.to_string()),
         };
         if let (Ok(known), Some(models)) = (&catalogue, &self.config.settings.models) {
-            catalogue = models.over(known.clone()).map_err(|e| e.to_string());
+            catalogue = models.over(known.clone());
         }
         let catalogue = catalogue.map_err(|e| {
             Failure::failed(
@@ -121,7 +121,8 @@ impl App {
         self.data_dir.join("models.jsonl")
     }
 
-    /// Sets the key file that seals inbox messages, so that answers without the key are ignored.
+    /// Sets the key that seals inbox messages, so that the journal ignores answers that were not sealed with
+    /// it.
     fn sealing(&self, journal: JsonlJournal) -> JsonlJournal {
         journal.with_inbox_key(InboxKey::in_file(self.data_dir.join("inbox.key")))
     }
@@ -161,21 +162,35 @@ impl App {
     pub(crate) fn report(&self, item: &impl serde::Serialize, text: impl AsRef<str>) {
         match self.json {
             true => self.item(item, String::new),
-            false => self.output.note(Look::Plain, text),
+            false => self.note(text),
         }
     }
 
-    /// Writes a note for people if the condition holds.
-    pub(crate) fn note_if(&self, condition: bool, text: impl AsRef<str>) {
-        if condition && !self.json {
+    /// Writes a note for people; with `--json` nothing.
+    pub(crate) fn note(&self, text: impl AsRef<str>) {
+        if !self.json {
             self.output.note(Look::Plain, text);
         }
     }
 
-    /// Does the same as [`note_if`](Self::note_if), for less important text.
-    pub(crate) fn hint_if(&self, condition: bool, text: impl AsRef<str>) {
-        if condition && !self.json {
+    /// Writes a note if the condition holds.
+    pub(crate) fn note_if(&self, condition: bool, text: impl AsRef<str>) {
+        if condition {
+            self.note(text);
+        }
+    }
+
+    /// Writes a less important note for people; with `--json` nothing.
+    pub(crate) fn hint(&self, text: impl AsRef<str>) {
+        if !self.json {
             self.output.note(Look::Dim, text);
+        }
+    }
+
+    /// Writes a hint if the condition holds.
+    pub(crate) fn hint_if(&self, condition: bool, text: impl AsRef<str>) {
+        if condition {
+            self.hint(text);
         }
     }
 

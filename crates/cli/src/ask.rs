@@ -27,8 +27,8 @@ pub(crate) enum Asking {
 }
 
 impl Asking {
-    /// Returns the answerer for this command: without a terminal it is [`Nobody`](Self::Nobody), unless runs
-    /// shall be suspended.
+    /// Returns the answerer for this command: with `--ask-later` it is [`Later`](Self::Later), otherwise
+    /// without a terminal it is [`Nobody`](Self::Nobody).
     pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
         match (app.ask_later, terminal && !app.json) {
@@ -282,9 +282,9 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
 }
 
 struct Way {
-    /// The text in the line of all answers.
+    /// The short form, as in the line that lists all answers: `[y]es`.
     key: String,
-    /// The letter, and the text that may follow it.
+    /// What the person types: the letter, and the text that may follow the letter.
     typed: &'static str,
     meaning: String,
 }

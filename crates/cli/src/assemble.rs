@@ -67,7 +67,8 @@ pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Resu
     Ok(with_deferral(builder, settings, settings.tools.as_ref()))
 }
 
-/// Sets which tools are deferred: those of MCP servers beyond the budget, except those that are named.
+/// Sets which tools are deferred: if the definitions of the tools exceed the budget, the tools of MCP servers
+/// that the settings do not name.
 #[cfg(feature = "mcp")]
 fn with_deferral(
     builder: ArchonBuilder,
@@ -112,8 +113,8 @@ pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> R
     Ok(tools)
 }
 
-/// Returns an agent of the settings that a person or a program calls, and its description. It has the model
-/// of the settings unless it has its own model.
+/// Returns an agent of the settings that a person or a program calls, and the agent's description. The agent
+/// has the model of the settings unless it has its own model.
 ///
 /// # Errors
 /// [`Failure`] if the settings have no such agent.
@@ -136,7 +137,8 @@ pub(crate) async fn alone(app: &App, name: &str) -> Result<(ArchonBuilder, Strin
     Ok((builder, described.description.clone()))
 }
 
-/// Builds an agent of the settings; without a caller it has the model of the settings.
+/// Builds an agent of the settings. It has its own model, otherwise that of its caller, otherwise the model
+/// of the settings.
 async fn builder(
     app: &App,
     name: &str,
@@ -285,8 +287,8 @@ fn assemble(
     })
 }
 
-/// Returns the options of every engine of this program: all permissions, the rules of the settings and the
-/// flags, and an approval for changes that no rule allows.
+/// Returns the options of every tool engine of this program: tools get all permissions that they require, the
+/// rules are those of the settings and the flags, and a change that no rule allows needs an approval.
 pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, Failure> {
     let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;

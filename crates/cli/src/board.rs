@@ -16,7 +16,7 @@ pub(crate) struct Row {
 /// Lines on a terminal; dropping the board removes them.
 pub(crate) struct Board {
     screen: MultiProgress,
-    /// The bars; true for a line with a spinner and a time.
+    /// The lines by their keys; the flag is true for a line with a spinner and a time.
     bars: HashMap<String, (ProgressBar, bool)>,
 }
 

@@ -38,7 +38,8 @@ use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 /// The maximum time for a local server to list its models: enough for an idle server, and too short for
 /// people to notice. A busy server gets [more time](LATE_TIMEOUT) later.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
-/// The maximum time for a server that was late, if no other server has a fitting model.
+/// The maximum time when a server that was too slow is asked again, because no other server has a fitting
+/// model.
 pub(crate) const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum time for a service in the settings to list its models, since the service may be far away.
 const FAR_TIMEOUT: Duration = Duration::from_secs(10);
@@ -118,8 +119,8 @@ pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
     app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)
 }
 
-/// Returns the first local server that lists a model which `pick` accepts. If no server does, asks the
-/// servers that were late again, with more time.
+/// Returns the first local server that lists a model which `pick` accepts. If no server does, the servers
+/// that did not answer in time are asked once more, with more time.
 async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Option<(LocalServer, String)> {
     let mut asked = local_servers(app);
     for timeout in [TIMEOUT, LATE_TIMEOUT] {
@@ -176,7 +177,7 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
     Ok(Chosen::new(connected, model, why))
 }
 
-/// Returns the services with a key in the environment or stored.
+/// Returns the services whose key is in the environment or stored, each with the variable of the key.
 pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_profiles = PROFILES.iter().filter_map(|p| Some((p.name, p.key_variable?)));
     let own = |name: &&str| *name != OPENAI_COMPATIBLE;
@@ -199,8 +200,9 @@ fn is_openai_compatible(parts: &ModelRef) -> bool {
     parts.protocol.name == OPENAI_COMPATIBLE
 }
 
-/// Connects to a provider of another protocol, with the `named` keys or with the keys in its own variables.
-/// A [foreign](is_foreign) address gets no key and no other value of the environment.
+/// Connects to a provider whose protocol is not that of the profiles, with the `named` keys or with the keys
+/// in the provider's own variables. A [foreign](is_foreign) address gets no key and no other value of the
+/// environment.
 fn other(
     app: &App,
     parts: &ModelRef,
@@ -252,7 +254,8 @@ fn cannot_connect(e: SetupError) -> Failure {
     Failure::usage(e.to_string(), advice)
 }
 
-/// Returns the origin of a setting, for people; without an origin it is the log of the run that is resumed.
+/// Returns the origin of a setting as text; a setting without an origin comes from the log of the run that is
+/// resumed.
 fn who(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "the run's log".to_owned(), Origin::to_string)
 }

@@ -382,7 +382,7 @@ impl SessionFlags {
 /// The maximum number of runs to check for one whose log can be read.
 const LOOKED_AT: usize = 20;
 
-/// Returns the session of the newest top-level run.
+/// Returns the session of the newest top-level run. A newest run that has not ended is an error.
 async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
     for head in runs.list(&RunFilter::all().top_level().limit(LOOKED_AT)).await? {
         if head.problem.is_some() {

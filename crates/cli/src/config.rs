@@ -37,7 +37,7 @@ pub(crate) use edit::Edit;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
 pub(crate) use file::{Problem, line_at, resolve_paths};
-pub(crate) use models::Models;
+pub(crate) use models::{Models, catalogue_reason};
 pub(crate) use name::{Name, Names};
 pub(crate) use rules::PermissionRules;
 pub(crate) use servers::Servers;
@@ -110,8 +110,8 @@ settings! {
     /// The tools that the agent has: `"all"`, `"none"`, or a list of names, where `SERVER__*` means all tools of
     /// an MCP server; by default those that change nothing, and those of MCP servers.
     tools: ToolSelection,
-    /// The maximum number of tokens that the definitions of tools have in a request: beyond it, the model
-    /// searches the tools of MCP servers that `tools` does not name; by default 2000. With 0 it searches all.
+    /// The maximum number of tokens that the definitions of the tools of MCP servers have in a request: beyond
+    /// it, the model finds tools with a search, except those that `tools` names; by default 2000.
     definition_budget: u64,
     /// The folder that tools may see.
     workspace: PathBuf,
@@ -164,6 +164,24 @@ settings! {
     /// Servers to look for on this machine: `"none"`, or a list of `PROFILE` (at its own port) and
     /// `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`. Not in a project's settings.
     local_servers: LocalServers,
+}
+
+/// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.
+macro_rules! only_in_files {
+    ($($name:ty: $problem:literal,)+) => {$(
+        impl FromText for $name {
+            fn from_text(_: &str) -> Result<Self, String> {
+                Err($problem.to_owned())
+            }
+        }
+    )+};
+}
+
+only_in_files! {
+    PermissionRules: "rules can be set only in a file, under [permissions]",
+    Models: "models can be set only in a file, under [models.\"PROVIDER:MODEL\"]",
+    Agents: "agents can be set only in a file, under [agents.NAME]",
+    Servers: "servers can be set only in a file, under [mcp.NAME]",
 }
 
 /// The origin of a setting.

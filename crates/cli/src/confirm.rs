@@ -80,7 +80,7 @@ fn print(app: &App, lines: Vec<String>) {
     lines.iter().for_each(|line| app.output.note(Look::Plain, line));
 }
 
-/// Explains the ways to answer later; without a person the plan is not approved.
+/// Explains the ways to answer later.
 pub(crate) fn print_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
     if app.json {
         return;
@@ -136,8 +136,8 @@ fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
     }
 }
 
-/// Opens the file in the editor and waits for its end; true if the editor succeeded. `editor` may contain
-/// arguments.
+/// Opens the file in the editor, and waits until the editor ends; true if the editor succeeded. `editor` may
+/// contain arguments.
 fn edit(editor: &str, place: &Path) -> io::Result<bool> {
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");

@@ -12,7 +12,7 @@ use archon::{
 };
 use serde_json::json;
 
-use crate::{config::Sources, failure::Failure, misspelt::known_names};
+use crate::{config::Sources, failure::Failure, known_names::known_names};
 
 /// The variable with the encryption key of the stored keys: 64 hexadecimal digits.
 #[cfg(feature = "credentials")]

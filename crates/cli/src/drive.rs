@@ -69,7 +69,7 @@ enum Asked {
     Answered(String, Answer),
     /// The question waits, and the ways to answer it were printed.
     Later,
-    /// No person can be asked here, or loops have asked already.
+    /// No person can be asked here, or the run is a loop, which asks by itself while it works.
     Nothing,
 }
 
@@ -183,7 +183,7 @@ impl Seen {
     }
 }
 
-/// Returns true if the disk is full, or if the folder of the logs is not writable.
+/// Returns true if a log could not be read or written, for instance because the disk is full.
 fn is_storage(error: &RunError) -> bool {
     match error {
         RunError::Stopped { error, .. } => is_storage(error),
@@ -191,8 +191,8 @@ fn is_storage(error: &RunError) -> bool {
     }
 }
 
-/// Returns the rule that would allow a call that was rejected because no person could be asked; empty if
-/// there is no such rule.
+/// Returns the rule that would allow a call that was rejected because no person could be asked; an empty text
+/// if no rule would, and `None` if the call was not rejected for this reason.
 pub(crate) fn find_missing_rule(result: &ToolResult) -> Option<String> {
     result.metadata.get(metadata::NOBODY_ASKED)?.as_str().map(str::to_owned)
 }
@@ -205,7 +205,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Prints the end and returns the exit code.
+    /// Prints how the run ended, and returns the exit code.
     pub(crate) fn report(&self, resume: &str, app: &App) -> Result<Exit, Failure> {
         let exit = report_outcome(&self.outcome, self.failure.as_ref(), resume, app)?;
         if self.refused.is_empty() {

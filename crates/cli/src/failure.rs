@@ -66,7 +66,7 @@ impl Failure {
 
     /// Puts the place of the error before its message.
     pub(crate) fn at(self, place: &str) -> Self {
-        Self::new(self.exit, format!("{place}: {}", self.what), self.advice.join(" "))
+        Self::choices(self.exit, format!("{place}: {}", self.what), &self.advice)
     }
 
     /// Adds the advice for a damaged or empty log, if the error is about one.
@@ -123,12 +123,14 @@ impl Failure {
         &self.advice
     }
 
-    pub(crate) fn remedy(&self) -> String {
+    /// Returns the advice as one line.
+    pub(crate) fn advice_line(&self) -> String {
         self.advice.join("; ")
     }
 
+    /// Returns the message and the advice as one line.
     pub(crate) fn line(&self) -> String {
-        format!("{}; {}", self.what, self.remedy())
+        format!("{}; {}", self.what, self.advice_line())
     }
 }
 
@@ -251,7 +253,7 @@ fn of_agent(e: &RunError) -> Failure {
 /// Returns the error for an agent that could not be built from a run's log.
 impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
-        let advice = failure.remedy();
+        let advice = failure.advice_line();
         Self::agent(failure, advice)
     }
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use crate::{app::App, chosen::PREFIX, failure::Failure};
 
-/// Returns true if the name of a model is a path of a file or the name of a downloaded model.
+/// Returns true if a name means a model in this process: it begins with `local:`, ends with `.gguf`, or is
+/// the name of a downloaded model.
 pub(crate) fn is_meant(app: &App, name: &str) -> bool {
     names_one(name) || files(app).iter().any(|(n, _)| n == name)
 }

@@ -17,6 +17,7 @@ mod drive;
 mod exit;
 mod failure;
 mod interrupt;
+mod known_names;
 mod local;
 mod mcp;
 mod memory;

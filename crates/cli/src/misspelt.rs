@@ -28,17 +28,6 @@ pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     }
 }
 
-/// Returns the advice for an unknown name: the nearest of the known names, and all of them.
-pub(crate) fn known_names<'a>(
-    name: &str,
-    kind: &str,
-    known: impl Iterator<Item = &'a str> + Clone,
-) -> String {
-    let meant = nearest(name, known.clone()).map(|meant| format!("did you mean {meant}? "));
-    let known = known.collect::<Vec<_>>().join(", ");
-    format!("{}the {kind} are: {known}", meant.unwrap_or_default())
-}
-
 /// Returns the error for `chat`, a command that does not exist yet.
 pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
     let is_chat = e.kind() == ErrorKind::InvalidSubcommand
@@ -51,7 +40,7 @@ pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
     })
 }
 
-/// Finds the command in which the parser met the word, in the usage that the parser shows.
+/// Finds the command that was given the unknown word, by the usage in the parser's error.
 fn find_command<'a>(e: &clap::Error, all: &'a clap::Command) -> &'a clap::Command {
     let usage = context(e, ContextKind::Usage).unwrap_or_default();
     let words = usage.split_whitespace().skip_while(|word| *word != "archon").skip(1);

@@ -191,7 +191,7 @@ impl Output {
         self.with(|_| {});
     }
 
-    /// Runs `write` above the lines of the board.
+    /// Removes the spinner, and runs `write`, whose output appears above the lines of the board.
     fn with<T>(&self, write: impl FnOnce(&mut Streams) -> T) -> T {
         self.locked(|streams| match streams.board.as_ref().map(Board::screen) {
             Some(screen) => screen.suspend(|| write(streams)),

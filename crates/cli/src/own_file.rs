@@ -37,8 +37,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     write_temporary(path, text, 0o600, None)
 }
 
-/// Does the same as [`replace`], for settings of the user: they keep their permissions and stay behind a
-/// symbolic link.
+/// Does the same as [`replace`], for settings of the user: the file keeps its permissions, and a symbolic
+/// link to the file still leads to it.
 #[cfg(feature = "setup")]
 pub(crate) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -17,7 +17,8 @@ use crate::{
     toolset,
 };
 
-/// Builds the agent that follows the plans of its own model; the model also writes the answer.
+/// Builds the agent that makes plans with the model of `archon` and follows them; the same model writes the
+/// answer.
 pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
     planning_by(archon, confirm, Map::new(), None)
 }

@@ -83,7 +83,7 @@ impl AgentSource for Recorded {
     }
 }
 
-/// The first records of a team's run.
+/// The parts of a team, from the first records of its run.
 #[derive(Default)]
 struct Formed {
     settings: TeamSettings,

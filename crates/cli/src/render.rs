@@ -23,16 +23,17 @@ pub(crate) trait Render: Send {
     /// Shows one event.
     fn event(&mut self, event: &Event, output: &Output);
 
-    /// Takes the state from a record that was shown before, or by another process.
+    /// Updates the state with a record, and shows nothing.
     fn remember(&mut self, _record: &Record) {}
 }
 
 /// The state of a plan or a team, which is shown while its run works.
 trait View: std::fmt::Debug + Send {
-    /// Takes the state from a record of the run.
+    /// Updates the state with a record of the run.
     fn learn(&mut self, record: &Record);
 
-    /// Takes the state from the run of a subtask or a member, or from its child run.
+    /// Updates the state with a record of another run: that of a subtask or a member, or one of its child
+    /// runs.
     fn apply(&mut self, run: &RunId, record: &Record, output: &Output);
 
     /// Shows a record; returns true if the record was one of the plan's or the team's own.
@@ -41,19 +42,24 @@ trait View: std::fmt::Debug + Send {
     /// Returns the number of finished subtasks, if the log is one of a plan or a team.
     fn work(&self) -> Option<String>;
 
-    /// Returns the lines at the bottom of a terminal: all, or those of work under way if there are too many.
-    fn rows(&self, all: bool) -> Vec<Row>;
+    /// Returns the live lines for the bottom of a terminal; of many lines only those of work under way.
+    fn live_rows(&self) -> Vec<Row>;
+
+    /// Returns all lines, as they stay on the terminal after the live lines.
+    fn final_rows(&self) -> Vec<Row> {
+        self.live_rows()
+    }
 
     fn is_under_way(&self) -> bool;
 
-    /// True if the live lines were replaced by fixed ones, and no line has changed since.
+    /// Returns a flag: true if the live lines were replaced by fixed ones, and no line has changed since.
     fn is_still(&self) -> &Cell<bool>;
 
     /// Shows the live lines.
     fn draw(&self, output: &Output) {
         if output.spins && self.is_under_way() {
             self.is_still().set(false);
-            output.board(self.rows(false));
+            output.board(self.live_rows());
         }
     }
 
@@ -61,7 +67,8 @@ trait View: std::fmt::Debug + Send {
     fn leave(&self, output: &Output) {
         if output.spins && !self.is_still().replace(true) {
             output.close_board();
-            self.rows(true).into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
+            let rows = self.final_rows().into_iter();
+            rows.for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
         }
     }
 }

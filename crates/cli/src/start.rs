@@ -77,11 +77,12 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
 async fn load_keys(app: &mut App) {
     match StoredKeys::load(&app.data_dir, &app.sources).await {
         Ok(keys) => app.stored_keys = Arc::new(keys),
-        Err(e) => app.output.warn(format!("{}: the stored keys are not used; {}", e.what(), e.remedy())),
+        Err(e) => app.output.warn(format!("{}: the stored keys are not used; {}", e.what(), e.advice_line())),
     }
 }
 
-/// One thread is for the run, and one for the keyboard in case a tool blocks the other.
+/// The number of worker threads. If a tool blocks the thread of the run, the second thread still handles
+/// Ctrl-C.
 const WORKERS: usize = 2;
 
 /// Writes the log to stderr: by default only errors, and warnings of memories and stores; the output shows

@@ -12,8 +12,8 @@ use archon::{
 };
 
 use crate::{
-    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, mcp, misspelt::known_names,
-    servers::Tools,
+    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, known_names::known_names,
+    mcp, servers::Tools,
 };
 
 /// The chosen tools, and the chosen agents of the settings, which are not built yet.

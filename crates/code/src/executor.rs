@@ -176,7 +176,8 @@ const PERMISSION: &str = "code_exec";
 const ABOUT: &str = "Runs a short program and returns what it prints and the value of its last expression. Use it to \
                      calculate, to sort, filter and count, and to work on texts and JSON. It has no files, no network \
                      and no packages.";
-/// Time that the engine's time limit of a call adds to the limit of the program.
+/// The engine's time limit of a call is at least four times the maximum processor time of a program plus this
+/// time.
 const SLACK: Duration = Duration::from_secs(5);
 /// Maximum number of bytes of code in an approval request.
 const SHOWN: usize = 2_000;

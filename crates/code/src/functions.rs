@@ -176,7 +176,7 @@ impl Failure {
     }
 }
 
-/// Parses a result as JSON; a result that is not JSON is its text.
+/// Parses a result as JSON; if it is not JSON, returns its text as a string.
 fn value(result: &ToolResult) -> Json {
     let text = result.text();
     crate::exact_json::exact_json(&text).unwrap_or_else(|_| Json::from(text))

@@ -14,8 +14,9 @@ pub struct CodeOptions {
     /// Maximum memory of the program's values, in bytes. Default 64 MiB. The interpreter itself needs
     /// memory in addition.
     pub memory: usize,
-    /// Maximum depth of nested calls: of functions in Python, and about as many small ones in JavaScript.
-    /// Default 1,000. Each level reserves a piece of the thread's stack, so large numbers cost address space.
+    /// Maximum depth of nested function calls in Python. JavaScript programs get a stack for about as many
+    /// nested calls of small functions. Default 1,000. Each level reserves a piece of the thread's stack, so
+    /// large numbers cost address space.
     pub recursion: usize,
     /// Maximum number of bytes that are kept of the printed output, and of the value. Default 64 KiB.
     pub output: usize,

@@ -38,8 +38,8 @@ pub(crate) enum Failed {
 }
 
 impl Value {
-    /// Parses the text that the lines around the program produce: `j` and JSON, or another letter and the
-    /// value as the language prints it. Returns `None` for an empty text.
+    /// Parses the text that the lines that were added around the program produce: `j` and JSON, or another
+    /// letter and the value as the language prints it. Returns `None` for an empty text.
     pub(crate) fn parse(text: String) -> Option<Self> {
         let mut rest = text.chars();
         let is_json = rest.next()? == 'j';

@@ -1,4 +1,5 @@
-//! Runs one program on a thread of its own; a future makes its tool calls and stops it when dropped.
+//! Runs one program on a thread of its own. A future makes the tool calls of the program; dropping the future
+//! stops the program.
 
 use std::{
     any::Any,

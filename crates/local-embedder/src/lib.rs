@@ -1,6 +1,6 @@
 //! Embeds texts in this process: no service, no native library, no network.
 //!
-//! Use it alone to embed texts without a service.
+//! Use this crate alone to embed texts without a service.
 //!
 //! The model is all-MiniLM-L6-v2: 22 million parameters, vectors of 384 numbers, English. Its two files are not part
 //! of this crate; `archon model pull all-minilm-l6-v2` fetches them, and [`MiniLm::in_folder`] reads them.

@@ -25,8 +25,8 @@ const SIZES: Sizes =
 /// The maximum number of word pieces of a text that are used: the model was trained with this length.
 const MOST_PIECES: usize = 256;
 
-/// The maximum number of bytes of a text that are tokenized: more than `MOST_PIECES` pieces take in any
-/// language.
+/// The maximum number of bytes of a text that are tokenized. In any language, usual text reaches
+/// `MOST_PIECES` pieces before that.
 const MOST_BYTES: usize = 64 * 1024;
 
 /// The number of texts that are embedded together.

@@ -102,12 +102,12 @@ pub enum LocalModelError {
         /// Its HTTP status.
         status: u16,
     },
-    /// The server does not have the file.
+    /// The server or the downloaded package does not have the file.
     #[error("{by} does not have {file}")]
     NotOffered {
         /// The file.
         file: String,
-        /// The server.
+        /// The server, or the file name of the package.
         by: String,
     },
     /// The address of a server cannot be used.
@@ -198,7 +198,7 @@ impl LocalModelError {
         Self::Engine { doing, why: why.to_string() }
     }
 
-    /// Returns the remedy in one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "fetch a model with `archon model pull`, or give the path of a GGUF file",

@@ -1,6 +1,6 @@
 //! Runs a small language model in this process, as a [`Provider`](archon_types::Provider).
 //!
-//! Use it alone for a model without a service: it is one provider.
+//! Use this crate alone for a model without a service: it is one provider.
 //!
 //! A model file comes from `pull` (checked, resumable) or from another source: any instruct GGUF file can be
 //! used. A grammar constrains the model's output: a tool call always has the name of an existing tool, and

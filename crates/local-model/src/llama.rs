@@ -9,8 +9,8 @@
 //!   the source that is built.
 //! - The library is opened once per process and never closed, so pointers that it returns stay valid as it
 //!   documents.
-//! - A [`Model`] is read-only once it is loaded, and llama.cpp lets many threads read one. A [`Context`] is changed
-//!   through `&mut` only, stays on the thread that made it, and keeps its model alive.
+//! - A [`Model`] is read-only once it is loaded, and llama.cpp lets many threads read one. A [`Context`] is
+//!   changed through `&mut` only, stays on the thread that made it, and keeps its model alive.
 //! - Every pointer that is passed comes from a live slice or string, with its length.
 #![allow(unsafe_code, reason = "calls a C library; the reasons stand above and at each call")]
 

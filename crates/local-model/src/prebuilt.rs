@@ -5,12 +5,6 @@
 //! generation of processors. Only these libraries are used; the package's own code is never unpacked. The
 //! registry only gives the address of the package; the hashes below determine which files are accepted.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
-
-use sha2::{Digest as _, Sha256};
-
 /// The prebuilt engine of one platform.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -89,8 +83,16 @@ impl Pinned {
 }
 
 /// Returns the hash of a file, to which more bytes may be added.
-pub(crate) fn hash_of(path: &Path) -> io::Result<Sha256> {
-    let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+#[cfg(any(
+    feature = "pull",
+    all(feature = "engine", not(feature = "from-source"), target_os = "linux", target_env = "gnu")
+))]
+pub(crate) fn hash_of(path: &std::path::Path) -> std::io::Result<sha2::Sha256> {
+    use sha2::Digest as _;
+    use std::io::Read as _;
+
+    let (mut file, mut hash) = (std::fs::File::open(path)?, sha2::Sha256::new());
+    let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hash),

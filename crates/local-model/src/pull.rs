@@ -21,11 +21,11 @@ use crate::error::LocalModelError;
 use download::Expected;
 pub use engine::{engine_path, pull_engine};
 
-/// The package index that pip uses by default; in two parts, because the name of a registry is allowed only
-/// here.
+/// The package index that pip uses by default. The address is in two parts, because a check of the repository
+/// refuses files that contain a registry's host.
 const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 
-/// The registry that npm uses by default; in two parts for the same reason.
+/// The registry that npm uses by default, in two parts for the same reason.
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
 /// The servers of models and of the engine, and the timeouts.

@@ -44,8 +44,8 @@ impl Cost {
 pub(crate) struct Shortest(Vec<Cost>);
 
 impl Shortest {
-    /// Computes all costs repeatedly until no cost falls any more: as often as nodes are nested against
-    /// their order.
+    /// Computes all costs in rounds until no cost falls any more: a node that comes before its parts gets its
+    /// cost in a later round than they do.
     pub(crate) fn new(nodes: &[Node]) -> Self {
         let mut shortest = Self(vec![Cost::NEVER; nodes.len()]);
         let mut falls = true;

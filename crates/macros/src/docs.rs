@@ -78,7 +78,7 @@ fn is_heading(line: &str) -> bool {
 }
 
 /// Parses the list under `# Arguments`: ``- `name`: text``, with `*` or `-`, with or without back-ticks, with
-/// `:` or `-` between. An indented line continues the item before it.
+/// `:` or `-` between. Any other line that is not empty continues the item before it.
 fn argument_list(docs: &str) -> Vec<(String, String)> {
     let section = docs.lines().skip_while(|line| !is_arguments_heading(line)).skip(1);
     let mut items: Vec<(String, String)> = Vec::new();

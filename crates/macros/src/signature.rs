@@ -166,7 +166,7 @@ fn take_default(attributes: &mut Vec<Attribute>) -> Result<Option<TokenStream>> 
     }
 }
 
-/// Returns `Some` for a tool context: true if it is taken by reference.
+/// Returns `Some` if the type is a tool context: true for a reference to it, false for an owned one.
 fn is_context(ty: &Type) -> Option<bool> {
     match ty {
         Type::Reference(reference) => {

@@ -59,7 +59,7 @@ impl Abilities {
 
 /// The reason why a run is not followed any more.
 enum Rest {
-    /// The run ended or waits; its whole log.
+    /// The run has ended or is suspended; the value is its whole log.
     Log(Vec<Arc<Record>>),
     /// The client cancelled the call.
     Cancelled,
@@ -69,7 +69,7 @@ impl<'s> Call<'s> {
     /// Reads a request.
     ///
     /// # Errors
-    /// The server offers nothing of this name, or an agent gets no prompt.
+    /// The server offers nothing with this name, or the call of an agent has no prompt.
     pub(crate) fn new(
         server: &'s Server,
         params: &CallToolRequestParams,
@@ -130,7 +130,10 @@ impl<'s> Call<'s> {
         Ok(self.server.runs.start(request).await?.run)
     }
 
-    /// Goes on with a call that was answered with questions: `run` must be the run of the same call.
+    /// Continues a call that the server answered with questions. The client sends `run` back.
+    ///
+    /// # Errors
+    /// `run` is not the run of the same call, or a response is not an elicitation result.
     async fn repeated(
         &self,
         run: RunId,
@@ -213,7 +216,8 @@ impl<'s> Call<'s> {
         Ok(result::of_agent(&Outcome::of_result(self.server.runs.reply(run).await)?))
     }
 
-    /// Gets answers to the open questions of a run at rest, or returns the response that the client gets instead.
+    /// Gets answers to the open questions of a suspended run; or returns the response to the client, if the
+    /// answers come later or not at all.
     async fn ask(
         &self,
         run: &RunId,

@@ -127,7 +127,7 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     Ok(())
 }
 
-/// Waits until a connection is allowed and accepts one; `None` when the server ends.
+/// Waits until one more connection is allowed, and accepts it; `None` when the server ends.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Semaphore>,
@@ -212,7 +212,7 @@ impl<H: ServerHandler + Clone> Door<H> {
         self.service.handle(request).await
     }
 
-    /// Compares the token by its hash, in constant time.
+    /// Returns true if a request has the token; compares the hashes of the tokens, in constant time.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let presented = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -223,8 +223,8 @@ impl<H: ServerHandler + Clone> Door<H> {
     }
 }
 
-/// Returns true for a request that could only open a session: clients of revision 2026-07-28 have none, and those of
-/// older revisions name theirs.
+/// Returns true for a request that can only open a session: it names no session, and its client is of a
+/// revision before 2026-07-28, as later revisions have no sessions.
 fn opens_session(request: &Request<Incoming>) -> bool {
     let headers = request.headers();
     let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());

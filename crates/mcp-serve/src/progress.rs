@@ -46,7 +46,7 @@ fn message(event: &Event, is_agent: bool) -> Option<String> {
         Event::Record { record, .. } if is_agent => match &record.body {
             RecordBody::ModelCallStarted { turn, .. } => Some(format!("turn {}", turn + 1)),
             RecordBody::ModelCallFinished { message, .. } => {
-                let names: Vec<_> = message.tool_calls().map(|call| call.meant().name).collect();
+                let names: Vec<_> = message.tool_calls().map(|call| call.target().name).collect();
                 (!names.is_empty()).then(|| format!("calls {}", names.join(", ")))
             }
             RecordBody::ApprovalRequested { request, .. } => {

@@ -48,7 +48,7 @@ impl Server {
         Ok(DetailedTask::new(task, payload))
     }
 
-    /// Resumes a run that no process works on. Returns the failure if it cannot go on.
+    /// Resumes a run that no process works on. Returns the failure if the run cannot be resumed.
     async fn go_on(&self, run: &RunId) -> Option<TaskPayload> {
         match self.runs.resume(run, &MoreLimits::default()).await {
             // Another process works on it by now.

@@ -51,12 +51,12 @@ pub(crate) async fn sign_in(
     Ok(Some(Access { http: client()?, grant: Arc::new(Mutex::new(grant)), redactor: redactor.clone() }))
 }
 
-/// Runs work of the library without logs, because the library writes codes to them.
+/// Runs work of the library `rmcp` with logging switched off, because the library logs secret codes.
 pub(crate) fn quiet<T: Future>(work: T) -> impl Future<Output = T::Output> {
     work.with_subscriber(Dispatch::none())
 }
 
-/// An authorization server that was found.
+/// The authorization server of an MCP server.
 pub(crate) struct Found {
     pub(crate) manager: AuthorizationManager,
     pub(crate) metadata: AuthorizationMetadata,
@@ -97,8 +97,8 @@ impl Found {
 }
 
 /// Returns the challenge with which a server answers a request without a token: the address of its
-/// description, and the scopes that it requires. Returns `None` for any other answer. The library sends
-/// only a GET, which some servers do not support.
+/// description, and the scopes that it requires. Returns `None` for any other answer. This sends a POST,
+/// because the library sends only a GET, which some servers do not support.
 async fn challenge(server: &Url) -> Option<String> {
     const REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -129,13 +129,13 @@ async fn person(
     let Found { mut manager, issuer, .. } = found;
     let tokens = tokens.ok_or_else(no_tokens)?;
     let mut account = tokens.account(address, &issuer, redactor.clone());
-    let Some(kept) = account.kept().await.map_err(|e| problem(&e))? else {
+    let Some(stored) = account.load_login().await.map_err(|e| problem(&e))? else {
         return Err(McpProblem::LogIn("nobody has logged in yet".to_owned()));
     };
-    account.client_secret = kept.client_secret.clone();
+    account.client_secret = stored.client_secret.clone();
     let given = sign_in.client_secret.as_ref().map(|secret| secret.expose().clone());
-    let mut client = OAuthClientConfig::new(kept.credentials.client_id, address);
-    client.client_secret = given.or(kept.client_secret);
+    let mut client = OAuthClientConfig::new(stored.credentials.client_id, address);
+    client.client_secret = given.or(stored.client_secret);
     manager.configure_client(client).map_err(|e| problem(&e))?;
     manager.set_credential_store(account.clone());
     Ok(Grant { manager, by: By::Person(account) })
@@ -218,7 +218,7 @@ impl Access {
     }
 }
 
-/// The right to get tokens.
+/// The means to get tokens: the library's manager, and the party that signs in.
 struct Grant {
     manager: AuthorizationManager,
     by: By,

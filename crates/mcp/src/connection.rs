@@ -250,7 +250,8 @@ impl Connection {
         self.peer.peer_info().is_some_and(|server| !server.protocol_version.has_initialize())
     }
 
-    /// Waits for the result of a call, at most its limit. The time in which a person is asked does not count.
+    /// Waits for the result of a call, at most for the time limit of calls. The time in which a person is
+    /// asked does not count.
     async fn without_waits<T>(
         &self,
         mut work: impl Future<Output = T> + Unpin,
@@ -298,7 +299,7 @@ impl Connection {
         answer.map_err(service_problem)
     }
 
-    /// Does the work of a phase, at most `limit`.
+    /// Does the work of a phase, at most for the time `limit`.
     async fn timed<T>(
         &self,
         phase: Phase,
@@ -365,7 +366,7 @@ impl Drop for Connection {
 /// Callbacks and settings of one call of a tool.
 pub(crate) struct CallWay<'c> {
     pub(crate) on_progress: OnProgress,
-    /// The call can wait for a person, so the server is told that it may ask in its result.
+    /// True if the call can wait for a person; the server is then told that it may ask in its result.
     pub(crate) may_ask: bool,
     /// Answers a server that asks during the call.
     pub(crate) on_question: OnQuestion,
@@ -377,7 +378,7 @@ pub(crate) struct CallWay<'c> {
 pub(crate) enum Called {
     /// The call is done.
     Done(CallToolResult),
-    /// The server wants input before it goes on, and then the call again.
+    /// The server wants input, and then the same call again with the input.
     Asks(InputRequiredResult),
 }
 
@@ -386,7 +387,7 @@ fn asks_nobody(asked: &InputRequiredResult) -> bool {
     asked.input_requests.as_ref().is_none_or(|requests| requests.is_empty())
 }
 
-/// A call under way; counts down when it ends, in whatever way.
+/// A call under way; dropping the value subtracts the call from the number of calls under way.
 struct Counted<'c>(&'c AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -420,7 +421,7 @@ pub(crate) fn lifecycle(failures: u32) -> ClientLifecycleMode {
     }
 }
 
-/// Waits for a result, at most `limit`.
+/// Waits for a result, at most for the time `limit`; `None` if the time is over.
 pub(crate) async fn within<T>(
     clock: &dyn Clock,
     limit: Duration,

@@ -7,15 +7,15 @@ use serde_json::{Map, json};
 
 use crate::text::plain;
 
-/// Most fields of a form.
+/// Maximum number of fields of a form.
 const FIELDS: usize = 20;
-/// Most choices of a field.
+/// Maximum number of choices of a field.
 const CHOICES: usize = 100;
-/// Most characters of a field's name, of a choice, and of a field's description.
+/// Maximum numbers of characters of a field's name, of a choice, and of a field's description.
 const NAME: usize = 100;
 const CHOICE: usize = 200;
 const ABOUT: usize = 500;
-/// Most choices that are written out for a person.
+/// Maximum number of choices that are listed for a person.
 const SHOWN: usize = 20;
 
 /// A form.
@@ -145,10 +145,11 @@ impl Form {
         field.is_some_and(|field| field.fitting(value).is_ok())
     }
 
-    /// Checks a person's values, and adds the defaults of fields without one. An empty value is none.
+    /// Checks a person's values, and adds the defaults of fields without a value. An empty value counts as no
+    /// value.
     ///
     /// # Errors
-    /// The problems.
+    /// The problems with the values.
     pub(crate) fn check(&self, given: &Map<String, Json>) -> Result<Map<String, Json>, Vec<String>> {
         let known = |name: &String| self.fields.iter().any(|field| field.name == *name);
         let unknown = given.keys().filter(|name| !known(name));
@@ -298,7 +299,8 @@ fn has(choices: &[Choice], value: &Json) -> bool {
     choices.iter().any(|choice| value.as_str() == Some(&choice.value))
 }
 
-/// Returns the choices of a field, in one of the four ways of the protocol; none if it takes other values.
+/// Returns the choices of a field, which the protocol can write in four ways; `None` if the field has no
+/// choices.
 fn choices(name: &str, definition: &Json) -> Result<Option<Vec<Choice>>, String> {
     let of = match definition["type"] == "array" {
         true => &definition["items"],
@@ -395,7 +397,7 @@ fn is_time(text: &str) -> bool {
     is_placed && is_fraction && is_clock(time, 3)
 }
 
-/// Returns whether a text is hours and minutes, and with three parts seconds.
+/// Returns whether a text is a time of day: hours and minutes, or with `parts` = 3 also seconds.
 fn is_clock(text: &str, parts: usize) -> bool {
     let most = [23, 59, 60];
     let given: Vec<&str> = text.split(':').collect();

@@ -31,19 +31,20 @@ pub(crate) type OnProgress = Arc<dyn Fn(String) + Send + Sync>;
 pub(crate) type OnQuestion =
     Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
 
-/// Our end of a connection.
+/// The client's end of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Handler {
     progress: Arc<Mutex<HashMap<ProgressToken, OnProgress>>>,
-    /// The calls during which a server may ask, by numbers of our own.
+    /// The calls during which a server may ask, by numbers that this client gives them, and the last number.
     talks: Arc<Mutex<(u64, HashMap<u64, OnQuestion>)>>,
     changed: Arc<Notify>,
-    /// Servers that ask during a call are told that they may.
+    /// True if servers that ask during a call are told that they may.
     announces: bool,
 }
 
 impl Handler {
-    /// Creates the end of a connection. `announces`: a server that asks during a call is told that it may.
+    /// Creates the client's end. `announces` is true if servers that ask during a call are told that they
+    /// may.
     pub(crate) fn new(announces: bool) -> Self {
         Self { announces, ..Self::default() }
     }
@@ -109,8 +110,8 @@ impl ClientHandler for Handler {
         ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
-    /// The message does not say which call it belongs to, so it is answered only if there is one call: with several,
-    /// the person of another run could be asked.
+    /// Answers a server's request for input during a call. The request does not name its call, so it is
+    /// answered only if one call is under way: with several, the person of another run could be asked.
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,

@@ -11,7 +11,7 @@ use crate::{
     text::{MESSAGE, plain},
 };
 
-/// The longest address, in characters.
+/// Maximum length of an address, in characters.
 const ADDRESS: usize = 2_048;
 
 /// A request for input.
@@ -20,7 +20,7 @@ const ADDRESS: usize = 2_048;
 pub(crate) enum Input {
     /// Fields that a person fills in.
     Form { message: String, form: Form },
-    /// An address that a person opens. What happens there does not pass through us.
+    /// An address that a person opens. This program does not see what the person does there.
     Address { message: String, url: String },
 }
 
@@ -38,7 +38,7 @@ impl Input {
     /// Reads a request.
     ///
     /// # Errors
-    /// It cannot be put to a person as it is.
+    /// The request cannot be shown to a person unchanged.
     pub(crate) fn new(request: &ElicitRequestParams) -> Result<Self, String> {
         match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -105,11 +105,11 @@ impl Input {
         }
     }
 
-    /// Returns the response to the server. Values of `given`, from earlier answers, count where this one has none;
-    /// those of this answer are added.
+    /// Returns the response to the server. `given` has the values of earlier answers; the values of this
+    /// answer are added to them, or replace them.
     ///
     /// # Errors
-    /// The answer does not fit, for these reasons.
+    /// The problems with the answer.
     pub(crate) fn response(
         &self,
         answer: &Answer,
@@ -151,7 +151,7 @@ pub(crate) fn asking() -> ClientCapabilities {
     capabilities
 }
 
-/// Returns the host of a web address; none if a person could not see by it where the address leads.
+/// Returns the host of a web address; `None` if the address hides from a person where it leads.
 fn host(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let host = rest.split(['/', '?', '#', '\\']).next()?;

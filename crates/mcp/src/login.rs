@@ -11,7 +11,7 @@ use crate::{
     connection::within,
     redirect,
     text::{MESSAGE, plain},
-    tokens::Kept,
+    tokens::StoredLogin,
 };
 
 /// The name that a person reads at the authorization server.
@@ -76,8 +76,8 @@ impl Login {
         self.finish(&address.map_err(|e| self.error(McpProblem::Io(e.to_string())))?).await
     }
 
-    /// Fetches the tokens with the last address of the browser, for a browser on another machine: it shows
-    /// an error, and this address.
+    /// Fetches the tokens with the address at which the browser ended. This is for a browser on another
+    /// machine: the browser cannot open that address and shows an error, but the person can copy the address.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), and if the address is not the answer to this login.
@@ -135,7 +135,7 @@ async fn begun(
     let Found { mut manager, metadata, issuer } = Found::at(address, sign_in).await?;
     let mut account = tokens.account(address, &issuer, redactor.clone());
     // A login that cannot be read is replaced by this one.
-    let scopes = scopes(&manager, sign_in, account.kept().await.ok().flatten()).await;
+    let scopes = scopes(&manager, sign_in, account.load_login().await.ok().flatten()).await;
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let client = match known_client(sign_in, &metadata, &redirect) {
         Some(client) => client,
@@ -180,14 +180,18 @@ fn known_client(
 }
 
 /// Returns the scopes that a login asks for.
-async fn scopes(manager: &AuthorizationManager, sign_in: &SignIn, kept: Option<Kept>) -> Vec<String> {
+async fn scopes(
+    manager: &AuthorizationManager,
+    sign_in: &SignIn,
+    stored: Option<StoredLogin>,
+) -> Vec<String> {
     let mut scopes = match sign_in.scopes.is_empty() {
         true => manager.select_initial_scopes(&[]).await,
         false => sign_in.scopes.clone(),
     };
-    if let Some(kept) = kept.filter(|kept| sign_in.scopes.is_empty() || !kept.wanted.is_empty()) {
+    if let Some(stored) = stored.filter(|stored| sign_in.scopes.is_empty() || !stored.wanted.is_empty()) {
         // What was granted is asked for again: the new token replaces the old one.
-        for scope in kept.credentials.granted_scopes.into_iter().chain(kept.wanted) {
+        for scope in stored.credentials.granted_scopes.into_iter().chain(stored.wanted) {
             if !scopes.contains(&scope) {
                 scopes.push(scope);
             }

@@ -12,7 +12,7 @@ use tokio::{
 /// Maximum size of a request in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// The path of the answer.
+/// The path of the address to which the authorization server sends the browser with its answer.
 const PATH: &str = "/callback";
 
 /// Listens on a free port of this machine, and returns the address that the browser is sent to.
@@ -57,7 +57,7 @@ async fn serve(mut stream: TcpStream, state: &str) -> Option<String> {
     is_answer.then_some(address)
 }
 
-/// Reads the head of a request, and returns the target of a GET.
+/// Reads the head of a request, and returns the path and the query of a GET.
 async fn target(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut request = pin!(stream.take(LONGEST as u64));

@@ -172,8 +172,8 @@ impl Tool for Read {
         Box::pin(self.run(arguments, context))
     }
 
-    /// Requires approval for an address that the server did not name: a model could write data into it, and
-    /// so send them to the server.
+    /// Requires approval for an address that the server did not name: a model could write data into the
+    /// address, and so send the data to the server.
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let (name, uri) = (text(arguments, "server"), text(arguments, "uri"));
         if find(&self.servers, name)?.has_named(uri) {

@@ -13,39 +13,39 @@ use crate::{
     text::plain,
 };
 
-/// Most rounds of questions in a call.
+/// Maximum number of rounds of questions in a call.
 pub(crate) const ROUNDS: u32 = 5;
-/// Most answers of no use to one question.
+/// Maximum number of answers to one question that do not fit.
 pub(crate) const USELESS: u32 = 5;
-/// Most requests for input at once.
+/// Maximum number of requests for input at once.
 const INPUTS: usize = 5;
-/// The largest state of a server, and the largest state with all questions, in bytes.
+/// Maximum sizes of a server's state, and of a whole round, in bytes.
 const STATE: usize = 32 << 10;
 const LARGEST: usize = 96 << 10;
 
 /// A round of questions, with the answers so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// The definition of the tool that asks.
+    /// The hash of the definition of the tool that asks.
     pub(crate) hash: String,
     /// Number of the round in the call, from 1.
     pub(crate) number: u32,
-    /// The server's own data, which it gets back as they are.
+    /// Data of the server, which are sent back to the server unchanged.
     state: Option<String>,
     /// The requests without a response. A person is asked about the first one.
     open: VecDeque<(String, Input)>,
     responses: BTreeMap<String, Json>,
-    /// The values for the first request that fit, from answers that did not fit as a whole.
+    /// Valid values for the first request, from answers that were not valid as a whole.
     given: Map<String, Json>,
-    /// Answers to the first request that were of no use.
+    /// Number of answers to the first request that did not fit.
     useless: u32,
 }
 
 impl Round {
-    /// Reads what a server asks for.
+    /// Reads a server's requests for input.
     ///
     /// # Errors
-    /// It cannot be put to a person as it is, or cannot be kept.
+    /// A request cannot be shown to a person unchanged, or the round cannot be stored.
     pub(crate) fn new(
         number: u32,
         hash: &str,
@@ -87,18 +87,18 @@ impl Round {
             given: Map::new(),
             useless: 0,
         };
-        if round.kept().to_string().len() > LARGEST {
+        if round.to_json().to_string().len() > LARGEST {
             return Err(format!("its questions are larger than {} KiB", LARGEST >> 10));
         }
         Ok(round)
     }
 
-    /// Reads the round of a question.
+    /// Reads the round that is stored in a question.
     pub(crate) fn of(question: &ApprovalRequest) -> Option<Self> {
         serde_json::from_value(question.tool_state.clone()).ok()
     }
 
-    fn kept(&self) -> Json {
+    fn to_json(&self) -> Json {
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -123,7 +123,7 @@ impl Round {
         Vec::new()
     }
 
-    /// Returns the question for a person; none if every request has its response.
+    /// Returns the question for a person; `None` if every request has its response.
     pub(crate) fn question(
         &self,
         id: impl FnOnce() -> String,
@@ -131,10 +131,10 @@ impl Round {
         problems: &[String],
     ) -> Option<ApprovalRequest> {
         let (_, input) = self.open.front()?;
-        Some(input.question(id(), asker, problems, self.kept()))
+        Some(input.question(id(), asker, problems, self.to_json()))
     }
 
-    /// Returns the message of the first request, for a server that was not offered to ask.
+    /// Returns the message of the first request, for the error of a call in which nobody can be asked.
     pub(crate) fn message(&self) -> String {
         self.open.front().map(|(_, input)| plain(input.message(), 200)).unwrap_or_default()
     }

@@ -313,7 +313,7 @@ async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> Mcp
     }
 }
 
-/// Does the work until `end` fires; `None` if it did.
+/// Does the work; `None` if `end` fires before the work is done.
 async fn unless<T>(end: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
     match select(std::pin::pin!(work), std::pin::pin!(end.cancelled())).await {
         Either::Left((result, _)) => Some(result),

@@ -110,7 +110,8 @@ impl Talk {
     }
 }
 
-/// A person is asked; ends when it is dropped, also if the call was given up.
+/// A time in which a person is asked. The time ends when this value is dropped, also if the call is
+/// cancelled.
 struct Waits<'t> {
     time: &'t AskedTime,
     clock: &'t dyn Clock,

@@ -3,8 +3,8 @@
 /// Maximum number of characters of a server's error message that are passed on.
 pub(crate) const MESSAGE: usize = 2_000;
 
-/// Returns the text without control characters and invisible ones, at most `most` characters; a longer one
-/// ends with `…`. Such characters can hide words from a person that a model reads.
+/// Returns the text without control characters and invisible ones, which can hide from a person words that a
+/// model reads. A text of more than `most` characters is cut, and ends with `…`.
 pub(crate) fn plain(text: &str, most: usize) -> String {
     let mut visible = text.chars().filter(|c| !is_unseen(*c));
     let mut plain: String = visible.by_ref().take(most).collect();

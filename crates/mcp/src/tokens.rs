@@ -45,7 +45,7 @@ impl TokenStore {
 archon_types::debug_fields!(TokenStore: tenant);
 
 #[cfg(feature = "sign-in")]
-pub(crate) use account::{Account, Kept};
+pub(crate) use account::{Account, StoredLogin};
 
 #[cfg(feature = "sign-in")]
 mod account {
@@ -58,7 +58,7 @@ mod account {
 
     /// A login as it is stored, as JSON.
     #[derive(Serialize, Deserialize)]
-    pub(crate) struct Kept {
+    pub(crate) struct StoredLogin {
         pub(crate) credentials: StoredCredentials,
         /// The secret of a client that a login registered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,50 +94,50 @@ mod account {
 
     impl Account {
         /// Returns the stored login, if there is one.
-        pub(crate) async fn kept(&self) -> Result<Option<Kept>, AuthError> {
+        pub(crate) async fn load_login(&self) -> Result<Option<StoredLogin>, AuthError> {
             let Some(found) = self.tokens.store.get(&self.key).await.map_err(unusable)? else {
                 return Ok(None);
             };
             // The text of this error could show a part of a token.
-            let kept: Kept = serde_json::from_value(found.expose().clone()).map_err(|_| {
+            let login: StoredLogin = serde_json::from_value(found.expose().clone()).map_err(|_| {
                 AuthError::CredentialStoreError("the stored login is damaged; log in again".to_owned())
             })?;
-            self.hide(&kept);
-            Ok(Some(kept))
+            self.hide(&login);
+            Ok(Some(login))
         }
 
         /// Notes a scope without which the server refused a request.
         pub(crate) async fn want(&self, scopes: &str) -> Result<(), AuthError> {
-            let Some(mut kept) = self.kept().await? else { return Ok(()) };
+            let Some(mut login) = self.load_login().await? else { return Ok(()) };
             let new: Vec<_> = scopes
                 .split_whitespace()
                 .map(str::to_owned)
-                .filter(|scope| !kept.wanted.contains(scope))
+                .filter(|scope| !login.wanted.contains(scope))
                 .collect();
             match new.is_empty() {
                 true => Ok(()),
                 false => {
-                    kept.wanted.extend(new);
-                    self.put(&kept).await
+                    login.wanted.extend(new);
+                    self.put(&login).await
                 }
             }
         }
 
-        async fn put(&self, kept: &Kept) -> Result<(), AuthError> {
-            self.hide(kept);
+        async fn put(&self, login: &StoredLogin) -> Result<(), AuthError> {
+            self.hide(login);
             let json =
-                serde_json::to_value(kept).map_err(|e| AuthError::CredentialStoreError(e.to_string()))?;
+                serde_json::to_value(login).map_err(|e| AuthError::CredentialStoreError(e.to_string()))?;
             self.tokens.store.save(&self.key, Secret::new(json)).await.map_err(unusable)
         }
 
-        /// Adds the secrets to the redactor.
-        fn hide(&self, kept: &Kept) {
-            let tokens = serde_json::to_value(&kept.credentials.token_response).unwrap_or_default();
+        /// Adds the secrets of a login to the redactor.
+        fn hide(&self, login: &StoredLogin) {
+            let tokens = serde_json::to_value(&login.credentials.token_response).unwrap_or_default();
             let tokens = ["access_token", "refresh_token", "id_token"].map(|name| tokens[name].as_str());
             for secret in tokens.into_iter().flatten() {
                 self.redactor.add_expiring(&Secret::from(secret));
             }
-            if let Some(secret) = &kept.client_secret {
+            if let Some(secret) = &login.client_secret {
                 self.redactor.add(&Secret::from(secret.as_str()));
             }
         }
@@ -146,17 +146,17 @@ mod account {
     #[async_trait]
     impl CredentialStore for Account {
         async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-            Ok(self.kept().await?.map(|kept| kept.credentials))
+            Ok(self.load_login().await?.map(|login| login.credentials))
         }
 
         async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-            let mut wanted = match self.kept().await {
+            let mut wanted = match self.load_login().await {
                 Ok(Some(before)) => before.wanted,
                 // A damaged login is replaced by this one.
                 _ => Vec::new(),
             };
             wanted.retain(|scope| !credentials.granted_scopes.contains(scope));
-            self.put(&Kept { credentials, client_secret: self.client_secret.clone(), wanted }).await
+            self.put(&StoredLogin { credentials, client_secret: self.client_secret.clone(), wanted }).await
         }
 
         async fn clear(&self) -> Result<(), AuthError> {

@@ -26,7 +26,7 @@ const DESCRIPTION: usize = 4_000;
 const SCHEMA_TEXT: usize = 1_000;
 /// Time added to the sum of a server's time limits, so that the server's own error comes first.
 const MARGIN: Duration = Duration::from_secs(5);
-/// The pause before a call is made again that the server put off without asking anybody.
+/// The pause before a call is repeated because the server wants the same call again without asking anybody.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A tool of a server.
@@ -73,8 +73,8 @@ impl McpTool {
         Ok(result)
     }
 
-    /// Calls the tool until the server has all that it asks for. A question to a person suspends the call, which comes
-    /// back here with the answer.
+    /// Calls the tool until the server needs no more input. A question to a person suspends the call; after
+    /// the answer, the call begins here again.
     async fn answer(
         &self,
         arguments: Json,
@@ -125,8 +125,11 @@ impl McpTool {
         }
     }
 
-    /// Returns the round of questions in which a person has answered; none if nothing was asked. If something is left
-    /// to ask, that is the next question.
+    /// Returns the round of questions that a person has answered; `None` if nobody was asked.
+    ///
+    /// # Errors
+    /// A question is left, so the call is suspended again, or the answer is for another definition of the
+    /// tool.
     fn answered(&self, context: &ToolContext) -> Result<Option<Round>, Stopped> {
         let Some(answered) = context.answered() else { return Ok(None) };
         let problem =
@@ -235,8 +238,8 @@ fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
     annotations
 }
 
-/// Adds the time in which a server asks a person while a call is open; its own limits say when a call without a
-/// question ends.
+/// Adds the time that a person has to answer, if servers may ask while a call is open. A call without a
+/// question still ends at the server's own time limits.
 fn with_time_to_ask(annotations: ToolAnnotations, options: &McpOptions) -> ToolAnnotations {
     match annotations.timeout() {
         Some(limit) if options.questions_during_calls => annotations.with_timeout(limit + ANSWER),
@@ -244,8 +247,8 @@ fn with_time_to_ask(annotations: ToolAnnotations, options: &McpOptions) -> ToolA
     }
 }
 
-/// Clears the texts of a schema that a model reads of invisible characters, and bounds them. What is checked
-/// against arguments stays as it is.
+/// Removes invisible characters from the texts of a schema that a model reads, and cuts long texts. The parts
+/// that arguments are checked against stay unchanged.
 fn clear_texts(schema: &mut Json) {
     match schema {
         Json::Array(items) => items.iter_mut().for_each(clear_texts),

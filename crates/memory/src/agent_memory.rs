@@ -76,8 +76,8 @@ pub struct TurnMemory {
     /// The first line of a model's summary.
     summary: String,
     extractions: Vec<Extraction>,
-    /// Ids that are known to be stored, in lock stripes by session. The lock makes the writers of one
-    /// session take turns.
+    /// Ids that are known to be stored, in lock stripes by session. The lock lets the writers of one session
+    /// store one after the other.
     stored: [Mutex<HashSet<String>>; STRIPES],
 }
 
@@ -202,7 +202,7 @@ impl TurnMemory {
         memory.keep(entries).await.map(drop)
     }
 
-    /// Returns those of these ids that are in the store. A damaged entry counts as missing, so that it is
+    /// Returns the ids among `ids` that are in the store. A damaged entry counts as missing, so that it is
     /// written again.
     async fn there(&self, ids: &[String]) -> Result<HashSet<String>, MemoryError> {
         let mut there = HashSet::new();

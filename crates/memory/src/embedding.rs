@@ -2,7 +2,8 @@
 
 use archon_types::{Embedder, MemoryError};
 
-/// Embeds texts and checks the number and the lengths of the vectors.
+/// Embeds texts. Checks that each text has a vector, of the embedder's number of dimensions and finite
+/// values.
 pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
     if texts.is_empty() {
         return Ok(Vec::new());

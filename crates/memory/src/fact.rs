@@ -33,7 +33,7 @@ pub struct Fact {
     pub trust: Trust,
     /// The ids of the entries that state the fact; empty if it was not learnt from entries. The fact is
     /// forgotten with the last of these entries. The entry that stated the fact at a given time is not
-    /// known, so a time in `said_again` stays until then.
+    /// known, so a time in `said_again` stays until the fact is forgotten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
 }

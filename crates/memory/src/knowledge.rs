@@ -127,9 +127,9 @@ impl Knowledge {
         Ok(Compared { learnt, entries, expected: lines.expected })
     }
 
-    /// Returns the fact with the [`Objects`] that the relation already has in this collection, whatever the
-    /// fact itself contains; otherwise a fact with one object would not end one with many. Reads the
-    /// timelines to which the fact may belong.
+    /// Returns the fact with the [`Objects`] that its relation already has in this collection, even if the
+    /// fact itself has another value. Otherwise facts of one relation would be in different timelines, and
+    /// would not end each other. Reads the timelines to which the fact may belong.
     async fn as_known(
         &self,
         mut fact: Fact,
@@ -161,8 +161,8 @@ impl Knowledge {
         Ok(lines.all.get(key).is_some_and(|line| !line.is_empty()))
     }
 
-    /// Returns true if a collection has facts whose keys have this prefix. If it has none, the write expects
-    /// that this stays so.
+    /// Returns true if a collection has facts whose keys have this prefix. If it has none, adds the
+    /// expectation that it has none when the facts are written.
     async fn has_any(&self, prefix: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
         filter.key_prefix = Some(prefix.to_owned());
@@ -250,7 +250,7 @@ impl Knowledge {
     }
 
     /// Returns the facts that hold at a time and whose keys have this prefix: for each key and collection,
-    /// the one that counts.
+    /// the fact that counts (see [`timeline::at`]).
     async fn holding(&self, time: Timestamp, prefix: String) -> Result<Vec<(Collection, Fact)>, MemoryError> {
         let mut filter = MemoryFilter::default().of(&[MemoryKind::Fact]);
         (filter.validity, filter.key_prefix) = (Validity::At(time), Some(prefix));
@@ -300,7 +300,7 @@ impl Knowledge {
     }
 }
 
-/// Returns, for each key and collection, the fact that counts at a time.
+/// Returns, for each key and collection, the fact that counts at a time (see [`timeline::at`]).
 fn winners(facts: Vec<MemoryEntry>, time: Timestamp) -> Vec<(Collection, Fact)> {
     let mut lines: BTreeMap<(Collection, String), Vec<MemoryEntry>> = BTreeMap::new();
     for entry in facts {

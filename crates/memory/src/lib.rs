@@ -1,7 +1,7 @@
 //! Memory of agents: conversations, values of a task, long-term memories and facts.
 //!
-//! Use it alone to give any program a memory that can be searched by words and by meaning; it needs no
-//! agent.
+//! Use this crate alone to give any program a memory that can be searched by words and by meaning; it needs
+//! no agent.
 //!
 //! A store (`archon_types::MemoryStore`) keeps entries and returns candidates with raw scores. This crate
 //! has a store in RAM; other stores have their own crates. Everything else is in this crate and is the same

@@ -39,7 +39,7 @@ pub(crate) struct Parts {
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
-/// Cached answers to queries, latest last. They are valid until the next write.
+/// Cached answers to queries, the newest at the end. They are valid until the next write.
 #[derive(Default)]
 pub(crate) struct Answers {
     /// The number of writes when the first of the answers was looked up.
@@ -50,8 +50,8 @@ pub(crate) struct Answers {
 }
 
 impl Memory {
-    /// Creates a memory on `store`, which must already be bound to the owner's collection. Without an embedder,
-    /// only keyword search works.
+    /// Creates a memory on `store`, which must already be bound to the owner's collection. The memory has no
+    /// embedder, so it finds memories by words alone.
     pub fn new(store: Arc<dyn MemoryStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let parts = Parts {
             store,

@@ -1,8 +1,8 @@
 //! Ranks the candidates that a store found, by words, meaning, time and neighbouring turns.
 //!
 //! A store finds the best candidates by words and the nearest by vector, and each store scores words in its
-//! own way. The score of one memory alone is not enough: an answer often shares no word with its question, but
-//! comes right after a turn that does. So candidates are ranked here, in the same way for every store. A
+//! own way. The score of one memory alone is not enough: an answer often shares no word with its question,
+//! but comes right after a turn that does. So candidates are ranked here, in the same way for every store. A
 //! memory `m` of session `s` gets
 //!
 //! ```text

@@ -26,7 +26,8 @@ pub struct Recall {
     without: BTreeSet<String>,
 }
 
-/// The budget shares of a prompt's memory part. Tokens that the long-term memories do not use go to the history.
+/// The budget shares of a prompt's memory part. Tokens that the long-term memories do not use go to the
+/// history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetSplit {
@@ -170,8 +171,8 @@ impl Recall {
     /// Fills in the long-term memories, and the latest turns in the rest of the budget, without duplicates.
     ///
     /// Recent turns that certainly fit are excluded from the search, so that they displace no memories. How
-    /// many other turns fit is known only after the search. If it found one of those turns, that stays a turn,
-    /// and the search is repeated without it.
+    /// many other turns fit is known only after the search. If the search found one of these other turns,
+    /// that turn is kept in the history, and the search is repeated without it.
     async fn fill(
         &self,
         context: &mut RecalledContext,

@@ -104,9 +104,9 @@ impl Memory {
         Ok(entry)
     }
 
-    /// Refuses turns of sessions that have turns with a higher trust level than the import: even marked,
-    /// they would be among the latest turns and displace the real ones. Returns the expectation that the
-    /// other sessions stay without such turns.
+    /// Refuses turns of sessions that have turns with a higher trust level than the import: the imported
+    /// turns, even if marked, would be among the latest turns and displace the real ones. Returns the
+    /// expectation that the other sessions stay without turns of a higher trust level.
     async fn without_trusted_turns(
         &self,
         entries: &mut Vec<(usize, MemoryEntry)>,
@@ -262,8 +262,8 @@ fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {
     read.map(drop).map_err(|e| format!("the value is not JSON: {e}"))
 }
 
-/// Removes the positions of replaced turns from summaries. Only a summary that this store already contains
-/// keeps its position, and with it the turns that it replaces.
+/// Removes from summaries the position of the last turn that they replace. A summary that this store already
+/// contains gets the position that it has in this store, so it still replaces its turns.
 fn with_places_of(
     mut entries: Vec<(usize, MemoryEntry)>,
     before: &[MemoryEntry],

@@ -48,7 +48,7 @@ pub enum TeamProblem {
 }
 
 impl TeamProblem {
-    /// Returns one line of advice.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> String {
         match self {
             Self::TwoMembers { id } => format!("give one of the two another id than {id}"),

@@ -70,7 +70,7 @@ pub enum TeamHandleError {
         /// The type of the message.
         message_type: MessageType,
     },
-    /// The member's role may ask only certain roles or members, and the one asked is not among them.
+    /// The member's role may ask only certain roles or members; the asked role or member is not among these.
     #[error("the role {role} may not give work to {to}")]
     NoPeer {
         /// Name of the role.

@@ -1,6 +1,7 @@
 //! The tools with which a member's model reaches its team: share an entry, read an entry, ask a member.
 //!
-//! A tool call finds its [`TeamHandle`](crate::TeamHandle) by the id of its run, so one set of tools serves all members.
+//! A tool call finds its [`TeamHandle`](crate::TeamHandle) by the id of its run, so one set of tools serves
+//! all members.
 
 use std::sync::Arc;
 

@@ -33,7 +33,7 @@ use crate::{
 /// Maximum time to wait until the bus has taken the queued messages of a run.
 const BUS_WAIT: Duration = Duration::from_secs(2);
 
-/// The same, for a run that was cancelled or reached a limit.
+/// Maximum time of the same wait for a run that was cancelled or reached a limit.
 const BUS_WAIT_STOPPED: Duration = Duration::from_millis(40);
 
 /// The state of the executor of a team.
@@ -122,8 +122,8 @@ impl Executor<TeamMachine> for Working<'_> {
 
     const GRACE: Option<Duration> = Some(Duration::from_millis(200));
 
-    /// Reads the inbox first, so that a member that was cancelled or answered does not start. A member
-    /// that still waits for a person asks again.
+    /// Reads the inbox first, because a cancel or an answer in it may end a delegation, whose member then
+    /// does not start. A member that still waits for a person starts, too, and asks again.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.receive(self).await?;
         self.answered.clear();
@@ -314,7 +314,8 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Returns whether the machine would revoke silent work whose newest heartbeat is not in the log yet.
+    /// Returns true if the record revokes the work of a silent member, but a heartbeat that is not in the log
+    /// yet shows that the member is not silent.
     fn is_heard_after_all(&self, machine: &TeamMachine, body: &RecordBody) -> bool {
         let Some(call) = revoked_call(body) else { return false };
         let heard = self.hands.get(&call).map(|hand| hand.heartbeat.last_seen());

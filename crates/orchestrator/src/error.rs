@@ -35,7 +35,7 @@ pub enum TeamError {
 }
 
 impl TeamError {
-    /// Returns one line of advice.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> String {
         match self {
             Self::Journal(error) => error.advice().to_owned(),

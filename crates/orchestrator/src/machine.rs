@@ -82,7 +82,7 @@ pub struct TeamMachine {
     /// Number of failed delegations since a person was last asked about them.
     failures: u32,
     /// The reason for each replan; with the planner's problem if no plan was found.
-    #[serde(default, rename = "given_up", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replan_reasons: Vec<String>,
     late: u32,
     answer: Option<String>,

@@ -9,8 +9,8 @@ use crate::{
     references::{only_reference, references},
 };
 
-/// Returns the problems of arguments whose references have no values yet. Parts that depend on such a
-/// value are not checked.
+/// Returns the problems of a tool's arguments, before references in them have values. Parts whose value
+/// depends on a reference are not checked.
 pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKind> {
     let name = &tool.name;
     if !arguments.is_object() {

@@ -18,33 +18,6 @@ pub(crate) struct Asked {
     pub(crate) others: Vec<FallbackModel>,
 }
 
-/// Adds setters to a type with a field `model` of [`Asked`] and a field `options`.
-macro_rules! asked_choices {
-    ($of:ident, $options:ty) => {
-        impl $of {
-            /// Replaces the options.
-            pub fn with_options(mut self, options: $options) -> Self {
-                self.options = options;
-                self
-            }
-
-            /// Sets the price of the model; by default the provider's.
-            pub fn with_price(mut self, price: archon_types::ModelPrice) -> Self {
-                self.model.price = Some(price);
-                self
-            }
-
-            /// Sets the fallback models of the provider with their prices, so that each answer is charged
-            /// with the price of its model.
-            pub fn with_fallbacks(mut self, models: Vec<archon_types::FallbackModel>) -> Self {
-                self.model.others = models;
-                self
-            }
-        }
-    };
-}
-pub(crate) use asked_choices;
-
 /// Assumed maximum number of tokens of an answer if a request sets no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 

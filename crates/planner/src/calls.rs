@@ -144,7 +144,7 @@ async fn run_tool(
         }
         Prepared::Ask(mut request) => {
             let Some(spec) = spec else {
-                return refuse(run, call, format!("{tool} is not there any more")).await;
+                return refuse(run, call, format!("the tool {tool} does not exist any more")).await;
             };
             if request.binding.is_empty() {
                 request.binding = binding(&spec, &tool_call.arguments, &Subject::Unknown);
@@ -155,7 +155,7 @@ async fn run_tool(
             }
             ReadyCall::new(call, tool_call, spec.annotations.effect)
         }
-        _ => return refuse(run, call, format!("{tool} is not ready")).await,
+        _ => return refuse(run, call, format!("the toolbox did not accept the call of {tool}")).await,
     };
     ready.started_before = attempt;
     let started = RecordBody::ToolCallStarted { call, attempt, effect: ready.effect, child_run: None };

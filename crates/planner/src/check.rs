@@ -93,7 +93,8 @@ pub fn check(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     problems
 }
 
-/// Checks a plan that is being followed, in which subtasks may be done. Otherwise the same as [`check`].
+/// Checks a plan that is being followed, like [`check`]. Subtasks may have started; completed subtasks are
+/// not checked again.
 pub fn check_running(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     let mut problems: Vec<_> = sizes(task, options).into_iter().map(PlanProblem::of_plan).collect();
     if task.subtasks.len() > options.size.max {

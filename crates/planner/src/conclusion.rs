@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, Lease, Message, PlanError, Provider, Request,
-    RequestOptions, ResponseFormat, SchemaProblem, Spending, SpendingCounter, StopReason, SubTask, SubTaskId,
-    SubTaskStatus, Task, json_in, problems_note,
+    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, FallbackModel, Lease, Message, ModelPrice,
+    PlanError, Provider, Request, RequestOptions, ResponseFormat, SchemaProblem, Spending, SpendingCounter,
+    StopReason, SubTask, SubTaskId, SubTaskStatus, Task, json_in, problems_note,
 };
 
-use crate::{
-    PlanGraph,
-    ask::{Asked, asked_choices},
-};
+use crate::{PlanGraph, ask::Asked};
 
 /// Makes the final answer of a plan.
 pub trait Conclude: Send + Sync {
@@ -139,7 +136,19 @@ pub struct LlmConclusion {
     is_only_for_schemas: bool,
 }
 
-asked_choices!(LlmConclusion, RequestOptions);
+archon_types::setters! {
+impl LlmConclusion {
+    /// Replaces the options.
+    pub fn with_options(self, options: RequestOptions) -> Self { self.options = options }
+
+    /// Sets the price of the model; by default the provider's.
+    pub fn with_price(self, price: ModelPrice) -> Self { self.model.price = Some(price) }
+
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
+    /// price of its model.
+    pub fn with_fallbacks(self, models: Vec<FallbackModel>) -> Self { self.model.others = models }
+}
+}
 
 impl LlmConclusion {
     /// Creates a conclusion with this model of the provider.

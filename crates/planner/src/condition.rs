@@ -134,8 +134,8 @@ fn compare(left: &Json, comparison: Comparison, right: &Json) -> bool {
     }
 }
 
-/// Compares two values: numbers by value, texts without surrounding white space, a text and a number by
-/// their text.
+/// Compares two values: numbers by value, texts without surrounding white space, a text and a number (or a
+/// boolean) by their text.
 fn equal(left: &Json, right: &Json) -> bool {
     match (left, right) {
         (Json::String(_), Json::String(_) | Json::Number(_) | Json::Bool(_))

@@ -2,7 +2,7 @@
 
 use archon_types::{PlanDiff, SubTask, SubTaskStatus, Task};
 
-use crate::texts::{joined, tool_mark};
+use crate::texts::{join, tool_mark};
 
 /// Returns the change that a person wants instead of a proposed one. `wanted` is the proposed plan after
 /// the person's edit. Unlike [`difference`](crate::difference), this function keeps changes that are not
@@ -58,7 +58,7 @@ pub fn show_diff(diff: &PlanDiff) -> String {
     let line = |sign: char, subtask: &SubTask| {
         let after = match subtask.dependencies() {
             [] => String::new(),
-            ids => format!(" (after {})", joined(ids, ", ")),
+            ids => format!(" (after {})", join(ids, ", ")),
         };
         format!("{sign} {}: {}{}{after}", subtask.id, subtask.description, tool_mark(subtask))
     };

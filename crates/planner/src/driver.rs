@@ -101,14 +101,14 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// Handles the result of a task. While the run stops, results are recorded; interrupted tasks start
-    /// again when the run is resumed.
+    /// Handles the result of a [`PlanTask`] or of an approver. While the run stops, results are recorded;
+    /// work that was interrupted starts again when the run is resumed.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopping = run.machine.is_stopping();
         match happened {
             Happened::Ended(bodies) => run.record(bodies).await,
             Happened::Planned(command, Err(_), spent) if is_stopping => paid(run, command, spent).await,
-            Happened::Planned(command, planned, spent) => self.planned(run, command, planned, spent).await,
+            Happened::Planned(command, planned, spent) => self.take_plan(run, command, planned, spent).await,
             Happened::Concluded(_, Err(_)) if is_stopping => Ok(()),
             Happened::Concluded(command, concluded) => self.concluded(run, command, concluded).await,
             Happened::Asked(..) | Happened::Decided(..) if is_stopping => Ok(()),

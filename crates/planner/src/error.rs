@@ -7,7 +7,6 @@ use crate::problem::{PlanProblem, all_with_remedies};
 /// Reason why a run has no outcome. A plan that fails is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the texts say what the fields are")]
 pub enum PlanRunError {
     /// The journal failed.
     #[error(transparent)]
@@ -15,36 +14,77 @@ pub enum PlanRunError {
     /// The planner gave no plan, or a person's edited plan cannot be parsed.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The planner gave no draft of a plan. `spent` is the planner's spending.
+    /// The planner gave no draft of a plan.
     #[error("{error}")]
-    NoDraft { error: PlanError, spent: Spending },
-    /// The plan has errors, so it cannot be followed. The problems include its warnings.
+    NoDraft {
+        /// The reason.
+        error: PlanError,
+        /// The spending of the planner.
+        spent: Spending,
+    },
+    /// The plan has errors, so it cannot be followed.
     #[error("the plan cannot be followed: {}", all(problems))]
-    Problems { problems: Vec<PlanProblem> },
+    Problems {
+        /// All problems of the plan, including its warnings.
+        problems: Vec<PlanProblem>,
+    },
     /// The log does not belong to a run of a plan.
     #[error("run {run} is not the run of a plan")]
-    NotAPlan { run: RunId },
+    NotAPlan {
+        /// The id of the run.
+        run: RunId,
+    },
     /// The question does not accept an answer of this kind, such as changed arguments or a text.
     #[error("the question about call {call} of run {run} does not accept this kind of answer")]
-    NotChangeable { run: RunId, call: CallId },
+    NotChangeable {
+        /// The id of the run.
+        run: RunId,
+        /// The call that the question is about.
+        call: CallId,
+    },
     /// No open question has this id.
     #[error("run {run} has no open question with the id {question}")]
-    NoSuchQuestion { run: RunId, question: String },
+    NoSuchQuestion {
+        /// The id of the run.
+        run: RunId,
+        /// The id of the question.
+        question: String,
+    },
     /// Several open questions are about the same call.
     #[error("run {run} has {} open questions about call {call}: {}", questions.len(), questions.join(", "))]
-    SeveralQuestions { run: RunId, call: CallId, questions: Vec<String> },
+    SeveralQuestions {
+        /// The id of the run.
+        run: RunId,
+        /// The call that the questions are about.
+        call: CallId,
+        /// The ids of the questions.
+        questions: Vec<String>,
+    },
     /// The question has expired.
     #[error("the question about call {call} of run {run} has expired")]
-    Expired { run: RunId, call: CallId },
+    Expired {
+        /// The id of the run.
+        run: RunId,
+        /// The call that the question is about.
+        call: CallId,
+    },
     /// The JSON Schema of the answer is invalid.
     #[error("the JSON Schema of the answer is invalid: {problem}")]
-    InvalidSchema { problem: String },
+    InvalidSchema {
+        /// The problem of the schema.
+        problem: String,
+    },
     /// The run cannot be started or resumed.
     #[error(transparent)]
     Refused(#[from] RunRefused),
     /// Processes of the run that outlived a crash cannot be ended.
     #[error("processes of run {run} are still running and cannot be ended: process group {group}")]
-    ProcessesLeft { run: RunId, group: u32 },
+    ProcessesLeft {
+        /// The id of the run.
+        run: RunId,
+        /// The id of one of the process groups.
+        group: u32,
+    },
 }
 
 impl PlanRunError {

@@ -31,7 +31,7 @@ pub(crate) struct Deciding {
     pub(crate) work: BoxFuture<'static, Decision>,
 }
 
-/// The result of a task in flight.
+/// The result of a [`PlanTask`](crate::PlanTask), or of an approver that was asked.
 pub(crate) enum Happened {
     /// A call ended. Contains the records to append.
     Ended(Vec<RecordBody>),

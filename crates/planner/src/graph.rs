@@ -173,8 +173,9 @@ pub fn plan_of(task: &Task) -> Plan {
 
 /// Returns a description of each violated invariant of a task that is being followed.
 ///
-/// The invariants: a completed subtask has a result, and depends on completed subtasks or on failed ones
-/// that may be left out; a waiting subtask has no result.
+/// The invariants: each id occurs once; a completed or failed subtask has a result, and a waiting subtask has
+/// none; a completed or executing subtask depends only on completed subtasks, or on failed ones that may be
+/// left out.
 pub fn invariants(task: &Task) -> Vec<String> {
     use archon_types::SubTaskStatus::{Completed, Executing, Failed};
     let mut broken = Vec::new();

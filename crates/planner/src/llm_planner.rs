@@ -11,20 +11,20 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Content, Encoded, Json, Message, PlanError, Planner, PlanningContext,
-    Provider, ProviderError, RequestOptions, ResponseFormat, Role, StopReason, SubTask, SubTaskId,
-    SubTaskRules, SubTaskStatus, Task, TaskId,
+    ApiErrorKind, AssistantMessage, Content, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError,
+    Planner, PlanningContext, Provider, ProviderError, RequestOptions, ResponseFormat, Role, StopReason,
+    SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
 
 use crate::{
     CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading,
-    ask::{Asked, asked_choices},
+    ask::Asked,
     check_running,
     plan_output::{plan_outline, plan_schema},
     problem::{all_with_remedies, with_remedy},
     read_plan, step_by_step,
-    texts::joined,
+    texts::join,
 };
 
 /// A planner that asks a model. If the service supports structured output, the answer must fit a schema;
@@ -91,7 +91,19 @@ impl Default for LlmPlannerOptions {
     }
 }
 
-asked_choices!(LlmPlanner, LlmPlannerOptions);
+archon_types::setters! {
+impl LlmPlanner {
+    /// Replaces the options.
+    pub fn with_options(self, options: LlmPlannerOptions) -> Self { self.options = options }
+
+    /// Sets the price of the model; by default the provider's.
+    pub fn with_price(self, price: ModelPrice) -> Self { self.model.price = Some(price) }
+
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
+    /// price of its model.
+    pub fn with_fallbacks(self, models: Vec<FallbackModel>) -> Self { self.model.others = models }
+}
+}
 
 impl LlmPlanner {
     /// Creates a planner that asks this model of the provider.
@@ -227,7 +239,7 @@ fn accepted(task: Task, options: &CheckOptions) -> Result<Task, Vec<PlanProblem>
     if problems.is_empty() { Ok(task) } else { Err(problems) }
 }
 
-/// Returns the options for the checks that the driver of the plan makes, too.
+/// Returns the options with which the planner checks its plans. The driver of the plan checks more.
 fn check_options(context: &PlanningContext) -> CheckOptions {
     let mut options = CheckOptions::new(context.tools.clone());
     options.size.max = context.max_subtasks.unwrap_or(options.size.max);
@@ -247,8 +259,8 @@ fn has_failed(subtask: &SubTask) -> bool {
     subtask.status() == SubTaskStatus::Failed && !is_done(subtask)
 }
 
-/// Returns a filter for the subtasks that a replan keeps without naming them: those that are done or
-/// running, and those that did not fail, are no targets, and depend on no failed subtask or target.
+/// Returns a filter for the subtasks that stay although the new plan does not name them: subtasks that are
+/// done or running, and subtasks that are neither failed nor targets and depend on no such subtask.
 fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     let graph = PlanGraph::new(&task.subtasks);
     let failed = task.subtasks.iter().filter(|s| has_failed(s)).map(|s| &s.id);
@@ -380,7 +392,7 @@ fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {
             }
             (status, _) => status.to_string(),
         };
-        let after = joined(subtask.dependencies(), ", ");
+        let after = join(subtask.dependencies(), ", ");
         let only = match &subtask.rules.when {
             Some(condition) => format!(" (only if {condition}; {{\"rules\": {{\"when\"}}}} changes that)"),
             None => String::new(),

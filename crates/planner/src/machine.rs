@@ -34,7 +34,7 @@ use nodes::Nodes;
 /// Version of the serialized form of a [`PlanMachine`]. Other versions cannot be read.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// A task of a plan, for the driver.
+/// A piece of work that the machine gives to the driver.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanTask {
@@ -93,7 +93,7 @@ pub struct PlanMachine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<OutputChecker>,
     /// The last answer of a run that failed because that answer did not fit the schema.
-    #[serde(rename = "said", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     invalid_output: Option<String>,
     /// The fixed plan; `None` if the planner is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,10 +111,9 @@ pub struct PlanMachine {
     /// The subtasks that failed since the last success, each once.
     streak: Vec<CommandId>,
     /// The reasons for which plans were replaced or abandoned, in order.
-    #[serde(rename = "given_up")]
     reasons_against_plans: Vec<String>,
     /// Subtasks in doubt that a person does not allow to run again.
-    #[serde(rename = "said_no", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refused_repeats: Vec<SubTask>,
     paused: bool,
     suspended: bool,
@@ -285,7 +284,7 @@ impl PlanMachine {
             PlanRecord::PlanningPaid { spent, .. } => self.budget.ledger.spend(*spent),
             PlanRecord::Planned { command, task, .. } => {
                 if matches!(&self.phase, Phase::Planning(ask) if ask.command == *command) {
-                    self.planned(*command, task);
+                    self.take_plan(*command, task);
                 }
             }
             PlanRecord::Rejected { command, attempt, problems, retryable, failure } => {
@@ -301,7 +300,7 @@ impl PlanMachine {
             }
             PlanRecord::Skipped { call, .. } => self.skipped(*call, at),
             PlanRecord::LoopExpanded { call, subtasks, results } => self.unfolded(*call, subtasks, results),
-            PlanRecord::LoopFinished { call } => self.joined(*call, at),
+            PlanRecord::LoopFinished { call } => self.join(*call, at),
             PlanRecord::Paused { .. } => self.paused = true,
             PlanRecord::Unpaused => self.paused = false,
             PlanRecord::AnswerStarted { command } => {

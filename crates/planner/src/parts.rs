@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, CallId, Context, DynApprover, DynPlanner, Journal, LongTerm, MemoryQuery, PlanError,
-    PlanningContext, Task, ToolDefinition, ToolSpec, Toolbox,
+    Answer, CALL_TOOL, CallId, Context, DynApprover, DynPlanner, Encoded, Journal, LongTerm, MemoryQuery,
+    PlanError, PlanningContext, TOOL_SEARCH, Task, ToolDefinition, ToolSpec, Toolbox,
 };
 
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
         let mut planning = PlanningContext::new(context.clone());
-        planning.specs = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
+        planning.specs = self.specs();
         planning.tools = self.tools();
         planning.values = machine.task().context;
         planning.memories = machine.memories().to_vec();
@@ -38,8 +38,18 @@ impl Parts {
     }
 
     fn tools(&self) -> Vec<ToolDefinition> {
-        let specs = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
-        specs.iter().map(ToolSpec::definition).collect()
+        self.specs().iter().map(ToolSpec::definition).collect()
+    }
+
+    /// Returns the tools that steps may call: all, except those that search deferred tools and call them by
+    /// name, because a plan has no deferred tools.
+    pub(crate) fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let all = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
+        let is_step = |tool: &&ToolSpec| tool.name != TOOL_SEARCH && tool.name != CALL_TOOL;
+        match all.iter().all(|tool| is_step(&tool)) {
+            true => all,
+            false => Arc::new(Encoded::new(all.iter().filter(is_step).cloned().collect())),
+        }
     }
 
     /// Returns the options for checking a plan. The first plan is checked against the limits, a replan

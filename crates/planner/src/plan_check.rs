@@ -4,15 +4,11 @@
 use std::{future::Future, sync::Arc};
 
 use archon_types::{
-    Encoded, GoalVerdict, Message, PlanError, Planner, PlanningContext, Provider, Request, RequestOptions,
-    Task,
+    Encoded, FallbackModel, GoalVerdict, Message, ModelPrice, PlanError, Planner, PlanningContext, Provider,
+    Request, RequestOptions, Task,
 };
 
-use crate::{
-    PlanFormat,
-    ask::{Asked, asked_choices},
-    render,
-};
+use crate::{PlanFormat, ask::Asked, render};
 
 /// Compares a plan with the query, before the plan is shown or followed.
 pub trait PlanCheck: Send + Sync {
@@ -70,7 +66,19 @@ pub struct LlmPlanCheck {
     options: RequestOptions,
 }
 
-asked_choices!(LlmPlanCheck, RequestOptions);
+archon_types::setters! {
+impl LlmPlanCheck {
+    /// Replaces the options.
+    pub fn with_options(self, options: RequestOptions) -> Self { self.options = options }
+
+    /// Sets the price of the model; by default the provider's.
+    pub fn with_price(self, price: ModelPrice) -> Self { self.model.price = Some(price) }
+
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
+    /// price of its model.
+    pub fn with_fallbacks(self, models: Vec<FallbackModel>) -> Self { self.model.others = models }
+}
+}
 
 impl LlmPlanCheck {
     /// Creates a check with this model of the provider, at temperature 0.

@@ -65,7 +65,7 @@ impl PlanningAgent {
         self.with(|parts| parts.toolbox = Some(toolbox))
     }
 
-    /// Sets the choice of an agent for each subtask.
+    /// Sets the object that chooses the agent for each subtask.
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         self.with(|parts| parts.workers = workers)
     }
@@ -192,7 +192,7 @@ impl PlanningAgent {
         self.drive(fold_plan(context, &records)?, log, Vec::new()).await
     }
 
-    /// Returns the first records of the run after its start.
+    /// Returns the records that follow the first record of the run.
     async fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;
@@ -368,8 +368,8 @@ impl PlanningAgent {
         let options = &self.parts.options;
         let mut config = options.config.clone();
         config.limits = context.limits(options.limits.clone());
-        if let Some(toolbox) = &self.parts.toolbox {
-            config.tools = toolbox.specs();
+        if self.parts.toolbox.is_some() {
+            config.tools = self.parts.specs();
         }
         RunStarted::of_lead(context, place, options.agent_id.clone(), RunKind::Plan, config)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use archon_types::{SubTaskId, format_money};
 
-use crate::texts::joined;
+use crate::texts::join;
 
 /// A problem of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +94,7 @@ pub enum ProblemKind {
     UnknownDependency { dependency: SubTaskId, nearest: Option<String> },
     #[error("the subtask lists the dependency {dependency} more than once")]
     DependencyTwice { dependency: SubTaskId },
-    #[error("Cycle detected in dependency graph: {}", joined(path, " → "))]
+    #[error("Cycle detected in dependency graph: {}", join(path, " → "))]
     Cycle { path: Vec<SubTaskId> },
     #[error("there is no tool {tool:?}")]
     UnknownTool { tool: String, nearest: Option<String>, way: Option<String> },

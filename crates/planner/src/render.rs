@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     PlanGraph, plan_of,
-    texts::{joined, one_line, shortened, tool_mark},
+    texts::{join, one_line, shorten, tool_mark},
 };
 
 /// The output format of a rendered plan.
@@ -120,7 +120,7 @@ impl<'a> Drawing<'a> {
             let mark = if self.critical.contains(&subtask.id) { '*' } else { ' ' };
             let after = match subtask.dependencies() {
                 [] => String::new(),
-                ids => format!(" <- {}", joined(ids, ", ")),
+                ids => format!(" <- {}", join(ids, ", ")),
             };
             let (status, what) = (subtask.status().to_string(), one_line(&subtask.description));
             let (id, tool) = (&subtask.id, tool_mark(subtask));
@@ -143,7 +143,7 @@ fn colour(status: SubTaskStatus) -> &'static str {
 }
 
 fn label(subtask: &SubTask) -> String {
-    shortened(&format!("{}: {}", subtask.id, one_line(&subtask.description)), LONGEST)
+    shorten(&format!("{}: {}", subtask.id, one_line(&subtask.description)), LONGEST)
 }
 
 /// Maximum length of a label, in characters.

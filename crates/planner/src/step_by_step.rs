@@ -20,8 +20,8 @@ use crate::{
     goal_parts::{composes, parts, tells, with_names},
 };
 
-/// First of the numbers that stand for earlier results in the request for a call, because the model
-/// calculates with numbers.
+/// First of the numbers that stand for earlier results, which are not known yet, in a request for a call. The
+/// numbers in the call's arguments are then replaced by references.
 const STAND_INS: u32 = 7001;
 
 /// Maximum number of tokens of a call, and of an outline.

@@ -89,7 +89,7 @@ pub struct TemplateStep {
     pub args: Option<Json>,
     /// Second name of the step's result.
     pub save_as: Option<String>,
-    /// Steps that this step follows. Default: the one above.
+    /// Steps after which this step starts. Default: the step before it in the file.
     pub after: Option<Vec<String>>,
     /// For a choice: the condition.
     #[serde(rename = "if")]
@@ -113,7 +113,7 @@ pub struct TemplateStep {
     pub on_error: Option<OnError>,
     /// Question to a person before the step starts.
     pub approve: Option<String>,
-    /// Maximum number of attempts before the step has failed.
+    /// Maximum number of attempts before the step counts as failed.
     pub attempts: Option<u32>,
 }
 

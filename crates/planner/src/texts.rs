@@ -8,7 +8,7 @@ pub(crate) fn text_of(value: &Json) -> String {
 }
 
 /// Returns ids with `between` between them.
-pub(crate) fn joined(ids: &[SubTaskId], between: &str) -> String {
+pub(crate) fn join(ids: &[SubTaskId], between: &str) -> String {
     ids.iter().map(SubTaskId::as_str).collect::<Vec<_>>().join(between)
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Returns the text with `…` in place of all characters after the first `most`.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shorten(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -119,8 +119,9 @@ pub async fn spawn_group(
     Ok(child)
 }
 
-/// Wraps the command in a shell with this script, which waits for a line from us and then executes the command. So the
-/// process can be logged and marked before the command does anything. If we die before, the shell ends.
+/// Wraps the command in a shell with this script, which waits for a line from this process and then executes
+/// the command. So the process of the command can be logged and marked before the command does anything. If
+/// this process dies before it sends the line, the shell ends.
 fn held(command: &Command, script: &str) -> Command {
     let mut held = Command::new("/bin/sh");
     held.args(["-c", script]).arg(command.get_program()).args(command.get_args());
@@ -144,9 +145,9 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
     PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
 }
 
-/// Kills the groups that `run` started before its process died, if they certainly belong to the run.
-/// Returns the groups that could not be ended. Servers of this process ([`ServerProcess`]) are not ended:
-/// a run that was dropped here has lost its call, and the server works for others.
+/// Kills the groups that `run` started before its process died, if they certainly belong to the run. Returns
+/// the groups that could not be ended. Servers of this process ([`ServerProcess`]) are not ended, because
+/// they may serve other runs.
 pub async fn end_surviving(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
     let others = |group: &&ProcessGroup| !server_process::is_registered_here(group);
     let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
@@ -165,7 +166,7 @@ pub async fn end_surviving(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clo
     ours
 }
 
-/// Waits until the groups are gone, at most `limit`, and keeps only the others in the list.
+/// Waits until the groups are gone, at most `limit`. Removes the groups that are gone from the list.
 async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn Clock, table: &Table) {
     let end = clock.now() + limit;
     let mut seen = table.newest();

@@ -15,7 +15,7 @@ use rustix::process::{
 
 use super::{LOOK, REMOVAL, number, table};
 
-/// The bit that every mark has, which makes it larger than any real limit.
+/// The bit that every mark has. Because of it, a mark is larger than any real limit.
 const MARKED: u64 = 1 << 62;
 /// Maximum number of bits of a process id; see `kernel.pid_max` in proc(5).
 const NUMBER: u32 = 22;
@@ -33,14 +33,14 @@ pub fn mark(process: Pid, leader: u32) {
     }
 }
 
-/// Returns whether a process has the mark of the group, which was started since this boot.
+/// Returns whether a process has the mark of the group. False for a group that was started before this boot.
 pub(super) fn is_of(process: u32, group: &ProcessGroup) -> bool {
     let mark = of_group(group);
     mark.is_some() && mark == of_process(process)
 }
 
-/// Kills all processes with the mark of these groups, in whatever group. Returns the groups that still have
-/// any.
+/// Kills all processes with the mark of these groups, even those that left their group. Returns the groups of
+/// which a marked process is still there.
 pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Vec<ProcessGroup> {
     let end = clock.now() + REMOVAL;
     loop {

@@ -38,8 +38,9 @@ impl ServerProcess {
     /// Starts the command.
     ///
     /// Program, arguments, folder and added variables are taken from `command`. The child process gets only
-    /// the harmless part of our environment, as in [`spawn_group`](crate::spawn_group). Its input and
-    /// outputs are pipes. A program that does not exist exits with code 127, as in a shell.
+    /// the harmless part of our environment, as in [`spawn_group`](crate::spawn_group), without the variables
+    /// that `command` removes ([`Command::env_remove`]). Its input and outputs are pipes. A program that does
+    /// not exist exits with code 127, as in a shell.
     ///
     /// # Errors
     /// No process can be started.
@@ -81,9 +82,9 @@ impl ServerProcess {
         status.code().or_else(|| status.signal().map(|signal| 128 + signal))
     }
 
-    /// Ends all processes of the group. Waits `grace` for the child process to end by itself, which a
-    /// server does when its input is closed; then sends SIGTERM, and SIGKILL after another `grace`. Returns
-    /// `false` if a process of the group cannot be ended.
+    /// Ends all processes of the group. Closes the input of the child process, after which a server ends by
+    /// itself, and waits `grace`; if the child process still runs, sends it SIGTERM and waits `grace` again.
+    /// Then kills the whole group. Returns `false` if a process of the group cannot be ended.
     pub async fn end(mut self, grace: Duration, clock: &dyn Clock) -> bool {
         drop(self.child.stdin.take());
         if !ends_within(&mut self.child, grace, clock).await {

@@ -14,7 +14,8 @@ pub(super) use system::boot;
 #[cfg(target_os = "linux")]
 pub use system::{members, start_ticks};
 
-/// Snapshots of all processes. Calls that end together share one, because it reads a file for each process.
+/// Snapshots of all processes. Calls that end together share one snapshot, because a snapshot reads a file
+/// for each process.
 #[derive(Clone, Default)]
 pub struct Table(Arc<Mutex<Arc<Look>>>);
 
@@ -75,12 +76,13 @@ pub(super) fn is_alive(group: &ProcessGroup) -> bool {
     is_alive_by(group, || system::living_members(&system::all().collect::<Vec<_>>(), group).next().is_some())
 }
 
-/// Like [`is_alive`]; `has_member` is called if the leader has ended.
+/// Like [`is_alive`], but calls `has_member` to look for other processes if the leader has ended.
 pub(super) fn is_alive_by(group: &ProcessGroup, has_member: impl FnOnce() -> bool) -> bool {
     is_there(group) && system::leader_is_alive(group).unwrap_or_else(has_member)
 }
 
-/// Returns the start time of the group's leader, gone or not, if the group was started since this boot.
+/// Returns the start time of the group's leader, even if the leader is gone. `None` if the group was started
+/// before this boot.
 #[cfg(target_os = "linux")]
 pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {
     group.leader_started.strip_prefix(&boot())?.strip_prefix('/')?.parse().ok()

@@ -123,7 +123,7 @@ pub struct Anthropic(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     service: Service,
-    /// The options, without those that were moved into the service.
+    /// The options; `connect` is empty here, because `service` was made from it.
     options: AnthropicOptions,
     /// The values of the caller's `anthropic-beta` headers.
     betas: Vec<Secret>,

@@ -68,7 +68,7 @@ impl Attempts {
         }
     }
 
-    fn ends<T>(&mut self, last: Option<T>) -> Poll<Option<T>> {
+    fn end_with<T>(&mut self, last: Option<T>) -> Poll<Option<T>> {
         self.phase = Phase::Ended;
         Poll::Ready(last)
     }
@@ -78,7 +78,7 @@ impl Attempts {
         let Phase::Waiting(attempt) = &mut self.phase else { return Poll::Ready(None) };
         if self.cancelled.as_mut().poll(cx).is_ready() {
             let aborted = mem::take(&mut self.aborted);
-            return self.ends(Some(ModelEvent::Done(Box::new(aborted))));
+            return self.end_with(Some(ModelEvent::Done(Box::new(aborted))));
         }
         let events = ready!(attempt.as_mut().poll(cx));
         self.phase = Phase::Asking(events);
@@ -104,9 +104,9 @@ impl Stream for Attempts {
                 }
                 Some(Err(error)) if !self.spoke => match (self.next)(error) {
                     Ok(attempt) => self.phase = Phase::Waiting(attempt),
-                    Err(error) => return self.ends(Some(Err(error))),
+                    Err(error) => return self.end_with(Some(Err(error))),
                 },
-                last => return self.ends(last),
+                last => return self.end_with(last),
             }
         }
     }

@@ -37,8 +37,8 @@ pub struct AzureOptions {
     pub auth: AzureAuth,
     /// The differences of the deployment's chat completions from OpenAI's protocol.
     pub chat: Compat,
-    /// The differences of the deployment's Responses API from OpenAI's protocol. The name of a deployment
-    /// may not show if its model reasons.
+    /// The differences of the deployment's Responses API from OpenAI's protocol. If the deployment's name
+    /// does not show whether its model reasons, set `reasoning_models`.
     pub responses: ResponsesCompat,
 }
 
@@ -122,14 +122,14 @@ pub struct AzureOpenAi(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     service: Service,
-    /// The options, without those that were moved into the service.
+    /// The options; `connect` is empty here, because `service` was made from it.
     options: AzureOptions,
 }
 
 impl AzureOpenAi {
     /// Creates a provider for the resource at `endpoint`, as Azure's portal shows it:
-    /// `https://NAME.openai.azure.com`. The deployment is the request's model. Nothing is sent, and no
-    /// certificate is read, before the first request.
+    /// `https://NAME.openai.azure.com`. A request names the deployment as its model. Nothing is sent, and
+    /// no certificate is read, before the first request.
     ///
     /// # Errors
     /// [`SetupError`] if the address, the version, the key, a header or the proxy cannot be used.

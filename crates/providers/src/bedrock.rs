@@ -22,11 +22,12 @@ pub use {
 
 use crate::{
     Events,
+    answer::time_of,
     anthropic::ThinkingBudgets,
     blocks::Blocks,
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
-    http::{events::Exchange, percent_encoded, time_of},
+    http::{events::Exchange, percent_encoded},
 };
 use decode::ConverseDecoder;
 use encode::Encoder;
@@ -41,10 +42,10 @@ pub struct BedrockOptions {
     /// The authorisation of requests. Default: the key of [`connect`](Self::connect), sent as a bearer
     /// token.
     pub auth: BedrockAuth,
-    /// The region that signatures name. Default `us-east-1`.
+    /// The region for which requests are signed. Default `us-east-1`.
     pub region: String,
-    /// The family of the models. Default: derived from the model's name; set it for an inference profile,
-    /// whose name does not show the family.
+    /// The family of the models. Default: derived from the model's name; set it if the name does not show
+    /// the family, as with some inference profiles.
     pub family: ModelFamily,
     /// The way to request structured output. Default [`StructuredOutput::Tool`].
     pub structured: StructuredOutput,
@@ -59,7 +60,7 @@ pub struct BedrockOptions {
 #[non_exhaustive]
 pub enum StructuredOutput {
     /// As the arguments of a tool that the model must call. Works with every model that supports tools;
-    /// other tools stay usable. Text next to the call is held back; see
+    /// other tools stay usable. Text next to the call is dropped; see
     /// [`ResponseFormat`](archon_types::ResponseFormat).
     #[default]
     Tool,
@@ -122,7 +123,7 @@ pub struct Bedrock(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     service: Service,
-    /// The options, without those that were moved into the service.
+    /// The options; `connect` is empty here, because `service` was made from it.
     options: BedrockOptions,
 }
 

@@ -268,12 +268,7 @@ fn event(json: &Json) -> Result<Event, String> {
 }
 
 fn error_json(error: &ProviderError) -> Json {
-    let mut message = error.to_string();
-    // Without the words that the error itself adds.
-    let _ = error.clone().with_text(|text| {
-        message.clone_from(&text);
-        text
-    });
+    let message = error.text().map_or_else(|| error.to_string(), str::to_owned);
     let mut json = json!({ "code": error.code(), "message": message });
     if let Some(status) = error.status() {
         json["status"] = status.into();

@@ -45,9 +45,9 @@ pub struct ModelInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct CatalogueSource {
-    /// The data that it was made from.
+    /// The data from which the catalogue was made.
     pub source: String,
-    /// The date of those data, such as `2026-11-22`.
+    /// The date of the data, such as `2026-11-22`.
     pub date: String,
 }
 
@@ -127,7 +127,7 @@ fn micros(dollars: f64) -> u64 {
 
 /// Returns the facts about a provider's model; `provider` is its [id](archon_types::Provider::id).
 ///
-/// A service at an address other than its own counts as another service, which is unknown.
+/// A service at another address, for instance a gateway's, has another id and is not in the catalogue.
 pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
     let line = line_of(&format!("{}:{model}", listed(provider)))?;
     serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
@@ -176,8 +176,8 @@ pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
     Catalogue::default().nearest(provider, model)
 }
 
-/// Adds similar model names to the error that a model does not exist. A model that the catalogue lists gets
-/// none: it exists, but may not be available to the caller.
+/// Adds similar model names to the error that a model does not exist. Adds none if the catalogue lists the
+/// model: then it exists, and perhaps the caller has no access to it.
 pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) -> ProviderError {
     match error {
         ProviderError::Api { status, kind: ApiErrorKind::NotFound, message }

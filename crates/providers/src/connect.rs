@@ -14,11 +14,11 @@ use crate::{
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// The provider's id in messages and records. Default the protocol's name; with
-    /// [`resolve`](crate::resolve) the name before the model.
+    /// The provider's id in messages and records. Default: the protocol's name; with
+    /// [`resolve`](crate::resolve), what stands before the model in the model string.
     pub id: Option<String>,
-    /// The key, sent as the protocol requires; local servers need none. With [`resolve`](crate::resolve) the
-    /// default is the key of the environment.
+    /// The key, sent as the protocol requires; local servers need none. With [`resolve`](crate::resolve)
+    /// the default is the key in the service's environment variable.
     pub api_key: Option<Secret>,
     /// Additional headers for every request. Values are treated as secrets.
     pub headers: Vec<(String, Secret)>,

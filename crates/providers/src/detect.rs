@@ -21,7 +21,7 @@ use crate::{
 pub struct LocalServer {
     /// The name of the profile.
     pub profile: &'static str,
-    /// The address before `/models`.
+    /// The address, without `/models`.
     pub base_url: String,
 }
 
@@ -49,7 +49,7 @@ pub enum ServerAnswer {
     Models(Vec<String>),
     /// The server did not answer completely in time: it may be busy, for instance with loading a model.
     Late,
-    /// No server listens at the address, or it is another kind of server.
+    /// No server listens at the address, or the answer is not a list of models.
     Absent,
 }
 

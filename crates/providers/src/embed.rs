@@ -13,13 +13,11 @@ pub use gemini::GeminiEmbedder;
 pub use openai::OpenAiEmbedder;
 
 use crate::{
+    answer::time_of,
     classify::CUT,
     connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
-    http::{
-        time_of,
-        whole::{self, Whole},
-    },
+    http::whole::{self, Whole},
 };
 
 /// Options of an embedder.

@@ -45,7 +45,7 @@ pub enum SetupError {
         protocol: &'static str,
         /// The missing setting.
         what: &'static str,
-        /// The environment variable for it.
+        /// The environment variable for the setting.
         variable: &'static str,
     },
     /// The protocol is not in this build.
@@ -53,7 +53,7 @@ pub enum SetupError {
     MissingFeature {
         /// The name of the protocol.
         protocol: &'static str,
-        /// The feature of `archon-providers`, and of `archon`.
+        /// The cargo feature, which has the same name in `archon-providers` and in `archon`.
         feature: &'static str,
     },
     /// A setting cannot be used, for instance a header, a key, a proxy or a region. Secret values are not

@@ -14,9 +14,9 @@ use crate::{
 /// A provider with models to fall back to.
 ///
 /// The first provider gets the model that the request names, each other provider its own model. After a
-/// failure the next provider is asked, except after a cancel, a content filter or a context overflow, where
-/// it would fail in the same way. A failure after the beginning of an answer goes to the caller. The message
-/// names the provider that answered.
+/// failure the next provider is asked, except after a cancel, a content filter or a context overflow:
+/// these would most likely stop the next provider too. A failure after the beginning of an answer goes to
+/// the caller. The message names the provider that answered.
 #[derive(Clone, Debug)]
 pub struct FallbackProvider {
     first: Arc<dyn Provider>,
@@ -56,8 +56,8 @@ impl Provider for FallbackProvider {
         Box::pin(Attempts::new(at_once(first), self.id(), &request, cancel, next))
     }
 
-    /// Returns the abilities that all providers have. The context window is the smallest known one, the
-    /// price is that of the first provider, and `retries` is true if any provider retries.
+    /// Returns the abilities of the first provider, with these changes: tool calls only if all models
+    /// support them, the smallest known context window, and `retries` if any provider retries.
     fn capabilities(&self, model: &str) -> Capabilities {
         let mut all = self.first.capabilities(model);
         for (provider, model) in self.others.iter() {

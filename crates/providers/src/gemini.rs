@@ -69,15 +69,16 @@ pub(crate) struct Contents {
     pub(crate) service: Service,
     /// The prefix of ids that the decoder generates.
     pub(crate) id_prefix: &'static str,
-    /// True if the service accepts only tool-call ids that it generated itself; older models then accept no
-    /// ids.
+    /// True if the service accepts only tool-call ids that it generated itself; its models before Gemini 3
+    /// accept no ids.
     pub(crate) own_ids: bool,
     pub(crate) safety: Vec<SafetySetting>,
 }
 
 impl Gemini {
-    /// Creates a provider for the service at `base_url`, such as [`GEMINI_URL`], which ends before `/v1beta`
-    /// or with a version. Nothing is sent, and no certificate is read, before the first request.
+    /// Creates a provider for the service at `base_url`, such as [`GEMINI_URL`]: the address without
+    /// `/v1beta`, or with a version at its end. Nothing is sent, and no certificate is read, before the
+    /// first request.
     ///
     /// # Errors
     /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.

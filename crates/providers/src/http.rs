@@ -9,16 +9,9 @@ pub(crate) mod sse;
 pub(crate) mod watch;
 pub(crate) mod whole;
 
-use std::{
-    fmt,
-    future::Future,
-    net::IpAddr,
-    pin::Pin,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, future::Future, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
-use archon_types::{Clock, ProviderError, Redactor, Secret, Timestamp};
+use archon_types::{ProviderError, Redactor, Secret};
 use reqwest::{
     Method, Request, Response, Url,
     header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -37,7 +30,7 @@ pub struct HttpOptions {
     /// The limits of one answer.
     pub limits: AnswerLimits,
     /// Allows keys, tokens and headers to be sent over `http://` to other machines, for a private network;
-    /// anyone on the network path can read them. Without it they are sent over `http://` only to this
+    /// anyone on the network path can read them. If false, they are sent over `http://` only to this
     /// machine. Default false.
     pub allow_plain_http: bool,
     /// A proxy for all requests, for instance `http://user:password@proxy:3128`. Without one, the variables
@@ -89,8 +82,8 @@ pub struct Timeouts {
     /// The maximum time to make a connection. Default 10 s.
     pub connect: Duration,
     /// The maximum time until the first byte of the answer. Default 2 minutes, because a local server
-    /// processes the prompt first. For this timeout and for [`idle`](Self::idle), comments that keep a
-    /// connection alive do not count.
+    /// processes the prompt first. For this timeout and for [`idle`](Self::idle), lines that a service
+    /// sends only to keep the connection alive do not count.
     pub first_byte: Duration,
     /// The maximum time between two chunks of the answer. Default 60 s.
     pub idle: Duration,
@@ -130,8 +123,7 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Creates a transport to `base`. `path` is appended to the path of `base` unless that already ends with
-    /// it.
+    /// Creates a transport to `base`, with `path` appended unless the path of `base` ends with `path`.
     pub(crate) fn new(base: &str, path: &str, options: HttpOptions) -> Result<Self, SetupError> {
         let mut url = base_url(base)?;
         let start = url.path().trim_end_matches('/');
@@ -261,7 +253,7 @@ impl Transport {
         request
     }
 
-    /// Sends a request once, without a retry: retries are decided where attempts are recorded.
+    /// Sends a request once, without a retry: the run's loop retries model calls and records each attempt.
     pub(crate) fn send(&self, request: Request) -> Result<Pending<reqwest::Result<Response>>, ProviderError> {
         #[cfg(test)]
         if let Some(response) = crate::wire_fixture::answer(&request) {
@@ -301,17 +293,6 @@ impl Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport").field("url", &self.shown_url()).finish_non_exhaustive()
-    }
-}
-
-/// Returns the time of this clock; without a clock, the system's time.
-pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
-    match clock {
-        Some(clock) => clock.now(),
-        None => {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-        }
     }
 }
 

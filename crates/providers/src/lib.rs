@@ -1,6 +1,6 @@
 //! Providers: connections to the services and engines that run models.
 //!
-//! Use it alone to speak to any model service through one trait; it needs no agent.
+//! Use this crate alone to speak to any model service through one trait; it needs no agent.
 //!
 //! Each protocol is one [`Provider`](archon_types::Provider); the differences between services of one
 //! protocol are data ([`Profile`], [`Compat`]), not code.
@@ -102,6 +102,8 @@ mod protocols;
 mod resolve;
 #[cfg(feature = "http")]
 mod shared;
+#[cfg(any(feature = "azure", feature = "vertex"))]
+mod token_source;
 #[cfg(feature = "vertex")]
 mod vertex;
 #[cfg(all(test, feature = "http"))]
@@ -110,12 +112,9 @@ mod wire_fixture;
 
 #[cfg(feature = "http")]
 use shared::{
-    answer, answer_limits, blocks, call_ids, classify, content_filter, json_text, schema_subset, signature,
-    strict_schema, token_counts, tool_names, turns,
+    answer, answer_limits, blocks, call_ids, classify, content_filter, json_text, request, schema_subset,
+    signature, strict_schema, token_counts, tool_names, turns,
 };
-
-#[cfg(any(feature = "azure", feature = "vertex"))]
-use shared::token_source;
 
 /// The stream of a provider.
 type Events = archon_types::BoxStream<'static, Result<archon_types::ModelEvent, archon_types::ProviderError>>;

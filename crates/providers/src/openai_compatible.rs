@@ -18,8 +18,8 @@ use crate::{
     connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
     error::SetupError,
     http::{SharedText, events::Exchange},
-    json_text::refused,
     profile::{Compat, Profile, ResponseFormatSupport},
+    request::invalid_request,
 };
 use decode::ChatDecoder;
 #[doc(hidden)]
@@ -95,7 +95,7 @@ impl Provider for OpenAiCompatible {
 pub(crate) fn body(request: &Request, compat: &Compat) -> Result<Bytes, ProviderError> {
     let asked = request.options.response_format.is_some();
     if asked && compat.response_format == ResponseFormatSupport::Unsupported {
-        return Err(refused("this service does not support structured output"));
+        return Err(invalid_request("this service does not support structured output"));
     }
     Ok(Bytes::from_owner(SharedText(encode::body(request, compat))))
 }

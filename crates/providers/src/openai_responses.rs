@@ -23,7 +23,7 @@ use crate::{
 
 pub(crate) use {decode::ResponsesDecoder, encode::body};
 
-/// The differences of a service with the Responses API. The defaults are OpenAI's.
+/// The differences of a service from OpenAI's Responses API; the defaults suit OpenAI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResponsesCompat {

@@ -16,7 +16,7 @@ pub struct Compat {
     pub system_role: SystemRole,
     /// The parameter for the level of thinking.
     pub thinking: ThinkingParameter,
-    /// The models that get this parameter; the other models refuse it, or always think.
+    /// The models that get the parameter of `thinking`; other models refuse this parameter, or always think.
     pub thinking_models: Models,
     /// The field of an assistant message in which the service requires the model's earlier reasoning.
     pub reasoning_in_history: ReasoningField,
@@ -152,7 +152,7 @@ pub enum ReasoningField {
 pub enum ToolChoiceSupport {
     /// All choices.
     Any,
-    /// Only words: for a named tool, `required` is sent.
+    /// `none`, `auto` and `required`: `required` is also sent for a named tool.
     Words,
     /// `none` and `auto`.
     AutoOrNone,

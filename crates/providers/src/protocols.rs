@@ -12,12 +12,12 @@ use crate::{connect::ConnectOptions, error::SetupError, profile::Profile};
 pub struct Protocol {
     /// The name: `anthropic` in `anthropic:claude-sonnet-4-5`.
     pub name: &'static str,
-    /// Another name of the protocol, which is its provider's id in records.
+    /// Another name of the protocol: the id of its provider in records.
     pub alias: Option<&'static str>,
     /// The cargo feature of this crate for the protocol.
     pub feature: &'static str,
-    /// The environment variables for the key; the first one that is set is used. The variables of the other
-    /// services with chat completions are in the profiles.
+    /// The environment variables for the key; the first one that is set is used. For a service that has a
+    /// profile, the profile has the variable.
     pub key_variables: &'static [&'static str],
     connect: Option<Connect>,
 }

@@ -25,8 +25,8 @@ struct Bucket {
 }
 
 impl RateLimiter {
-    /// Creates a limiter for at most `calls` calls at once, and on average at most `calls` calls in each
-    /// `period`. 0 calls count as 1.
+    /// Creates a limiter that lets `calls` calls begin without a wait, and then, on average, `calls` calls
+    /// in each `period`. 0 calls count as 1.
     pub fn new(calls: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
         let tokens = Mutex::new(TokenBucket::new(calls, period, clock.now()));
         Self(Arc::new(Bucket { clock, tokens }))

@@ -22,7 +22,7 @@ use crate::{
 pub struct ModelRef {
     /// The protocol.
     pub protocol: &'static Protocol,
-    /// The profile; `None` unless the service is a known one with chat completions.
+    /// The profile of a known service with chat completions; `None` for any other service.
     pub profile: Option<&'static Profile>,
     /// The address; `None` if the string has none.
     pub base_url: Option<String>,

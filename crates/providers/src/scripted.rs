@@ -20,7 +20,7 @@ use crate::Events;
 
 type Script = VecDeque<Result<ModelEvent, ProviderError>>;
 
-/// One answer of a [`ScriptedProvider`].
+/// One step in the script of a [`ScriptedProvider`]: an answer or a failure.
 #[derive(Clone)]
 pub struct Step {
     kind: Kind,
@@ -64,7 +64,7 @@ impl Step {
         Self::of(Kind::Content(content))
     }
 
-    /// Creates a failure.
+    /// Creates a step that fails with this error.
     pub fn error(error: ProviderError) -> Self {
         Self::of(Kind::Error(error))
     }

@@ -8,11 +8,10 @@ pub(crate) mod call_ids;
 pub(crate) mod classify;
 pub(crate) mod content_filter;
 pub(crate) mod json_text;
+pub(crate) mod request;
 pub(crate) mod schema_subset;
 pub(crate) mod signature;
 pub(crate) mod strict_schema;
 pub(crate) mod token_counts;
-#[cfg(any(feature = "azure", feature = "vertex"))]
-pub(crate) mod token_source;
 pub(crate) mod tool_names;
 pub(crate) mod turns;

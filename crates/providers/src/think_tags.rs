@@ -102,7 +102,7 @@ impl ThinkSplitter {
         self.quoted = false;
     }
 
-    /// Emits the first `end` bytes. White space at the end of thinking is held back, since a tag may follow.
+    /// Emits the first `end` held bytes; white space that ends thinking stays held, since a tag may follow.
     fn let_go(&mut self, end: usize, emit: &mut impl FnMut(Piece)) {
         let (end, piece): (_, fn(String) -> Piece) = if self.inside {
             (self.held[..end].trim_end().len(), Piece::Thinking)

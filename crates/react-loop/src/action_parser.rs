@@ -50,9 +50,9 @@ pub enum ParseFailure {
 /// Parses one answer, which ended for the reason `stop`. If the answer has both an action and a final
 /// answer, the earlier one counts.
 ///
-/// Calls after an observation that the model wrote itself are refused, because they build on an invented
-/// result. If a call after valid ones cannot be parsed, it is refused too, provided that its tool name
-/// can be read.
+/// Calls after an `Observation:` that the model wrote itself are refused, because they build on an invented
+/// result. A call that cannot be parsed is refused too, if a valid call comes before it and its tool name can
+/// be read.
 ///
 /// # Errors
 /// [`ParseFailure`], whose text tells the model what is missing.
@@ -98,7 +98,7 @@ struct Reader<'a> {
     lower: &'a str,
     open_end: OpenEnd,
     calls: Vec<WrittenCall>,
-    /// True if the model wrote an observation itself.
+    /// True if the model wrote an `Observation:` itself, so that the result in it is invented.
     invented: bool,
     /// Number of markers without an object, which may be words of a sentence.
     prose: usize,

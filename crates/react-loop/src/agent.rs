@@ -53,7 +53,8 @@ impl ReactAgent {
         &self.options
     }
 
-    /// Starts the run that `context` names with prompts; otherwise the same as [`begin`](Self::begin).
+    /// Starts the run that `context` names, with `prompts` as its first input; otherwise the same as
+    /// [`begin`](Self::begin).
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
@@ -169,7 +170,8 @@ impl ReactAgent {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// Raises the limits, so that a run that ended at a limit continues; then the same as [`resume`](Self::resume).
+    /// Raises the limits of a run and resumes the run like [`resume`](Self::resume), so that a run that ended
+    /// at a limit continues.
     ///
     /// # Errors
     /// See [`resume`](Self::resume); or the run has reached a limit that `more` does not raise enough.
@@ -239,8 +241,8 @@ impl ReactAgent {
         drive(&driver, machine, log).await
     }
 
-    /// Handles a run that has ended and is not resumed. If its process died before the memory had stored
-    /// the conversation, the memory stores the conversation now.
+    /// Handles a run that has ended and is not resumed: stores its conversation in the memory, because the
+    /// process may have died before that.
     async fn keep_ended(
         &self,
         machine: &ReactMachine,
@@ -262,7 +264,8 @@ impl ReactAgent {
         }
     }
 
-    /// Returns the context of a run of this agent.
+    /// Returns the context of a run of this agent: with a cancellation token of its own and the secrets to
+    /// redact. If the agent has an approver, the run can ask people.
     fn own(&self, context: &Context) -> Context {
         let mut own = cancelled_alone(context);
         own.can_ask |= self.driver.approver.is_some();

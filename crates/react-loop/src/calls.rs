@@ -29,7 +29,7 @@ pub struct CallState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
     /// The part of the budget granted to the child run, and the spending of the child run.
-    #[serde(default, alias = "loan", skip_serializing_if = "GrantedLease::is_none")]
+    #[serde(default, skip_serializing_if = "GrantedLease::is_none")]
     pub(crate) lease: GrantedLease,
     /// Position of the call among the calls of its turn that a person answered, from 1; 0 if no person
     /// was asked. Calls run in this order.
@@ -139,7 +139,7 @@ impl CallState {
 
     /// Replaces a call of [`CALL_TOOL`](archon_types::CALL_TOOL) by the call of the tool that it names.
     pub(crate) fn resolve_name(mut self) -> Self {
-        if let Some(call) = self.call.called_by_name() {
+        if let Some(call) = self.call.resolve_call_tool() {
             (self.call, self.is_by_name) = (Arc::new(call), true);
         }
         self

@@ -11,7 +11,8 @@ use archon_types::{
 use crate::{CallState, Driver, ReactMachine, drive::ReactExecutor, driver::Run};
 
 impl ReactExecutor<'_> {
-    /// Asks the approver all open questions and appends its answers. Without one, the run is suspended.
+    /// Asks the approver all open questions and records the answers. If no question gets an answer, or there
+    /// is no approver, the run is suspended.
     pub(crate) async fn decide(&self, run: &mut Run) -> Recorded {
         let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
             run.machine.questions().map(|(call, request)| (call, request.clone())).unzip();

@@ -59,9 +59,9 @@ pub(crate) struct ReactExecutor<'a> {
     read_for: Option<CommandId>,
     /// The calls under way, for hooks.
     pub(crate) calls: Calls,
-    /// The errors of the batch's calls that are tried again.
+    /// The latest error of each call in the batch that is tried again, by the id of the call.
     pub(crate) failed: BTreeMap<CallId, String>,
-    /// A notice about the window, which is shown with the next call that starts.
+    /// A notice about the usage of the context window, which is shown with the next call that starts.
     pub(crate) notice: Option<String>,
 }
 

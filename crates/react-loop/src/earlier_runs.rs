@@ -37,7 +37,8 @@ use crate::{
 const EVERY: usize = 16;
 /// Maximum size of the snapshots of a session, as a multiple of the size of its conversation.
 const MOST: u64 = 3;
-/// Maximum number of runs of one conversation. More mean that the runs continue each other in a circle.
+/// Maximum number of runs of one conversation. A larger number means that the runs continue each other in a
+/// circle.
 const LONGEST: usize = 100_000;
 
 /// The conversation that the runs before a run left.

@@ -96,7 +96,7 @@ pub enum LoopError {
         /// Kind of the run.
         kind: RunKind,
     },
-    /// The parallel loop has another number of branches than the resume.
+    /// The log of the parallel loop has another number of branches than the loop that resumes it.
     #[error("run {run} has {found} branches, so it cannot be resumed with {given}")]
     OtherBranches {
         /// Id of the run.

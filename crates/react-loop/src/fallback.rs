@@ -3,7 +3,7 @@
 //! The kind of the failure determines which of these may help ([`REMEDIES`]); each is a function of its
 //! own. The choice remains for the rest of the run.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use archon_types::{
     ApiErrorKind, FailurePolicy, FallbackModel, FallbackStep, ModelErrorCode, ModelFailure, ModelPrice,
@@ -28,7 +28,7 @@ pub struct Fallback {
     pub price: Option<ModelPrice>,
 }
 
-crate::setters! {
+archon_types::setters! {
 impl Fallback {
     /// Sets further keys, as providers of the same service, each with its own key.
     pub fn with_keys(self, keys: Vec<Arc<dyn Provider>>) -> Self { self.keys = keys }
@@ -57,7 +57,7 @@ impl Fallback {
         model
     }
 
-    /// Returns the price of the fallback: the one that was set, or else the provider's.
+    /// Returns the price of the fallback: the price that was set, or else the price that the provider knows.
     pub(crate) fn price(&self) -> Option<ModelPrice> {
         self.price.or_else(|| self.provider.capabilities(&self.model).price)
     }
@@ -67,7 +67,16 @@ impl Fallback {
     }
 }
 
-archon_types::debug_fields!(Fallback: model, price);
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fallback")
+            .field("provider", &self.provider.id())
+            .field("keys", &count(&self.keys))
+            .field("model", &self.model)
+            .field("price", &self.price)
+            .finish()
+    }
+}
 
 /// Returns the number of keys of a model with `further` keys besides its first.
 pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {

@@ -58,7 +58,8 @@ pub async fn fork(
     Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
 }
 
-/// Returns the maximum number of turns for [`fork`]: of all turns, or of those before the damage of the log.
+/// Returns the maximum number of turns for [`fork`]: the number of all turns, or of those before the damage
+/// of the log.
 ///
 /// # Errors
 /// No record of the run can be read.

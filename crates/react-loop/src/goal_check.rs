@@ -10,7 +10,8 @@ use crate::{
     single_call::{ask, auxiliary_request},
 };
 
-/// Asks the model once, without the conversation. After a failure there is no verdict: the answer is accepted.
+/// Asks the model once whether the answer meets the expected output. The model does not see the conversation.
+/// If the request fails, there is no verdict, and the answer is accepted.
 pub(crate) async fn check(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,

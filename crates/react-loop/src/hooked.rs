@@ -64,8 +64,8 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// Returns the call for which `body` is recorded instead of a retry, and its last result. Unlike the tools
-/// of other refused calls, its tool ran.
+/// Returns the call that `body` refuses while the call waits for a retry, with the result of its latest
+/// start. The tool of such a call ran, unlike the tools of other refused calls.
 pub(crate) fn call_without_retry(
     machine: &ReactMachine,
     body: &RecordBody,

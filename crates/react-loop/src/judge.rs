@@ -46,7 +46,7 @@ impl ReactAgent {
     }
 }
 
-crate::setters! {
+archon_types::setters! {
 impl LlmJudge {
     /// Sets further keys for the model's service, in the order in which they are tried.
     pub fn with_keys(self, keys: Vec<Arc<dyn Provider>>) -> Self { self.keys = keys }

@@ -62,7 +62,6 @@ mod repetition;
 mod replay;
 mod resume;
 mod retry;
-mod setters;
 mod single_call;
 mod sub_agent;
 mod summarize;

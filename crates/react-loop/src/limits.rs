@@ -14,7 +14,7 @@ pub(crate) struct Meter {
     pub(crate) usage: Usage,
     /// Number of answers in a row that could not be parsed.
     pub(crate) parse_failures: u32,
-    /// Spending of the same budget before the run started.
+    /// Spending of earlier runs from the same budget.
     #[serde(default)]
     carried: SnapshotSpending,
     pub(crate) money: Money,
@@ -50,7 +50,7 @@ impl Meter {
 
     /// Returns the maximum spending of this run: open calls count with the amount reserved for them.
     pub(crate) fn spending(&self) -> Spending {
-        let tokens = sum([self.tokens(), self.uncounted.reserved(), 0]);
+        let tokens = sum([self.tokens(), self.uncounted.reservation(), 0]);
         let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
         all += self.ledger.spent();
         all += self.ledger.held();
@@ -205,7 +205,7 @@ fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     to.as_millis().saturating_sub(from.as_millis())
 }
 
-/// The part of a run's time that is reserved for the final summary (one tenth), and its maximum in ms.
+/// One part in `SUMMARY_PART` of a run's time is reserved for the final summary, but at most `SUMMARY_MS`.
 const SUMMARY_PART: u64 = 10;
 const SUMMARY_MS: u64 = 30_000;
 
@@ -285,7 +285,7 @@ impl Uncounted {
         (self.request, self.answer) = (request, max_output.map_or(ASSUMED_OUTPUT, u64::from));
     }
 
-    fn reserved(&self) -> u64 {
+    fn reservation(&self) -> u64 {
         self.request.saturating_add(self.answer)
     }
 
@@ -301,7 +301,7 @@ impl Uncounted {
     }
 
     fn forfeit(&mut self) {
-        self.tokens = self.tokens.saturating_add(self.reserved());
+        self.tokens = self.tokens.saturating_add(self.reservation());
         self.counted();
     }
 }

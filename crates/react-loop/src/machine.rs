@@ -40,7 +40,7 @@ use crate::{
 pub(crate) use approvals::in_doubt;
 pub use goal::GoalDue;
 
-/// A task that only loops have.
+/// A task that only the machine of a loop (a run of one agent) has.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReactTask {
@@ -91,7 +91,7 @@ pub struct ReactMachine {
     prompted_by: Speaker,
     /// True once the run has a message to answer.
     begun: bool,
-    /// True if the run answers the end of its conversation when it has no prompt.
+    /// True if a run without a prompt answers the last message of its conversation.
     answers_history: bool,
     cancelled: bool,
     limit: Option<LimitReached>,
@@ -112,7 +112,7 @@ pub struct ReactMachine {
     #[serde(default)]
     misfits: Vec<SchemaProblem>,
     /// The auxiliary request that was sent to a model, if one is open.
-    #[serde(default, alias = "beside")]
+    #[serde(default)]
     auxiliary_call: Option<AuxiliaryCall>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
@@ -236,7 +236,7 @@ impl Machine for ReactMachine {
                 self.stopped(OutcomeStatus::Failed, format!("the input was rejected: {reason}"));
             }
             B::StoppedByHook { hook } => self.stopped(OutcomeStatus::Cancelled, vetoed(*hook).to_owned()),
-            B::ModelCallStarted { command, attempt, .. } => self.model_call_started(*command, *attempt),
+            B::ModelCallStarted { command, attempt, .. } => self.note_model_call(*command, *attempt),
             B::ModelCallFinished { command, attempt, message } if self.is_asking(*command, *attempt) => {
                 self.answered(*command, message);
             }
@@ -389,8 +389,9 @@ impl ReactMachine {
         &self.config
     }
 
-    /// Returns the deadline of the current work. With [`OnLimit::ForceSummary`](archon_types::OnLimit::ForceSummary),
-    /// it leaves time for the final summary until a limit is reached.
+    /// Returns the deadline of the current work. With
+    /// [`OnLimit::ForceSummary`](archon_types::OnLimit::ForceSummary), the deadline leaves time for the final
+    /// summary. Once a limit is reached, the deadline is the end of the run's whole time.
     pub fn deadline(&self) -> Timestamp {
         match self.limit {
             // At a limit only the final summary may still take time.
@@ -537,8 +538,8 @@ impl ReactMachine {
         Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) })
     }
 
-    /// Returns true if the call can be settled without running when calls are skipped. After a steering
-    /// message, a call that a crash cut off still runs to its end.
+    /// Returns true if a cancel, a steering message or a refusal may settle the call now, because its tool
+    /// does not run. After a steering message, a call that a crash cut off still runs to its end.
     fn is_skipped(&self, call: &CallState) -> bool {
         match call.stage {
             CallStage::Requested { attempts } => self.cancelled || !self.is_steered() || attempts == 0,
@@ -547,7 +548,7 @@ impl ReactMachine {
         }
     }
 
-    fn model_call_started(&mut self, command: CommandId, attempt: u32) {
+    fn note_model_call(&mut self, command: CommandId, attempt: u32) {
         let expected = match self.phase {
             Phase::Ready => command.0 == self.next_command && attempt == 0,
             Phase::BackingOff { command: open, attempt: before, .. } => {

@@ -44,7 +44,7 @@ pub struct ParallelOutcome {
     pub session: SessionId,
     /// The outcome of each branch, in the order of the agents.
     pub branches: Vec<Outcome>,
-    /// The choice of a branch. Its outcome is the outcome of the parallel loop.
+    /// The choice of a branch. [`ParallelChoice::outcome`] is the outcome of the parallel loop.
     pub choice: ParallelChoice,
 }
 
@@ -81,7 +81,7 @@ impl ParallelLoop {
         self
     }
 
-    /// Returns the agent id of the first branch, which is also that in the log of the parallel loop.
+    /// Returns the agent id of the first branch. The log of the parallel loop has the same agent id.
     pub fn id(&self) -> AgentId {
         self.branches[0].options().agent_id.clone()
     }
@@ -185,7 +185,15 @@ impl ParallelLoop {
     }
 }
 
-archon_types::debug_fields!(ParallelLoop: branches);
+impl std::fmt::Debug for ParallelLoop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParallelLoop")
+            .field("branches", &self.branches)
+            .field("strategy", &self.strategy.name())
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Returns the prompts of a parallel loop and the number of its branches.
 fn begun(records: &[Arc<Record>]) -> Option<(&[AgentMessage], usize)> {
@@ -322,7 +330,7 @@ struct Work {
     lease: Option<Lease>,
     /// True if the loop had ended before, so that branches without an answer continue.
     again: bool,
-    /// The amount reserved for choices whose answers were lost.
+    /// The amount reserved for earlier model calls that chose a branch and whose answers were lost.
     lost: u64,
 }
 
@@ -345,7 +353,8 @@ impl Work {
         join_all((0..self.parallel.branches.len()).map(|index| self.branch(index))).await
     }
 
-    /// Runs the branches to their outcomes, and chooses one. A choice that may cost is recorded first.
+    /// Runs the branches to their outcomes, and chooses one. If the choice may cost something, its reserved
+    /// cost is recorded before the choice is made.
     async fn chosen(&self, reporter: &Reporter) -> Result<Chosen, JournalError> {
         let branches = self.branches().await;
         let candidates = self.candidates(&branches).await?;

@@ -43,7 +43,7 @@ impl Replay {
 
 /// Replays a run from its log, and from the logs of the runs that it continues.
 ///
-/// A log that was cut off, or whose run still works, is compared up to its last record.
+/// A log that was cut off, or whose run is still at work, is compared up to its last record.
 ///
 /// # Errors
 /// The run, or a run that it continues, cannot be read.

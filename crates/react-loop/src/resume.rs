@@ -43,7 +43,7 @@ pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
         match &record.body {
             RecordBody::ModelCallFinished { command, message, .. } => {
                 let made = unique_calls(message, command.0).into_iter().zip(0..);
-                calls.extend(made.map(|(call, index)| (CallId::new(*command, index), call.name.clone())));
+                calls.extend(made.map(|(call, index)| (CallId::new(*command, index), call.target().name)));
             }
             RecordBody::ToolCallFinished { call, result } if result.metadata.contains_key(metadata::SEEN) => {
                 let mut result = ToolResult::clone(result);

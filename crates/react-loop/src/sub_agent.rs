@@ -32,12 +32,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// answer. Only a run that hangs is stopped by the call's limit.
 const TO_END: Duration = Duration::from_secs(5);
 
-crate::setters! {
+archon_types::setters! {
 impl SubAgentTool {
     /// Sets the description, which should tell the model the purpose of the agent.
     pub fn with_description(self, description: impl Into<String>) -> Self { self.spec.description = description.into() }
 
-    /// Sets the maximum number of turns of the child runs, in addition to the agent's own limit.
+    /// Sets the maximum number of turns of each child run. The agent's own limit of turns stays in force.
     pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = Some(turns) }
 
     /// Sets the time limit of the child runs. Default 120 s.

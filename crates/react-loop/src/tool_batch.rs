@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl ReactExecutor<'_> {
-    /// Runs the calls without a result: concurrently if every tool of the turn allows it, otherwise in order.
+    /// Runs the calls that are due: concurrently if all of them may run concurrently, otherwise in order.
     pub(crate) async fn run_calls(&mut self, run: &mut Run) -> Recorded {
         let open = run.machine.due_calls();
         let side_by_side = open.len() > 1 && run.machine.run_together(open.iter());
@@ -79,7 +79,8 @@ impl ReactExecutor<'_> {
         }
     }
 
-    /// Checks the usage of the window while `queued` calls wait.
+    /// Checks the usage of the context window while `queued` calls wait, and stores or logs the notice about
+    /// it.
     fn watch_window(&mut self, queued: usize, machine: &ReactMachine) {
         match machine.window().queue_notice(queued) {
             Some(QueueNotice::Warning(text)) => self.notice = Some(text),
@@ -179,14 +180,15 @@ impl ReactExecutor<'_> {
             .with_approver(self.driver.approver.clone(), &*self.driver.agent_name)
     }
 
-    /// Returns the grace period of cancelled calls. Agents get more time for each level of calls below.
+    /// Returns the grace period of cancelled calls. If one of the calls starts a child run, the grace period
+    /// is longer for each level of child runs that the limits still allow.
     fn grace(&self, calls: &[CallId], machine: &ReactMachine) -> Duration {
         let agents = calls.iter().any(|call| machine.lease(*call).is_some());
         let levels = machine.config().limits.max_depth.saturating_sub(self.context.depth);
         if agents { TOOL_GRACE + LEVEL_GRACE * levels } else { TOOL_GRACE }
     }
 
-    /// Records that a call waits for a person: its child run, or its tool.
+    /// Records that a call waits for a person, because its tool or its child run asked a question.
     pub(crate) async fn waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         if !question.is_of_tool() || run.machine.lease(id).is_some() {
             return self.child_run_waits(id, question, run).await;
@@ -197,7 +199,7 @@ impl ReactExecutor<'_> {
         run.record(vec![RecordBody::ApprovalRequested { call: id, request }]).await
     }
 
-    /// Records that the child run of a call waits for a person, and the call with it.
+    /// Records the questions of a call's child run, so that the call waits for a person, too.
     async fn child_run_waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, question).await {

@@ -59,7 +59,11 @@ fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
         _ => None,
     });
     for (block, state) in blocks.zip(calls) {
-        block.clone_from(&state.call);
+        match state.is_by_name {
+            // The answer keeps the call as the model wrote it.
+            true => Arc::make_mut(block).id.clone_from(&state.call.id),
+            false => block.clone_from(&state.call),
+        }
     }
 }
 

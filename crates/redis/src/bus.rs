@@ -1,7 +1,7 @@
 //! A message bus across processes: each inbox is a set of Redis Streams, each with one consumer group.
 //!
 //! The readers of an agent, from [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve), share one
-//! inbox, which outlives their processes. An inbox has partitions, and each partition has one owner at a time.
+//! inbox, which outlives their processes. An inbox has partitions, and a partition has one owner at a time.
 //! The owner holds a lease, which ends when the owner's process ends; the next owner first gets the messages
 //! that the old owner did not confirm. Without the lease, messages cannot be confirmed. A subscription from
 //! [`subscribe`](Bus::subscribe) has its own inbox, which is removed with the subscription.
@@ -55,7 +55,7 @@ impl RedisBus {
     /// messages have expired; leases are measured by the server's time.
     ///
     /// # Errors
-    /// [`BusError::Transport`] if the server cannot be reached, or if it has a newer format.
+    /// [`BusError::Transport`] if the server cannot be reached, or if a newer version wrote its data.
     pub async fn connect(
         url: &str,
         clock: Arc<dyn Clock>,

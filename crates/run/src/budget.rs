@@ -48,12 +48,14 @@ impl Budget {
         self.ledger.share(shares, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
-    /// Returns the remaining budget if the calls under way spend nothing more of their leases.
+    /// Returns the remaining budget under the assumption that calls under way spend nothing of their open
+    /// leases.
     pub fn unspent(&self) -> Lease {
         Ledger::default().share(1, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
-    /// Returns the limit (tokens or cost) of which nothing is left for a lease; `None` if there is none.
+    /// Returns the limit (tokens or cost) that leaves nothing for a further lease; `None` if a lease is
+    /// possible.
     pub fn dry(&self) -> Option<LimitReached> {
         let Lease { tokens, cost_micros: cost, .. } = self.lease(1);
         match (tokens, cost, self.limits.max_cost_micros) {

@@ -97,8 +97,8 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(())
     }
 
-    /// Records that the run was cancelled, unless its log already has this. If the cancel came through the
-    /// inbox, the reason is that of the inbox message.
+    /// Records that the run was cancelled, unless its log already has the cancel. If the cancel came through
+    /// the inbox, the reason is that of the inbox message.
     ///
     /// # Errors
     /// As [`record`](Self::record).

@@ -31,7 +31,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         run: &mut RunDriver<M, Self::Done>,
     ) -> impl Future<Output = Recorded> + Send;
 
-    /// Handles the result of a task in flight. An interrupted task has no result while the run stops.
+    /// Handles the result of a task in flight. While the run stops, the failure of a task that the stop
+    /// interrupted must not be recorded as its result.
     fn done(
         &mut self,
         done: Self::Done,
@@ -59,7 +60,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.record(vec![body])
     }
 
-    /// Returns true if the run may wait, after the inbox was read. If it may not, the machine decides again.
+    /// Called before the run waits, after the inbox was read. Returns true if the run may wait; after false,
+    /// the machine decides again.
     fn may_wait(
         &mut self,
         run: &mut RunDriver<M, Self::Done>,
@@ -87,7 +89,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         Some(RecordBody::CancelRequested { reason: "cancelled by the caller".to_owned() })
     }
 
-    /// Polls other events while the run waits: ready with a result, or `None` if the machine decides again.
+    /// Polls for other events while the run waits. Ready with the result of a task, or with `None` if the
+    /// machine must decide again.
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<Option<Self::Done>> {
         let _ = task;
         Poll::Pending

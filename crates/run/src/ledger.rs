@@ -109,8 +109,8 @@ impl Ledger {
         }
     }
 
-    /// Returns a lease of `duration_ms` milliseconds and one of `shares` equal parts of the tokens and the
-    /// money that are left of `limits` after `spent` and open leases.
+    /// Returns a lease for `duration_ms` milliseconds. Its tokens and money are one of `shares` equal parts
+    /// of what is left of `limits` after `spent` and the open leases.
     pub fn share(&self, shares: u64, limits: &ExecutionLimits, spent: Spending, duration_ms: u64) -> Lease {
         let mut used = spent;
         used += self.held;

@@ -99,8 +99,8 @@ impl Mailbox {
         }
     }
 
-    /// Removes the messages that were taken from the inbox. If this fails, a message stays in the inbox, and
-    /// its record in the log prevents that it is received twice.
+    /// Removes from the inbox the messages that are in the log or have no effect. If this fails, a message
+    /// stays in the inbox, and its record in the log prevents that it is received twice.
     pub async fn clear(&self) {
         let settled = std::mem::take(&mut self.state().settled);
         if settled.is_empty() {

@@ -25,7 +25,8 @@ pub enum Interrupt {
 pub struct Watch {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    /// The deadline and the cancel. They are only checked when they wake the task, not with each delta.
+    /// Futures that complete at the deadline and at a cancel. They are polled only when they wake the task,
+    /// not with each delta.
     ends: FuturesUnordered<BoxFuture<'static, Fired>>,
     fired: Option<Fired>,
 }

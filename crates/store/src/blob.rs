@@ -13,7 +13,7 @@
 use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{line, records::corrupt};
+use crate::{line, rules::corrupt};
 
 /// The maximum length in bytes of a line whose record is kept in the log itself.
 pub(crate) const INLINE: usize = 64 * 1024;

@@ -19,8 +19,8 @@ static CREATING: Mutex<()> = Mutex::new(());
 /// The longest time to wait for another process's transaction. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Opens the file. A database that somebody else made may have triggers and views; they are disabled, and
-/// our statements need none.
+/// Opens the database file at `path`. Triggers and views are disabled: our statements need none, and a
+/// database that somebody else made may have harmful ones.
 pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     // The borrow checker sees to it that only one thread at a time uses a connection.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -70,7 +70,7 @@ pub(crate) fn version(connection: &Connection, application: i32) -> rusqlite::Re
     })
 }
 
-pub(crate) fn anothers() -> io::Error {
+pub(crate) fn foreign_database() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it is the database of another program")
 }
 

@@ -11,8 +11,8 @@ use std::{
 use archon_types::BoxFuture;
 use tokio::sync::Notify;
 
-/// A notifier that is triggered when a message is posted. Clones share it. Every waiter checks if the
-/// message is for its run.
+/// A notifier that is triggered when a message to any run is posted. Every waiter checks if the message is
+/// for its run. Clones share the notifier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doorbell(Arc<Notify>);
 
@@ -59,7 +59,7 @@ mod watch {
     /// The time between two polls.
     pub(super) const PERIOD: Duration = Duration::from_millis(250);
 
-    /// The maximum clock tick of any file system.
+    /// The coarsest resolution of modification times in any file system.
     const TICK: Duration = Duration::from_secs(2);
 
     /// Returns the time of the last change at `place`; `None` if nothing exists there.

@@ -20,8 +20,9 @@ use crate::{
     key_file::{self, Key},
 };
 
-/// The key that seals messages to runs: 32 random bytes. With the key, anyone can answer in a person's name,
-/// so keep it where no tool of an agent can read or write. Clones share it.
+/// The key that seals messages to runs, so that a forged message is rejected: 32 random bytes. With the key,
+/// anyone can answer in a person's name, so keep it where no tool of an agent can read or write. Clones share
+/// the key.
 #[derive(Clone)]
 pub struct InboxKey(Arc<Source>);
 

@@ -1,6 +1,7 @@
 //! Journals, which keep the logs of runs.
 //!
-//! Use it alone to keep or read the logs of runs without an agent, for instance in a tool that inspects them.
+//! Use this crate alone to keep or read the logs of runs without an agent, for instance in a tool that
+//! inspects them.
 //!
 //! | | [`InMemoryJournal`] | [`JsonlJournal`] | [`SqliteJournal`] |
 //! |---|---|---|---|

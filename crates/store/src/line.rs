@@ -12,7 +12,7 @@ use serde::Serialize;
 
 const START: &[u8] = br#"{"crc":""#;
 const DIGITS: std::ops::Range<usize> = START.len()..START.len() + 8;
-/// The comma between the checksum and the record, at the position of the record's opening brace.
+/// The index of the comma after the checksum, which replaces the opening brace of the record's JSON.
 const COMMA: usize = DIGITS.end + 1;
 
 /// Appends the line of a record, or of a reference to a record, without a newline.
@@ -34,14 +34,15 @@ pub(crate) fn json(line: &mut [u8]) -> &[u8] {
     &line[COMMA..]
 }
 
-/// Returns true if `line` is two lines whose newline was damaged.
+/// Returns true if `line` is two lines, because the newline between them was damaged.
 #[cfg(feature = "jsonl")]
 pub(crate) fn is_two(line: &[u8]) -> bool {
     let begins = |at: &usize| line[*at..].starts_with(START);
     (COMMA + 1..line.len()).filter(begins).any(|at| check(&line[..at - 1]).is_ok())
 }
 
-/// Returns true if a line that is cut off may be the start of a tool call with an effect.
+/// Returns true if a line that is cut off may be of a record that starts a tool call with an effect other
+/// than `read_only`.
 #[cfg(feature = "jsonl")]
 pub(crate) fn may_be_effect(line: &[u8]) -> bool {
     // Zero bytes at the end: the system reserved room for a line and wrote only its start, or nothing.

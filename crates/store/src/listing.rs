@@ -55,9 +55,9 @@ mod page {
         }
     }
 
-    /// Reads the head of a run that may end meanwhile. If the log has no end and no process holds the run's
-    /// lock, the log is read again: the writer may have ended the run and released the lock after the first
-    /// read.
+    /// Reads the head of a run that may end meanwhile. If the run is neither suspended nor ended in the log,
+    /// and no process holds the run's lock, the log is read again: the writer may have ended the run and
+    /// released the lock after the first read.
     pub(crate) fn under_lock(
         read: impl Fn() -> Result<RunHead, JournalError>,
         is_held: impl Fn() -> bool,
@@ -70,8 +70,8 @@ mod page {
         Ok(if again == head { head.not_worked_on() } else { again })
     }
 
-    /// Returns the page for a filter with a limit. Each note comes with the latest time among it and all
-    /// later notes in the iterator; the newest note of a run comes first.
+    /// Returns the page for a filter with a limit. Each item of `notes` is a note and the latest time of this
+    /// and all following notes; of the notes of one run, the newest comes first.
     pub(crate) fn page(
         filter: &RunFilter,
         notes: impl Iterator<Item = Result<(Note, Timestamp), JournalError>>,

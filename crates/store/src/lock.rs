@@ -16,8 +16,8 @@ use archon_types::{JournalError, RunId};
 
 use crate::files::{Identity, create_directory, private, read_file, storage};
 
-/// The default time for which a lock that is held is tried again. Children of a killed process may hold its
-/// lock until they have started their own program.
+/// The default maximum time to wait for a lock that another process holds. Children of a killed process may
+/// hold its lock until they have started their own program.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The time between two attempts.

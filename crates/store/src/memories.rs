@@ -32,8 +32,8 @@ fn past_all_of(prefix: &str) -> Option<String> {
     None
 }
 
-/// Returns a listing of all entries that the filter admits, in the order that [`MemoryChange::Expect`](archon_types::MemoryChange::Expect)
-/// requires.
+/// Returns a listing of all entries that the filter admits, in the order that
+/// [`MemoryChange::Expect`](archon_types::MemoryChange::Expect) requires.
 pub(crate) fn everything(filter: &MemoryFilter) -> Listing {
     Listing::new(filter.clone(), MemoryOrder::First, usize::MAX >> 1)
 }

@@ -22,7 +22,8 @@ use archon_types::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
 
-/// A store of memories in one schema of a PostgreSQL database, restricted to a collection. Clones share it.
+/// A store of memories in one schema of a PostgreSQL database, restricted to a collection. Clones share the
+/// connections.
 #[derive(Clone)]
 pub struct PostgresMemory {
     pool: Arc<Pool>,
@@ -46,7 +47,7 @@ struct Taken<'a> {
     _turn: SemaphorePermit<'a>,
 }
 
-/// The maximum number of open connections; a server's default is 100 for all users. Changes of a schema are
+/// The maximum number of open connections; a server's default is 100 for all users. Writes to one schema are
 /// made one after the other anyway.
 const MOST: usize = 16;
 /// The maximum number of idle connections that are kept open.
@@ -88,7 +89,7 @@ impl PostgresMemory {
     /// Returns a store on the same database, restricted to a collection within this store's collection.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`] if the collection is outside.
+    /// [`MemoryError::OutOfScope`] if the collection is not within this store's collection.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
         let scope = self.scope.narrowed(Some(&collection))?;
         Ok(Self { pool: self.pool.clone(), scope })
@@ -124,7 +125,8 @@ async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     transaction.commit().await.map_err(failed())
 }
 
-/// Returns the schema of the extension, quoted for SQL: hosted services have a schema for extensions.
+/// Returns the schema of the extension `vector`, quoted for SQL; `None` if the extension is not installed.
+/// Hosted services have a schema for extensions.
 async fn extension(client: &impl GenericClient) -> Result<Option<String>, tokio_postgres::Error> {
     let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
                WHERE e.extname = 'vector'";
@@ -148,7 +150,7 @@ async fn migrate(transaction: &Transaction<'_>, schema: &str) -> Result<(), Memo
     Ok(())
 }
 
-/// Sets the search path of a connection: the schema of the tables, then the schema of the extension.
+/// Sets the search path of a connection: the schema of the tables, then the schema of the extension `vector`.
 async fn look_into(client: &impl GenericClient, schema: &str) -> Result<(), tokio_postgres::Error> {
     let extension = extension(client).await?.unwrap_or_else(|| "public".to_owned());
     client.batch_execute(&format!("SET search_path TO {schema}, {extension}")).await

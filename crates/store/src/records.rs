@@ -1,4 +1,4 @@
-//! Reads records from lines, and creates the errors for unreadable records.
+//! Reads records from lines.
 
 use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, RunKind, Salvaged};
 use serde::Deserialize;
@@ -6,17 +6,12 @@ use serde::Deserialize;
 use crate::{
     blob::{self, Blobs},
     line,
-    rules::unknown,
+    rules::{corrupt, unknown},
 };
 
 /// Returns the text of an error, with its advice, for a list of runs.
 pub(crate) fn problem(error: &JournalError) -> String {
     format!("{error}; {}", error.advice())
-}
-
-/// Returns the error for a damaged record; `record` is its number.
-pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
-    JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
 }
 
 /// Returns the log, or an error if the log has neither records nor damage: then the run does not exist.

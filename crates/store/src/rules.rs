@@ -62,7 +62,7 @@ pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
     !caller.iter().any(ended)
 }
 
-/// Does the same with the log of the caller; a caller that does not exist waits for nothing.
+/// Does the same as [`waits_for`] with the log of the caller; a caller that does not exist waits for nothing.
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub(crate) fn is_awaited(caller: Result<Salvaged, JournalError>, call: CallId) -> Result<bool, JournalError> {
     match caller.and_then(Salvaged::whole) {
@@ -70,6 +70,11 @@ pub(crate) fn is_awaited(caller: Result<Salvaged, JournalError>, call: CallId) -
         Err(JournalError::UnknownRun { .. }) => Ok(false),
         Err(e) => Err(e),
     }
+}
+
+/// Returns the error for a damaged record; `record` is its number.
+pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
+    JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
 }
 
 /// Returns the error for a run that does not exist.

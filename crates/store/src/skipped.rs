@@ -7,7 +7,7 @@ use std::{
 
 use archon_types::RunId;
 
-/// The number of unreadable messages of each run at the last warning. Clones share it.
+/// The number of skipped messages of each run at the last warning. Clones share the numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Skipped(Arc<Mutex<HashMap<RunId, usize>>>);
 

@@ -238,8 +238,8 @@ impl Database {
         read().map_err(self.failed("read"))
     }
 
-    /// Checks that the database is still sealed with this key, or is unsealed if there is no key: another
-    /// process may have sealed it after it was opened.
+    /// Checks that the database is sealed with this key, or is unsealed if there is no key: another process
+    /// may have sealed the database since this process opened it.
     fn check_seal(&self, transaction: &Transaction<'_>) -> Result<(), CredentialError> {
         let check = self.sealing_check(transaction)?;
         let sealed = |why: &str| Err(CredentialError::Sealed(format!("{why}: {}", self.path.display())));

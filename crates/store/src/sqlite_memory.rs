@@ -54,7 +54,7 @@ impl SqliteMemory {
     /// Returns a store on the same database, restricted to a collection within this store's collection.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`] if the collection is outside.
+    /// [`MemoryError::OutOfScope`] if the collection is not within this store's collection.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
         let scope = self.scope.narrowed(Some(&collection))?;
         Ok(Self { database: self.database.clone(), scope })

@@ -84,7 +84,7 @@ impl Provider for FnProvider {
     }
 }
 
-/// Streams prepared events. After a cancel it ends as aborted, with the text so far.
+/// Streams prepared events. After a cancel the answer ends as aborted, with the text so far.
 struct Replay {
     events: VecDeque<Result<ModelEvent, ProviderError>>,
     cancel: CancellationToken,

@@ -47,7 +47,8 @@ impl Inbox for Messages {
 }
 
 impl InboxJournal {
-    /// Creates a journal over existing logs. It lists the runs that are created through it.
+    /// Creates a journal over existing logs. The new journal lists only the runs that are created
+    /// through it.
     pub fn over(logs: &MortalJournal) -> Self {
         Self { logs: logs.clone(), ..Self::default() }
     }

@@ -29,7 +29,7 @@ pub struct RecordedRequest {
     pub method: String,
     /// The path with the query.
     pub path: String,
-    /// Names in lower case and values, in the order of the wire.
+    /// The headers, in the order in which they were sent: names in lower case, and values.
     pub headers: Vec<(String, String)>,
     /// The body as it was sent.
     pub text: String,
@@ -46,7 +46,7 @@ impl RecordedRequest {
     }
 }
 
-/// A server on a free port of 127.0.0.1. It stops when it is dropped.
+/// A server on an unused port of 127.0.0.1. It stops when it is dropped.
 pub struct MockServer {
     address: String,
     shared: Arc<Shared>,

@@ -22,7 +22,7 @@ struct State {
     logs: HashMap<RunId, Vec<Arc<Record>>>,
     /// The number of appends until the process dies.
     appends: Option<u64>,
-    /// True if the last append before the death is in the log.
+    /// True if the record of the append at which the process dies is in the log.
     is_written: bool,
 }
 

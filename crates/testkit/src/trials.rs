@@ -15,8 +15,9 @@ pub struct Need {
 }
 
 impl Need {
-    /// `look` is called once; its error names the missing thing and the way to get it. Tests then fail, in
-    /// place of being ignored, with `CI=true` or if the environment variable `required_by` is set.
+    /// Creates a need. `look` is called once; its error names the missing thing and the way to get it. If the
+    /// thing is missing, tests are ignored; with `CI=true`, or if the environment variable `required_by` is
+    /// set, they fail.
     pub const fn new(look: fn() -> Result<(), String>, required_by: &'static str) -> Self {
         Self { look, required_by, found: OnceLock::new() }
     }

@@ -1,15 +1,17 @@
-//! Which tools are deferred: a budget of tokens for definitions, spent server by server.
+//! Chooses the deferred tools: a budget of tokens for definitions, spent server by server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use archon_types::{TokenCounter as _, TokenEstimate, Tool, ToolSpec};
+#[cfg(doc)]
+use archon_types::TokenEstimate;
+use archon_types::{Tool, ToolSpec};
 
-use crate::search_tool;
+use crate::{document::tokens, search_tool};
 
-/// Default of the tokens that all definitions of a request may have before tools are deferred.
+/// Default maximum number of tokens of all definitions of a request; above it, tools are deferred.
 pub const DEFINITION_TOKENS: u64 = 2_000;
 
 /// The deferred tools of an agent, and the two tools through which a model reaches them.
@@ -26,9 +28,9 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// }
 /// // The definitions fit.
 /// let always = Default::default();
-/// assert!(Deferral::new(&tools, &always, 2_000).is_none());
+/// assert!(Deferral::new(&tools, &always, 1_000).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, &always, 1_200).unwrap();
+/// let deferral = Deferral::new(&tools, &always, 700).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {
@@ -39,33 +41,29 @@ pub struct Deferral {
 }
 
 impl Deferral {
-    /// Chooses which of the tools are deferred, so that all definitions of a request have at most `budget`
-    /// tokens, as [`TokenEstimate`] counts them. Returns `None` if all of them fit.
+    /// Chooses which tools are deferred, so that the definitions of the deferrable tools and of the search have at
+    /// most `budget` tokens in a request, as [`TokenEstimate`] counts them. Returns `None` if nothing is deferred.
     ///
-    /// Only tools that are marked as [deferrable](archon_types::ToolAnnotations::deferrable), and whose names
-    /// are not in `always`, are deferred; the others count first. Those of one server (with the same part of the name before `__`) are deferred
-    /// together: in the order of their names, a server whose tools fit into the rest of the budget is not.
+    /// A tool is deferrable if it is [marked](archon_types::ToolAnnotations::deferrable), and its name is not in
+    /// `always`. The tools of one server, whose names have the same part before `__`, are deferred together. The
+    /// servers are tried in the order of their names: the tools of a server are not deferred if they fit into the
+    /// rest of the budget.
     pub fn new<'s>(
         tools: impl IntoIterator<Item = &'s ToolSpec>,
         always: &BTreeSet<String>,
         budget: u64,
     ) -> Option<Self> {
-        let mut taken = 0;
         let mut servers: BTreeMap<&str, (u64, Vec<&ToolSpec>)> = BTreeMap::new();
-        for tool in tools {
-            let tokens = tokens(tool);
-            if tool.annotations.deferrable && !always.contains(&tool.name) {
-                let of_server = servers.entry(server(&tool.name)).or_default();
-                of_server.0 += tokens;
-                of_server.1.push(tool);
-            } else {
-                taken += tokens;
-            }
+        let is_deferrable = |tool: &&ToolSpec| tool.annotations.deferrable && !always.contains(&tool.name);
+        for tool in tools.into_iter().filter(is_deferrable) {
+            let (tokens_of_server, tools) = servers.entry(server(&tool.name)).or_default();
+            *tokens_of_server += tokens(tool);
+            tools.push(tool);
         }
-        if taken + servers.values().map(|(tokens, _)| tokens).sum::<u64>() <= budget || servers.is_empty() {
+        if servers.values().map(|(tokens, _)| tokens).sum::<u64>() <= budget {
             return None;
         }
-        let mut left = budget.saturating_sub(taken + search_tool::tokens());
+        let mut left = budget.saturating_sub(search_tool::tokens());
         servers.retain(|_, (tokens, _)| {
             let is_deferred = *tokens > left;
             if !is_deferred {
@@ -78,11 +76,6 @@ impl Deferral {
         let names = servers.values().flatten().map(|tool| tool.name.clone()).collect();
         Some(Self { names, tools: search_tool::tools(&servers) })
     }
-}
-
-/// Returns the tokens of a definition.
-pub(crate) fn tokens(spec: &ToolSpec) -> u64 {
-    TokenEstimate.count(&serde_json::to_string(&spec.definition()).unwrap_or_default())
 }
 
 /// Returns the server of a tool, or the tool's name if it is of no server.

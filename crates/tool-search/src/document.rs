@@ -1,18 +1,23 @@
-//! Reads the texts of a definition that a query may name, with their weights.
+//! Reads the texts of a definition that a query may name, with their weights, and counts its tokens.
 
-use archon_types::{Json, ToolSpec};
+use archon_types::{Json, TokenCounter as _, TokenEstimate, ToolSpec};
 
 /// Weight of the name, which matters most.
 const NAME: f32 = 3.0;
 /// Maximum number of levels of a schema that are read, so that hostile nesting cannot overflow the stack.
 const DEEPEST: usize = 24;
 
-/// Calls `take` with each text and its weight: name, description, and of the parameters the names, descriptions
-/// and allowed values.
+/// Calls `take` with each text and its weight: name, description, and the names, descriptions and allowed
+/// values of the parameters.
 pub(crate) fn texts<'s>(spec: &'s ToolSpec, take: &mut impl FnMut(&'s str, f32)) {
     take(&spec.name, NAME);
     take(&spec.description, 1.0);
     parameters(&spec.parameters, DEEPEST, false, &mut |text| take(text, 1.0));
+}
+
+/// Returns the tokens of a definition.
+pub(crate) fn tokens(spec: &ToolSpec) -> u64 {
+    TokenEstimate.count(&serde_json::to_string(&spec.definition()).unwrap_or_default())
 }
 
 /// Walks a schema. The keys of `properties` are names, not keywords.

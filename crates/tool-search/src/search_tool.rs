@@ -8,7 +8,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-use crate::{ToolIndex, deferral};
+use crate::{ToolIndex, document};
 
 /// Default and maximum number of tools that one search returns.
 const FOUND: (usize, usize) = (5, 20);
@@ -36,7 +36,7 @@ pub(crate) fn tools(servers: &BTreeMap<&str, Vec<&ToolSpec>>) -> [Arc<dyn Tool>;
 
 /// Returns the tokens of the definitions of the two tools, without the names of servers.
 pub(crate) fn tokens() -> u64 {
-    deferral::tokens(&search_spec("0".repeat(300))) + deferral::tokens(&call_spec())
+    document::tokens(&search_spec("0".repeat(300))) + document::tokens(&call_spec())
 }
 
 fn search_spec(about: String) -> ToolSpec {
@@ -76,7 +76,7 @@ struct Search {
 }
 
 impl Search {
-    fn found(&self, query: &str, limit: usize) -> String {
+    fn search_text(&self, query: &str, limit: usize) -> String {
         let found = self.index.search(query, limit.clamp(1, FOUND.1));
         if found.is_empty() {
             return format!(
@@ -117,13 +117,13 @@ impl Tool for Search {
         let query = arguments.get("query").and_then(Json::as_str).unwrap_or_default();
         let limit = arguments.get("limit").and_then(Json::as_u64);
         let limit = limit.map_or(FOUND.0, |limit| usize::try_from(limit).unwrap_or(FOUND.1));
-        let text = self.found(query, limit);
+        let text = self.search_text(query, limit);
         Box::pin(async move { Ok(ToolResult::success(text)) })
     }
 }
 
 /// The definition of `call_tool`. The loop replaces each call of it by the call of the named tool, so that
-/// guards, approvals and retries see that tool; only a call without a name comes here.
+/// guards, approvals and retries see that tool. Only calls that it cannot replace are executed here.
 struct CallByName {
     spec: ToolSpec,
 }
@@ -134,7 +134,8 @@ impl Tool for CallByName {
     }
 
     fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let text = "Error: here no tool can be called by its name. Call the tool itself.";
+        let text =
+            "Error: `call_tool` needs the name of another tool, and works only in runs with deferred tools.";
         Box::pin(async move { Ok(ToolResult::error(text)) })
     }
 }
@@ -156,16 +157,16 @@ mod tests {
         let search = search(vec![spec("a__mail", "Sends a letter."), spec("b__read", "Reads a file.")]);
         let expected = "{\"name\":\"b__read\",\"description\":\"Reads a file.\",\
                         \"parameters\":{\"type\":\"object\"}}\n";
-        assert_eq!(search.found("read a file", 5), expected);
-        assert_eq!(search.found("b__read", 5), expected);
-        assert!(search.found("weather", 5).contains("No tool fits \"weather\""));
+        assert_eq!(search.search_text("read a file", 5), expected);
+        assert_eq!(search.search_text("b__read", 5), expected);
+        assert!(search.search_text("weather", 5).contains("No tool fits \"weather\""));
     }
 
     #[test]
     fn found_names_tools_whose_definitions_are_too_large() {
         let about = format!("Reads a file. {}", "x".repeat(20_000));
         let search = search(vec![spec("a__read", &about), spec("b__read", &about)]);
-        let text = search.found("read a file", 5);
+        let text = search.search_text("read a file", 5);
         assert!(text.starts_with("{\"name\":\"a__read\""));
         assert!(text.contains("Also found, too large to show here: b__read."), "{text}");
     }

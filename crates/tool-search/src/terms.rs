@@ -15,7 +15,8 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// Calls `take` with each term of a text, in order. Parts of names are terms: `getUserID` has three.
+    /// Calls `take` with each term of a text, in order. The parts of a name are terms: `getUserID` has two,
+    /// `user` and `id`, because `get` is a stop word.
     pub(crate) fn each(&self, text: &str, mut take: impl FnMut(&str)) {
         let mut word = String::new();
         let mut before = ' ';

@@ -10,7 +10,7 @@ use archon_types::{Json, ToolSpec, is_hidden};
 
 use crate::arguments::clip;
 
-/// Maximum length of the value of one argument: characters of a text, bytes of other JSON.
+/// Maximum length of the shown value of one argument: in characters for a text, in bytes for other JSON.
 const LONGEST: usize = 80;
 
 /// Returns `template` with argument values in place of their names in braces; `{{` and `}}` are literal
@@ -53,14 +53,15 @@ fn value(name: &str, arguments: &Json, spec: &ToolSpec) -> String {
     }
 }
 
-/// Returns whether a text is one word of usual characters, which is shown without quotes.
+/// Returns whether a text is one short word of ASCII letters, digits and a few signs; it is shown without
+/// quotes.
 fn is_word(text: &str) -> bool {
     let usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/' | '#' | '+');
     !text.is_empty() && text.len() <= LONGEST && text.chars().all(usual)
 }
 
-/// Returns the JSON of a value, or the number of items or entries of a long array or object: it would not
-/// be clear where a cut value ends.
+/// Returns the JSON of a value. A long array or object is not cut, because a reader would not see where the
+/// cut part ends; the number of its items or entries is returned instead.
 fn excerpt(value: &Json) -> String {
     let text = match value {
         Json::Array(items) if items.len() > LONGEST => String::new(),

@@ -63,6 +63,7 @@ pub(crate) fn excerpt(value: &Json, max: usize) -> String {
 }
 
 /// Returns the beginning of a text in quotes, for a question to a person, with a note on how much is missing.
+/// `quote` is the quotation mark; it may be empty.
 pub(crate) fn beginning(text: &str, max: usize, quote: &str) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => {

@@ -1,8 +1,10 @@
 //! The built-in tools, one file each. [`builtin_tools`] and [`file_tools`] return the tools of a workspace.
 
-/// Implements the methods of [`Tool`](archon_types::Tool) that tools with a field `spec` share. The method
-/// `run` executes a call; it is async, but not with `at once` and `in workspace`. `in workspace` is for tools
-/// that work on the files of their field `workspace`.
+/// Implements the methods of [`Tool`](archon_types::Tool) that are alike in tools with a field `spec`. `$run`
+/// is the name of the method that executes a call: an async method, or an ordinary one if `at once` or
+/// `in workspace` follows the name. `in workspace` is for tools that work on the files of their field
+/// `workspace`; all of them implement `recall`, which does nothing with a result that has no
+/// [`SEEN`](archon_types::metadata::SEEN) in its metadata.
 macro_rules! tool_methods {
     ($run:ident in workspace) => {
         tool_methods!($run at once);

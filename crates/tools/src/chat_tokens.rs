@@ -10,7 +10,8 @@ use std::borrow::Cow;
 
 use archon_types::{Content, ToolResult};
 
-/// Element names that count as tokens, as `<name>` and `</name>` with any attributes, in any case.
+/// Names of elements that count as tokens: `<name>` and `</name>` with any attributes, in upper or lower
+/// case.
 const ELEMENTS: &str = "assistant bos end_of_turn eos function_calls function_response function_result \
     function_results start_of_turn sys system system-reminder tool_call tool_calls tool_result tool_results";
 
@@ -25,7 +26,8 @@ const LONGEST: usize = 200;
 const CHANGED: &str = "(Words that mark the turns of a chat stand in this result with a space behind their first \
                        character. The original has no such space.)";
 
-/// Neutralises all tokens in a result; names in `elements` count as tokens too.
+/// Puts a space into each token in a result, and adds a note for the model if there was a token. Elements
+/// with a name in `elements` count as tokens too.
 pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
     let mut is_changed = false;
     for block in &mut result.content {
@@ -40,7 +42,7 @@ pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
     }
 }
 
-/// Returns the text with a space in each token.
+/// Returns the text with a space after the first character of each token.
 fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
     let (mut harmless, mut from) = (String::new(), 0);
     for (at, _) in text.match_indices(['<', '[']) {

@@ -15,17 +15,19 @@ use std::{
     sync::LazyLock,
 };
 
+/// The name of one file of settings of agents.
+const CLAUDE: &str = concat!("claude", ".md");
+
 /// Names of settings files and folders in lower case, by reason. A name counts in any folder, and a folder
 /// counts with all its content.
 const SETTINGS: &[(&str, &str)] = &[
     (
         "it holds settings of agents",
-        concat!(
-            ".agents .archon .claude .clinerules .codex .cursor .cursorrules .gemini .mcp.json .roo .windsurf ",
-            ".windsurfrules agents.md agents.override.md .aider.conf.yml archon.toml claude.local.md claude",
-            ".md gemini.md opencode.json"
-        ),
+        ".agents .archon .claude .clinerules .codex .cursor .cursorrules .gemini .mcp.json .roo .windsurf \
+         .windsurfrules agents.md agents.override.md .aider.conf.yml archon.toml claude.local.md gemini.md \
+         opencode.json",
     ),
+    ("it holds settings of agents", CLAUDE),
     (
         "it holds settings of an editor",
         ".devcontainer .devcontainer.json .exrc .fleet .idea .nvim.lua .vim .vimrc .vscode .zed",
@@ -43,7 +45,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The reason for each name of [`SETTINGS`], because a search looks up the names of thousands of files.
+/// A map from each name in [`SETTINGS`] to its reason: a search looks up the names of thousands of files.
 static REASONS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     let mut reasons = HashMap::new();
     for (why, names) in SETTINGS {
@@ -74,8 +76,8 @@ pub(crate) fn control(relative: &Path) -> Option<&'static str> {
     })
 }
 
-/// Returns the reason why a file with this name in a folder with that name is a control file. Git's own
-/// files are not checked here.
+/// Returns the reason why a file called `name` in a folder called `folder` is a control file, or `None` if it
+/// is not one. Git's own files are not checked here.
 pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str> {
     // Some file systems and programs ignore case.
     let name = name.to_string_lossy().to_ascii_lowercase();
@@ -99,7 +101,8 @@ pub fn is_control_file(relative: impl AsRef<Path>) -> bool {
     control(relative.as_ref()).is_some()
 }
 
-/// Returns whether a path within `.git` is a setting, of the repository or of a submodule or worktree.
+/// Returns whether `behind`, a path relative to a git folder, is a setting of the repository, a submodule or
+/// a worktree. The git folder itself (an empty path) counts too.
 pub(crate) fn is_of_git(behind: &[&OsStr]) -> bool {
     let is = |known: &str, names: &[&OsStr]| {
         let mut names = names.iter();

@@ -20,8 +20,8 @@ pub(crate) fn options(schema: &Json) -> ValidationOptions<'static> {
     if is_plain(schema) { options.with_draft(Draft::Draft7) } else { options }
 }
 
-/// Returns whether `schema` uses only known keywords in their usual form, so that it is valid in both
-/// dialects and means the same. The result is `false` if that is not certain.
+/// Returns whether `schema` uses only known keywords in their usual form, so that it is valid and means the
+/// same in draft 7 and in 2020-12. The result is `false` if that is not certain.
 fn is_plain(schema: &Json) -> bool {
     match schema {
         Json::Bool(_) => true,
@@ -73,7 +73,8 @@ fn is_kind(value: &Json) -> bool {
     value.as_str().is_some_and(|kind| KINDS.contains(&kind))
 }
 
-/// Returns whether `value` is an array of different items that satisfy `item`. Such arrays are short.
+/// Returns whether `value` is an array of different items that satisfy `item`. Each item is compared with all
+/// others, because such arrays are short.
 fn is_set_of(value: &Json, item: fn(&Json) -> bool) -> bool {
     value.as_array().is_some_and(|items| {
         items.iter().enumerate().all(|(at, one)| item(one) && !items[..at].contains(one))

@@ -345,13 +345,13 @@ impl ToolEngine {
         let decided = match select(pin!(approver.decide(&question)), pin!(run.cancel.cancelled())).await {
             Either::Left((decided, _)) => decided,
             Either::Right(_) => {
-                return Err(Stopped::Refused(Box::new(output::cancelled(
+                return Err(Stopped::Refused(Box::new(output::cancelled_result(
                     "Cancelled before a person answered",
                 ))));
             }
         };
         let denied =
-            |text: String| Err(Stopped::Refused(Box::new(output::refused("permission_denied", text))));
+            |text: String| Err(Stopped::Refused(Box::new(output::error_of_type("permission_denied", text))));
         match decided {
             Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
@@ -432,7 +432,7 @@ impl ToolEngine {
             }
             tried.again(&result, id, &mut context);
             if retry::wait(&*run.clock, policy.delay_before(tried.attempts), &run.cancel).await {
-                break output::cancelled("Cancelled");
+                break output::cancelled_result("Cancelled");
             }
             // The token of a call that timed out is cancelled, so the next try needs a new one.
             context.cancel = run.cancel.child_token();
@@ -464,9 +464,9 @@ impl ToolEngine {
         let bound = || self.bound(notes.options.level.as_deref(), &context.run);
         let Admitted { tool, subject, is_agreed, .. } = &notes.admitted;
         let below = (tool.spec.annotations.agent || !tool.tool.calls().is_empty()).then(bound);
-        let has_rules = context.run.ceiling.is_some() || !self.options.permissions.is_empty();
+        let has_rules = context.run.permission_bound.is_some() || !self.options.permissions.is_empty();
         context.places = has_rules.then(bound);
-        context.run.ceiling = below.or(context.run.ceiling);
+        context.run.permission_bound = below.or(context.run.permission_bound);
         context.subject.clone_from(subject);
         context.is_agreed = *is_agreed;
         context
@@ -513,7 +513,7 @@ impl ToolEngine {
     fn bound(&self, level: Option<&str>, run: &Context) -> Arc<dyn PermissionBound> {
         let mut options = self.options.clone();
         options.grants.retain(|permission| self.options.has(permission, level));
-        Arc::new(Bound { options: Arc::new(options), next: run.ceiling.clone() })
+        Arc::new(Bound { options: Arc::new(options), next: run.permission_bound.clone() })
     }
 
     async fn run_once(
@@ -525,7 +525,7 @@ impl ToolEngine {
         limit: Duration,
     ) -> Result<ToolResult, Box<ApprovalRequest>> {
         if !self.may_begin(context).await {
-            return Ok(output::cancelled("Cancelled before it started"));
+            return Ok(output::cancelled_result("Cancelled before it started"));
         }
         let _running = self.statistics.under(&tool.spec.name, Phase::Running);
         let partial = Partial::default();
@@ -603,7 +603,7 @@ fn without_approver(call: &ToolCall, question: Box<ApprovalRequest>, run: &Conte
         call.name
     );
     let rule = question.rules.first().cloned().unwrap_or_default();
-    let result = output::refused("permission_denied", text).with_metadata(metadata::NOBODY_ASKED, rule);
+    let result = output::error_of_type("permission_denied", text).with_metadata(metadata::NOBODY_ASKED, rule);
     Stopped::Refused(Box::new(result))
 }
 

@@ -12,7 +12,7 @@ pub enum ToolSetupError {
         /// The name.
         name: String,
     },
-    /// The name is not valid for all providers: a valid name has at most 64 letters, digits, `_` and `-`;
+    /// At least one provider would refuse the name. A valid name has at most 64 letters, digits, `_` and `-`;
     /// `.` separates namespaces.
     #[error("Tool name '{name}' cannot be used: {why}")]
     InvalidName {

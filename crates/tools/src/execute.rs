@@ -48,7 +48,7 @@ pub(crate) async fn execute(
     limit: Duration,
 ) -> Result<ToolResult, Box<ApprovalRequest>> {
     if context.cancel.is_cancelled() {
-        return Ok(output::cancelled("Cancelled before it started"));
+        return Ok(output::cancelled_result("Cancelled before it started"));
     }
     // Without a runtime there are no other threads, so the tool runs here.
     let thread = Handle::try_current().ok().filter(|_| tool.spec().annotations.blocking);
@@ -187,7 +187,7 @@ impl Ended {
                 result.with_metadata("error_type", "timeout")
             }
             Self::Cancelled => {
-                let mut result = mark_detached(output::cancelled("Cancelled"), on_thread);
+                let mut result = mark_detached(output::cancelled_result("Cancelled"), on_thread);
                 if !effect.may_repeat() {
                     result.content.push(CHECK_FIRST.into());
                 }
@@ -213,7 +213,8 @@ fn shortened(mut result: ToolResult) -> ToolResult {
     result
 }
 
-/// Adds a note to a result: the tool's thread could not be stopped and may still have effects.
+/// Adds a note to the result of a tool that ran on its own thread (`on_thread`): the thread could not be
+/// stopped and may still have effects.
 fn mark_detached(mut result: ToolResult, on_thread: bool) -> ToolResult {
     if on_thread {
         result.content.push("It runs on a thread that cannot be stopped, so it may still be at work.".into());

@@ -138,6 +138,6 @@ pub(crate) struct Wanted {
 impl Verdict {
     /// Refuses a call with a text for the model and a stable error type.
     pub(crate) fn refuse(reason: &'static str, text: impl Into<String>) -> Self {
-        Self::Refuse(Box::new(output::refused(reason, text)))
+        Self::Refuse(Box::new(output::error_of_type(reason, text)))
     }
 }

@@ -36,7 +36,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &matches_schema::MatchesSchema, // they fit the tool's schema
     &permission::Permission,        // the permissions that the tool needs are granted
     &rules::Rules,                  // no rule denies it, here or above
-    &preview::Preview,              // the tool can make the change; it may not if the file was not read
+    &preview::Preview,              // the tool can make the change, e.g. the session has read the file
     &own::Own,                      // the program's own guards let it pass; they also see the result first
     &consent::Consent,              // a person approves it, if it needs approval
     // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.

@@ -41,7 +41,7 @@ impl ToolEngine {
         let id = CallId::new(CommandId(0), 0);
         let asked = |summary: &str| {
             let text = format!("{summary}: a person has to decide first. It was not run.");
-            output::refused("permission_denied", text)
+            output::error_of_type("permission_denied", text)
         };
         match self.prepare_with(id, call, run, options).await {
             Prepared::Ready(ready) => match self.execute(ready, run).await {

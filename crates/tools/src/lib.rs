@@ -86,7 +86,8 @@ mod own_networks;
 mod patterns;
 mod permission_bound;
 mod permissions;
-/// Process groups of tool calls. A group is in the log before it does anything, and is ended with its call.
+/// Process groups of tool calls. A group is recorded in the run's log before its processes do anything, and
+/// is ended with its call.
 #[cfg(unix)]
 pub mod process {
     pub use archon_process::{RUN_VARIABLE, spawn_group};

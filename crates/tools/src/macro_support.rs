@@ -40,7 +40,8 @@ impl<T> Returned<T> {
     }
 }
 
-/// Converts the value of a tool's function into a result by `Into<ToolResult>`; preferred to the other way.
+/// Converts the value of a tool's function into a result by `Into<ToolResult>`. This trait is preferred to
+/// [`IntoResultFromJson`] where both apply.
 pub trait IntoResultDirectly {
     /// Returns the result.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
@@ -82,7 +83,8 @@ impl<E> Failed<E> {
     }
 }
 
-/// Converts a function's error into a tool error by `Into`; preferred to the other way.
+/// Converts a function's error into a tool error by `Into`. This trait is preferred to [`IntoErrorFromText`]
+/// where both apply.
 pub trait IntoErrorDirectly {
     /// Returns the error.
     fn take_error(&self) -> ToolError;

@@ -86,7 +86,7 @@ impl CallRate {
 pub enum Ask {
     /// Calls of tools that require approval.
     WhereRequired,
-    /// Also calls of tools that may do irreversible damage, besides calls of tools that require approval.
+    /// Calls of tools that may do irreversible damage, and calls of tools that require approval.
     #[default]
     BeforeDestruction,
     /// All calls that may change something, and calls of tools that require approval.

@@ -145,13 +145,13 @@ pub(crate) fn stored(file: &DataFile) -> String {
     )
 }
 
-/// Makes the result of a call that did not run, with a stable error type.
-pub(crate) fn refused(kind: &str, text: impl Into<String>) -> ToolResult {
+/// Makes the result of a refused or failed call, with a stable error type.
+pub(crate) fn error_of_type(kind: &str, text: impl Into<String>) -> ToolResult {
     ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, kind)
 }
 
 /// Makes the result of a cancelled call.
-pub(crate) fn cancelled(text: &str) -> ToolResult {
+pub(crate) fn cancelled_result(text: &str) -> ToolResult {
     ToolResult::cancelled(text).with_metadata(metadata::ERROR_TYPE, "cancelled")
 }
 

@@ -17,8 +17,8 @@ const CALLS: usize = 50;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CallMade {
-    /// The model's answer that contains the call.
-    pub answer: CommandId,
+    /// The id of the command that the call belongs to; calls in one answer of the model have the same id.
+    pub command: CommandId,
     /// The call.
     pub call: ToolCall,
 }
@@ -61,7 +61,7 @@ impl Default for SingleCalls {
 
 impl PatternAnalyzer for SingleCalls {
     fn analyze(&self, calls: &[CallMade]) -> Vec<Suggestion> {
-        let mut answers = calls.chunk_by(|one, next| one.answer == next.answer).rev();
+        let mut answers = calls.chunk_by(|one, next| one.command == next.command).rev();
         let Some([last]) = answers.next() else { return Vec::new() };
         let tool = &last.call.name;
         let is_alike = |answer: &[CallMade]| matches!(answer, [one] if one.call.name == *tool);
@@ -107,7 +107,7 @@ impl Patterns {
         if seen.calls.len() == CALLS {
             seen.calls.remove(0);
         }
-        seen.calls.push(CallMade { answer: id.command, call: call.clone() });
+        seen.calls.push(CallMade { command: id.command, call: call.clone() });
     }
 
     /// Adds new advice to a result of the run.

@@ -88,7 +88,8 @@ impl Rule {
         }
     }
 
-    /// Returns whether the pattern matches this path, a folder above this path, or everything in this path.
+    /// Returns whether the pattern matches this path, a folder above this path, or everything below this
+    /// path.
     fn holds(&self, root: &Path, path: &Path) -> bool {
         #[cfg(feature = "files")]
         return self.files.as_ref().is_some_and(|files| files.hold(root, path));

@@ -20,7 +20,7 @@ struct State {
     is_over: bool,
 }
 
-/// Ends a call's progress when it is dropped.
+/// When this value is dropped, the call's progress is no longer passed on.
 pub(crate) struct Closing(Partial);
 
 impl Drop for Closing {
@@ -56,8 +56,8 @@ impl Partial {
         })
     }
 
-    /// Returns a value that ends the call's progress when it is dropped, as a call may be dropped before its
-    /// end.
+    /// Returns a value whose drop stops the call's progress: the call's future may be dropped before the call
+    /// ends.
     pub(crate) fn closed_at_end(&self) -> Closing {
         Closing(self.clone())
     }

@@ -62,13 +62,13 @@ pub struct SandboxOptions {
     /// Access to Unix sockets of this machine's services. Default denied, even with a network.
     pub unix_sockets: UnixSockets,
     /// Variables of the command's environment, in addition to `PATH`, the language, the time zone, the user's
-    /// name, and `HOME` and `TMPDIR`, which are the scratch folder. No other variables are passed on, so keys
-    /// are not.
+    /// name, and `HOME` and `TMPDIR`, which are the scratch folder. No other variables are passed on, so that
+    /// a command does not get API keys.
     ///
     /// In the default `PATH`, folders that commands may write are moved to the end, so that a project's
-    /// program cannot replace a system's, and relative ones are removed. A `PATH` that is given here is
-    /// used unchanged: give one if a project's own programs should come first, for instance those of a
-    /// Python environment.
+    /// program cannot replace a program of the system; relative folders are removed. A `PATH` that is given
+    /// here is used unchanged: give a `PATH` if a project's own programs should come first, for instance
+    /// those of a Python environment.
     pub env: BTreeMap<String, String>,
     /// Maximum number of processes and threads at a time. Default 256.
     pub max_processes: u32,
@@ -84,8 +84,8 @@ pub struct SandboxOptions {
     pub max_file_size: u64,
     /// Number of bytes that must stay free on disks that a command may write to. Default 1 GiB, or half of
     /// the free space at the command's start if less than 2 GiB was free. The free space is checked five
-    /// times a second, and a command that goes below is stopped; files that it wrote to the workspace stay.
-    /// There is no other limit of a command's disk space.
+    /// times a second, and a command that leaves less is stopped; files that it wrote to the workspace stay.
+    /// There is no other limit of the total disk space of a command.
     pub min_free_disk: u64,
     /// Maximum size of the scratch folder in bytes, if it can be mounted; it is then in memory and counts
     /// as the command's memory. Default 1 GiB. Otherwise it is a folder on disk, limited only by

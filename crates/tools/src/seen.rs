@@ -11,7 +11,8 @@ use std::{
 use archon_types::{Json, SessionId, ToolError, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of sessions that are remembered; an older session must read files again.
+/// Maximum number of sessions that are remembered. The oldest one is forgotten first, and must then read
+/// files again.
 const SESSIONS: usize = 1_000;
 
 /// Identifies a version of a file, by the file's own data only; clocks are not compared.
@@ -77,7 +78,7 @@ impl Seen {
         serde_json::to_value(SeenFile { file: file.to_owned(), version }).unwrap_or_default()
     }
 
-    /// Records the version in the result of an earlier call of the session.
+    /// Records that the session knows the version that is in the metadata of an earlier call's result.
     pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
         let seen = result.metadata.get(metadata::SEEN).and_then(|seen| SeenFile::deserialize(seen).ok());
         if let Some(SeenFile { file, version }) = seen {

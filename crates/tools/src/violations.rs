@@ -50,7 +50,7 @@ struct Findings<'a> {
     lines: Vec<String>,
     /// Missing required parameters of the call itself.
     missing: Vec<String>,
-    /// Probable typing errors: what was sent, and what was probably meant.
+    /// Probable spelling mistakes: the name or option that was sent, and the one that was probably meant.
     slips: Vec<(String, String)>,
 }
 
@@ -165,8 +165,8 @@ impl Findings<'_> {
         }
     }
 
-    /// Returns the `properties` of the object schema that the keyword at `path` belongs to; for a keyword
-    /// within an `anyOf` without its own, those of the schema around it.
+    /// Returns the `properties` of the object schema that the keyword at `path` belongs to. If that schema is
+    /// a branch of an `anyOf` or `oneOf` and has no `properties`, returns those of the schema around it.
     fn sibling_properties(&self, path: &Location) -> Option<&Json> {
         let pointer = path.as_str();
         let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);

@@ -1,5 +1,5 @@
-//! Fetches web pages from public addresses only: whatever a model or page requests, nothing on this machine
-//! or its network is reached.
+//! Fetches web pages from public addresses, and from the private servers that the options name: whatever a
+//! model or page requests, nothing else on this machine or its network is reached.
 //!
 //! Addresses are checked when they are used: the resolved addresses of a name before a connection is made
 //! to them, and an address in a URL, also after each redirect. No proxy is used, because it would resolve

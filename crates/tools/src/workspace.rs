@@ -175,7 +175,8 @@ impl Workspace {
         Ok(file)
     }
 
-    /// Formats a canonical path for a model, which may send it back: relative, with `/`.
+    /// Formats a canonical path for a model, which may send it back: relative with `/` in the first folder,
+    /// else absolute.
     pub(crate) fn display(&self, real: &Path) -> String {
         match real.strip_prefix(self.root()) {
             Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),

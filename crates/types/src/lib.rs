@@ -9,7 +9,7 @@
 //! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; its role in a request may be another |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
-//! | event | [`Event`] | a record or a delta, as it happens |
+//! | event | [`Event`] | a record that was appended, or a delta |
 //! | model | [`Provider`], [`Request`], [`ModelEvent`] | takes a request, returns a stream of events |
 //! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | takes a call, returns exactly one result |
 //! | toolbox | [`Toolbox`] | the interface through which a loop executes tool calls |
@@ -27,15 +27,15 @@
 //! | execution of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | its settings, its progress and its changes |
 //! | team | [`Role`], [`Member`], [`TeamSettings`] | agents with roles that work on one task |
 //! | execution of a team | [`TeamRecord`], [`Claim`], [`SharedItem`] | delegations, missed heartbeats and conflicting results |
-//! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | data that is kept between turns, steps and sessions |
+//! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | data that an agent keeps between turns, runs and sessions |
 //! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
 //! | memory of runs | [`RunMemory`] | stores the messages of a run before they leave the window, and recalls them |
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
-//! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer of a given JSON schema, and the check of it |
+//! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer that must match a JSON schema, and the check of the answer |
 //! | secret | [`Secret`], [`Redactor`] | a value that is removed from everything that is kept or shown |
-//! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests control them |
+//! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | the time and new ids; a test can control both |
 //!
 //! Traits have at most three required methods and are object-safe.
 //!

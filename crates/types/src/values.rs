@@ -35,7 +35,6 @@ pub use token_bucket::TokenBucket;
 pub(crate) use from_text::from_text;
 pub(crate) use named::named;
 pub(crate) use refusal::is_refusal;
-pub(crate) use setters::setters;
 
 /// Returns true if a value is the default of its type, so that serde leaves it out.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

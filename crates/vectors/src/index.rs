@@ -8,8 +8,8 @@ use std::{
 
 use crate::quantized::{Quantized, dot};
 
-/// A set of vectors of one length, in groups. The name of a group has levels with `:` between them. A search
-/// covers one group, or a group and all groups within it, and no others.
+/// A set of vectors with the same number of dimensions, in groups. The name of a group has levels with `:`
+/// between them. A search covers one group, or a group and all groups within it, and no others.
 #[derive(Clone, Debug, Default)]
 pub struct VectorIndex {
     dimensions: usize,
@@ -39,7 +39,7 @@ pub struct Near {
 /// form suits queries on ordered maps and SQL indexes. `;` is the byte after `:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRange {
-    /// The name of the group itself; empty for all groups.
+    /// The name of the group itself. An empty name means all groups if `to` is `None`.
     pub name: String,
     /// The start of the names within the group.
     pub from: String,

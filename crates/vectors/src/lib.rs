@@ -26,8 +26,8 @@ mod quantized;
 pub use index::{GroupRange, Near, VectorIndex};
 pub use quantized::Quantized;
 
-/// Returns the cosine similarity of two vectors, from -1 to 1; 0 if one of them is zero or their lengths
-/// differ.
+/// Returns the cosine similarity of two vectors, from -1 to 1; 0 if one of them is zero or not finite, or if
+/// they have different numbers of dimensions.
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     if a.len() != b.len() {
         return 0.0;

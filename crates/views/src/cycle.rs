@@ -167,13 +167,13 @@ impl Fold {
             }
             RecordBody::ModelCallStarted { command, attempt, turn, request_hash } => {
                 self.asking = Some((*command, *attempt));
-                self.on_model_asked(*attempt, *turn, request_hash, at);
+                self.model_call_started(*attempt, *turn, request_hash, at);
             }
             RecordBody::ModelCallFinished { command, attempt, message }
                 if self.asking == Some((*command, *attempt)) =>
             {
                 self.asking = None;
-                let calls = message.tool_calls().map(|call| Call { call: call.meant(), started_at: None });
+                let calls = message.tool_calls().map(|call| Call { call: call.target(), started_at: None });
                 self.calls = (0..).map(|index| CallId::new(*command, index)).zip(calls).collect();
                 self.answered_at = at;
                 let model_ms = at.millis_since(self.asked_at);
@@ -210,7 +210,7 @@ impl Fold {
         }
     }
 
-    fn on_model_asked(&mut self, attempt: u32, turn: u32, request_hash: &str, at: Timestamp) {
+    fn model_call_started(&mut self, attempt: u32, turn: u32, request_hash: &str, at: Timestamp) {
         let number = turn.saturating_add(1);
         if attempt > 0
             && let Some(cycle) = self.cycles.last_mut().filter(|cycle| cycle.cycle == number)
@@ -278,7 +278,7 @@ impl Cycle {
         self.performance.usage = message.usage;
         self.llm_response = message.text();
         let action = |call: &ToolCall| {
-            let ToolCall { name: tool, arguments, .. } = call.meant();
+            let ToolCall { name: tool, arguments, .. } = call.target();
             CycleAction { tool, arguments }
         };
         self.parsed_action = message.tool_calls().map(action).collect();

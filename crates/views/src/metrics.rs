@@ -234,7 +234,7 @@ struct Call {
 
 impl Call {
     fn new(call: &ToolCall) -> Self {
-        Self { call: call.meant(), started_at: None, attempt: 0 }
+        Self { call: call.target(), started_at: None, attempt: 0 }
     }
 
     fn ended(self, result: &ToolResult, end: Timestamp) -> ToolMetrics {

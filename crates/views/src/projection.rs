@@ -309,7 +309,7 @@ impl RunEvents {
         self.end_message(Message::Assistant(message.clone()).into(), out);
         let calls = message.tool_calls().map(|call| OpenCall {
             call: call.clone(),
-            meant: call.meant(),
+            meant: call.target(),
             started: false,
             result: None,
         });

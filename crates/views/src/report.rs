@@ -15,8 +15,8 @@ pub struct RunReport {
     pub outcome: Outcome,
     /// The tool calls, in the order in which they ended.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// The working time in milliseconds: the time between the records, without the time before each record that
-    /// resumes the run (`limits_raised`, `resumed`).
+    /// The working time in milliseconds: the time between the records, without the time before each record
+    /// that resumes the run (`limits_raised`, `resumed`).
     pub duration_ms: u64,
     /// The calls that wait for a person's decision.
     pub pending_approvals: Vec<CallId>,
@@ -35,8 +35,8 @@ impl RunReport {
     }
 }
 
-/// Returns the working time of a run in milliseconds. The time before a record that resumes the run does not count,
-/// because no process worked on the run then.
+/// Returns the working time of a run in milliseconds. The time before a record that resumes the run does not
+/// count, because no process worked on the run then.
 pub(crate) fn active(records: &[Arc<Record>]) -> u64 {
     let worked = records.windows(2).filter(|pair| !pair[1].body.is_resumption());
     worked.map(|pair| pair[1].at.millis_since(pair[0].at)).sum()

@@ -77,7 +77,7 @@ impl ConversationRound {
 
     fn answered(&mut self, message: &AssistantMessage) {
         self.tokens_used = self.tokens_used.saturating_add(message.usage.total());
-        let calls: Vec<_> = message.tool_calls().map(ToolCall::meant).collect();
+        let calls: Vec<_> = message.tool_calls().map(ToolCall::target).collect();
         for block in &message.content {
             match block {
                 Content::Thinking { thinking, .. } => self.think(thinking),
@@ -138,9 +138,9 @@ impl Fold {
                     self.prompted(message, *source, record.at);
                 }
             }
-            RecordBody::ModelCallStarted { .. } => self.on_model_asked(),
+            RecordBody::ModelCallStarted { .. } => self.model_call_started(),
             RecordBody::ModelCallFinished { command, message, .. } => {
-                let calls = message.tool_calls().map(ToolCall::meant);
+                let calls = message.tool_calls().map(ToolCall::target);
                 self.calls.extend((0..).map(|i| CallId::new(*command, i)).zip(calls));
                 self.with_round(|r| r.answered(message));
             }
@@ -207,7 +207,7 @@ impl Fold {
     }
 
     /// Handles a model request, for the current round or for follow-ups that waited for its end.
-    fn on_model_asked(&mut self) {
+    fn model_call_started(&mut self) {
         if self.rounds.last().is_some_and(|r| !r.is_open()) {
             for (i, (text, at)) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
                 match i {

@@ -328,7 +328,8 @@ impl SessionRecorder {
     }
 }
 
-/// Returns a loop's id in its session. Ids count the loops of a conversation, so two branches may announce the same one.
+/// Returns a loop's id in its session. Ids count the loops of a conversation, so two branches may announce
+/// the same id.
 fn free_id(session: &Session, announced: &LoopId, run: Option<&RunId>) -> LoopId {
     match run {
         Some(run) if session.get_loop(announced).is_some() => LoopId::new(format!("{announced}.{run}")),

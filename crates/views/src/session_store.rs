@@ -87,7 +87,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns advice for a person, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Unknown { .. } | Self::BadId { .. } => "`archon sessions list` lists the existing sessions",

@@ -93,7 +93,8 @@ impl Runs {
         answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer the question again")))
     }
 
-    /// Resumes a run after its end in this process, since it may have missed an inbox message.
+    /// Waits until this process no longer works on the run, and then resumes the run, since it may have
+    /// missed an inbox message.
     async fn resume_after(self, live: Arc<Live>) {
         live.ended().await;
         if let Err(error) = self.resume_for_inbox(live.run()).await {
@@ -117,7 +118,8 @@ impl Runs {
         false
     }
 
-    /// Sweeps the runs of all tenants, or of one. A run that cannot be resumed does not stop the others.
+    /// Resumes the suspended runs of all tenants, or of one, that have an answer or an expired question. A
+    /// run that cannot be resumed does not stop the others.
     pub(super) async fn sweep_of(&self, tenant: Option<&TenantId>) -> Result<ResumedRuns, RunError> {
         let now = self.archon().clock.now();
         let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();

@@ -25,7 +25,7 @@ struct State {
     /// All events so far, for the first watcher, so that it misses no event between the start and its
     /// subscription. Dropped if there are too many events.
     early: Option<EventStream>,
-    /// The sequence number of the run's first record among the events.
+    /// The sequence number of the first of the run's own records that was emitted.
     from: Option<u64>,
     /// The reason why the run stopped without an outcome.
     failure: Option<Arc<RunError>>,

@@ -24,7 +24,7 @@ impl ManageRuns for Runs {
     }
 
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>> {
-        Box::pin(async move { self.known(run, self.archon().journal.delete(run).await).await })
+        Box::pin(async move { self.with_similar_ids(run, self.archon().journal.delete(run).await).await })
     }
 
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>> {

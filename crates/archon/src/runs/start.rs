@@ -22,7 +22,7 @@ use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 const POLL: Duration = Duration::from_millis(250);
 /// The maximum number of tries to queue a message for a session whose runs end before they read it.
 const MOST_TRIES: u32 = 20;
-/// The maximum number of checks if the next run has taken a message that an ended run did not read.
+/// The maximum number of checks whether the next run has taken a message that an ended run did not read.
 const MOST_LOOKS: u32 = 4;
 
 impl StartRuns for Runs {
@@ -52,7 +52,7 @@ impl StartRuns for Runs {
         after: Option<u64>,
     ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
         Box::pin(async move {
-            let mut salvaged = self.known(run, self.archon().journal.salvage(run).await).await?;
+            let mut salvaged = self.with_similar_ids(run, self.archon().journal.salvage(run).await).await?;
             salvaged.records.retain(|record| after.is_none_or(|after| record.seq > after));
             Ok(salvaged)
         })
@@ -194,7 +194,8 @@ impl Runs {
         }
     }
 
-    /// Returns the run that a request with this key has already started; `None` if there is none.
+    /// Returns the run that an earlier request with this idempotency key has started; `None` if there is
+    /// none.
     async fn started_before(
         &self,
         run: &RunId,
@@ -311,13 +312,13 @@ impl Runs {
         run: &RunId,
         after: Option<u64>,
     ) -> Result<Vec<Arc<Record>>, RunError> {
-        let mut records = self.known(run, self.archon().journal.read(run).await).await?;
+        let mut records = self.with_similar_ids(run, self.archon().journal.read(run).await).await?;
         records.retain(|record| after.is_none_or(|after| record.seq > after));
         Ok(records)
     }
 }
 
-/// Returns the outcome of a suspended run. Only that of a loop has the spending of the run so far.
+/// Returns the outcome of a suspended run. Only the outcome of a loop has the spending of the run so far.
 fn suspended(run: &RunId, records: &[Arc<Record>]) -> Result<Outcome, RunError> {
     match RunStarted::of(records).map(|started| started.kind) {
         Some(RunKind::Loop) => Ok(fold(run, records, History::default())?.suspended_outcome()),

@@ -11,7 +11,7 @@ use crate::RunOptions;
 
 impl Runs {
     /// Starts a run with the messages that the newest run of the session did not read; `None` if there are
-    /// none. The claim of the run to continue prevents that another caller takes the messages meanwhile.
+    /// none. The run to continue is claimed first, so that no other caller takes the messages meanwhile.
     pub(super) fn begin_unread<'a>(
         &'a self,
         session: &'a SessionId,

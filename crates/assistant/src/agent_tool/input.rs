@@ -172,7 +172,7 @@ impl CallInput {
             if let Some(problem) = self.parts.cannot_begin(&filled, self.can_ask) {
                 return self.refuse(problem);
             }
-            if let Some(request) = self.needed(&filled).map(Box::new) {
+            if let Some(request) = self.next_question(&filled).map(Box::new) {
                 return Next::Append(RecordBody::ApprovalRequested { call: WORK, request });
             }
         }
@@ -183,33 +183,37 @@ impl CallInput {
         finish(Outcome::failed(self.run.clone(), FailureKind::Refused, why))
     }
 
-    /// Returns the question that a person must answer first. The driver sets its expiry.
-    fn needed(&self, filled: &Filled) -> Option<ApprovalRequest> {
-        let (name, is_complete) = (&self.parts.spec.name, filled.missing.is_empty());
-        if is_complete && !self.parts.needs_approval {
-            return None;
+    /// Returns the question that a person must answer before the agent works; `None` if there is none. The
+    /// driver sets the question's expiry.
+    fn next_question(&self, filled: &Filled) -> Option<ApprovalRequest> {
+        match filled.missing.is_empty() {
+            true => self.parts.needs_approval.then(|| self.approval_question(filled)),
+            false => Some(self.input_question(filled)),
         }
-        let values = self.with_instruction(filled);
-        let mut details = json!({ "tool": name, "arguments": values });
-        let mut request;
-        if is_complete {
-            request = self.new_question(format!("Run {name} with {values}"), details);
-            request.binding = binding(&self.parts.spec, &values, &Subject::Unknown);
-        } else {
-            let (mut wanted, mut missing) = (Vec::new(), Vec::new());
-            for InputField { name, kind, description, .. } in named(&self.parts.fields, &filled.missing) {
-                wanted.push(format!("`{name}`: {description}"));
-                missing.push(json!({ "name": name, "kind": kind.to_string(), "description": description }));
-            }
-            details["missing"] = missing.into();
-            request = self.new_question(format!("{name} needs {}", wanted.join(" ")), details);
-            request.kind = QuestionKind::Input;
-            request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
+    }
+
+    /// Returns the question for an approval of the fields.
+    fn approval_question(&self, filled: &Filled) -> ApprovalRequest {
+        let (name, values) = (&self.parts.spec.name, self.with_instruction(filled));
+        let details = json!({ "tool": name, "arguments": values });
+        let mut request = self.new_question(format!("Run {name} with {values}"), details);
+        request.binding = binding(&self.parts.spec, &values, &Subject::Unknown);
+        request
+    }
+
+    /// Returns the question for the missing fields.
+    fn input_question(&self, filled: &Filled) -> ApprovalRequest {
+        let (mut wanted, mut missing) = (Vec::new(), Vec::new());
+        for InputField { name, kind, description, .. } in named(&self.parts.fields, &filled.missing) {
+            wanted.push(format!("`{name}`: {description}"));
+            missing.push(json!({ "name": name, "kind": kind.to_string(), "description": description }));
         }
-        request.agent_name.clone_from(name);
-        request.schema_version.clone_from(&self.parts.spec.version);
-        request.timeout_ms = Some(self.parts.wait_ms);
-        Some(request)
+        let (name, values) = (&self.parts.spec.name, self.with_instruction(filled));
+        let details = json!({ "tool": name, "arguments": values, "missing": missing });
+        let mut request = self.new_question(format!("{name} needs {}", wanted.join(" ")), details);
+        request.kind = QuestionKind::Input;
+        request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
+        request
     }
 
     /// Returns all that the agent will read, as a JSON object: a person approves the instruction, too.
@@ -221,11 +225,17 @@ impl CallInput {
         Json::Object(values)
     }
 
-    /// Returns a new question, after the problems with the last answer. Its id is globally unique.
+    /// Returns a new question with a globally unique id. Its text begins with the problems with the last
+    /// answer.
     fn new_question(&self, text: String, details: Json) -> ApprovalRequest {
         let problems = self.problems.join("; ");
         let summary = if problems.is_empty() { text } else { format!("{problems}. {text}") };
-        ApprovalRequest::new(format!("{}-q{}", self.run, self.questions), summary, details)
+        let id = format!("{}-q{}", self.run, self.questions);
+        let mut request = ApprovalRequest::new(id, summary, details);
+        request.agent_name.clone_from(&self.parts.spec.name);
+        request.schema_version.clone_from(&self.parts.spec.version);
+        request.timeout_ms = Some(self.parts.wait_ms);
+        request
     }
 
     fn ask(&mut self, request: &ApprovalRequest) {

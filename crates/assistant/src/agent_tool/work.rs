@@ -80,8 +80,8 @@ impl Call<'_> {
         RunStarted::of_lead(context, &place, AgentId::new(agent), RunKind::AgentCall, config)
     }
 
-    /// Returns the context of the child run. Its depth is the depth of the call, which itself costs nothing.
-    /// Its time limit ends before that of the call.
+    /// Returns the context of the child run. The child run has the depth of the call's run, which does not
+    /// count as a level, and its time limit ends before that of the call.
     fn child(&self, run: &Run) -> Context {
         let by = self.by;
         let mut lease = by.lease;

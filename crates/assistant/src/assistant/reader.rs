@@ -26,9 +26,9 @@ pub trait AnswerReader: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordReader;
 
-/// Words that agree, without commas and in lower case, separated by `|`.
+/// Texts that mean yes, without commas and in lower case, separated by `|`.
 const YES: &str = "yes|y|yes please|ok|okay|sure|approve|approved|confirm|go ahead|do it|yes do it";
-/// Words that cancel.
+/// Texts that mean no, in the same form.
 const NO: &str = "no|n|no thanks|cancel|cancel it|stop|don't|never mind|reject";
 
 fn is_one_of(list: &str, words: &str) -> bool {

@@ -25,11 +25,12 @@ impl ShownQuestions {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match asked.is_empty() {
             true => drop(all.remove(tenant)),
-            false => drop(all.insert(tenant.clone(), shown(asked))),
+            false => drop(all.insert(tenant.clone(), ids_of(asked))),
         }
     }
 }
 
-pub(super) fn shown(asked: &[PendingApproval]) -> Shown {
+/// Returns the run and the id of each question, in this order.
+pub(super) fn ids_of(asked: &[PendingApproval]) -> Shown {
     asked.iter().map(|entry| (entry.run.clone(), entry.request.request_id.clone())).collect()
 }

@@ -37,7 +37,7 @@ struct Queue {
     agent: AgentId,
     also: Vec<MessageType>,
     items: VecDeque<Item>,
-    /// The number of messages that were delivered and may not have been read yet.
+    /// The number of messages that were delivered and are perhaps not read yet.
     taken: usize,
     reader: Option<Waker>,
 }

@@ -23,7 +23,8 @@ pub(super) fn keys(
     }
 }
 
-/// Returns the keys in the variable that the settings set as `api_key_env`.
+/// Returns the keys in the variable that the settings set as `api_key_env`; `None` if they set none, or for a
+/// [foreign](is_foreign) address.
 pub(super) fn named_keys(
     app: &App,
     url: Option<&str>,
@@ -39,7 +40,8 @@ pub(super) fn named_keys(
     some(secrets(app, name)).map(Some).ok_or_else(missing)
 }
 
-/// Returns the keys of a service from the environment.
+/// Returns the keys of a service, from the environment or stored. An address that is not the service's own
+/// gets the keys in [`ANY_KEY`], and a [foreign](is_foreign) address gets none.
 pub(super) fn own_keys(
     app: &App,
     profile: Option<&Profile>,
@@ -57,7 +59,7 @@ pub(super) fn own_keys(
     }
 }
 
-/// Returns the keys in the numbered variables of a service, if one of `variables` is set.
+/// Returns the keys in the numbered variables that belong to the first of `variables` that is set.
 pub(super) fn further_keys(app: &App, variables: &[&str]) -> Vec<Secret> {
     let set = variables.iter().find(|variable| app.env(variable).is_some());
     set.map_or_else(Vec::new, |variable| secrets(app, variable).split_off(1))
@@ -71,8 +73,8 @@ pub(crate) fn key_variables(app: &App, variable: &str) -> Vec<String> {
     std::iter::once(variable.to_owned()).chain(further).take_while(|name| app.env(name).is_some()).collect()
 }
 
-/// Returns true if an address comes from a project's settings, or only from the log of a run, which may have
-/// it from a project's settings. Local servers that were found are not foreign.
+/// Returns true if an address comes from a project's settings. An address without an origin may be one in the
+/// log of a run, and so from a project's settings: it is foreign unless it is an address of this machine.
 pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     url.is_some_and(|url| match origin {
         Some(Origin::Project(_)) => true,

@@ -166,7 +166,7 @@ fn check(app: &App) -> Result<Exit, Failure> {
     }
     let files = if read == 1 { "1 file".to_owned() } else { format!("{read} files") };
     let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-    app.note_if(true, format!("{files} read, {problems}"));
+    app.note(format!("{files} read, {problems}"));
     Ok(if count == 0 { Exit::Finished } else { Exit::Failed })
 }
 

@@ -16,7 +16,14 @@ use archon::{
 
 use super::ModelFlags;
 use crate::{
-    app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look, own_file,
+    app::App,
+    choose,
+    config::{Settings, catalogue_reason},
+    exit::Exit,
+    failure::Failure,
+    local,
+    output::Look,
+    own_file,
     text::one_line,
 };
 
@@ -200,7 +207,7 @@ fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
     for item in &items {
         app.item(item, || format!("{:<48}  {}", item.model, item.known.line()));
     }
-    app.note_if(true, format!("prices are per million tokens, from {}", catalogue_source()));
+    app.note(format!("prices are per million tokens, from {}", catalogue_source()));
     Ok(Exit::Finished)
 }
 
@@ -256,7 +263,7 @@ fn page(item: &Item) -> String {
     rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the prices of long prompts; `the same` if they do not differ.
+/// Formats the prices of calls with a long prompt; `the same` if there are no such prices.
 fn long_prices(price: ModelPrice) -> String {
     let Some(long) = price.long else { return "the same".to_owned() };
     let (input, output) = (format_money(long.input), format_money(long.output));
@@ -272,7 +279,7 @@ fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
         )
     };
     let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-    let own = Catalogue::default().with_file(&text).map_err(|e| wrong(e.to_string()))?;
+    let own = Catalogue::default().with_file(&text).map_err(|e| wrong(catalogue_reason(e)))?;
     let place = app.catalogue_file();
     own_file::replace(&place, &text)
         .map_err(|e| Failure::unwritable(&place, &e, "set another folder with --data-dir DIR"))?;

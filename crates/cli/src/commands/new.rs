@@ -61,7 +61,7 @@ impl NewArgs {
                  {{ package = \"{PACKAGE}\", path = \"../archon/crates/archon\" }}, or create the project with --path DIR"
             ));
         }
-        app.note_if(true, next_steps(&self.name));
+        app.note(next_steps(&self.name));
         Ok(Exit::Finished)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) async fn run(app: &App, which: &WhichRun) -> Result<Exit, Failure> {
     let found = replay(&app.journal(), &which.find(app).await?).await.map_err(refused)?;
     app.item(&found, || verdict(&found));
     if let Replay::Identical { records } = &found {
-        app.hint_if(true, format!("{records} records"));
+        app.hint(format!("{records} records"));
     }
     Ok(if found.is_identical() { Exit::Finished } else { Exit::Failed })
 }

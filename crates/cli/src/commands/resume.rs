@@ -64,7 +64,8 @@ impl MoreFlags {
         more
     }
 
-    /// Checks that limits are only raised: a limit that a run does not have cannot be set later.
+    /// Checks that a maximum cost is given only for a run that has one: a run without it cannot get one
+    /// later.
     fn check(self, run: &RunId, records: &[Arc<Record>]) -> Result<(), Failure> {
         let has_limit =
             RunStarted::of(records).is_some_and(|started| started.config.limits.max_cost_micros.is_some());

@@ -154,7 +154,7 @@ async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
     if let Some(line) = severe_errors(&ErrorContext::of(&salvaged.records)) {
-        app.hint_if(true, line);
+        app.hint(line);
     }
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
@@ -191,7 +191,7 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
         true => resume_line(app, fork.run.as_str()),
         false => format!("archon run --session {} TASK", fork.session),
     };
-    app.hint_if(true, format!("forked {run} after {} {turns}; continue with: {next}", fork.turns));
+    app.hint(format!("forked {run} after {} {turns}; continue with: {next}", fork.turns));
     Ok(Exit::Finished)
 }
 

@@ -77,7 +77,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Makes items of heads; both are ordered by the last write, newest first.
+/// Returns an item for each session of the runs. Runs and items are ordered by the last write, newest first.
 fn items(heads: Vec<RunHead>) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for head in heads {
@@ -170,8 +170,8 @@ fn show_message(message: &Message) -> Vec<String> {
     }
 }
 
-/// Returns true if `one` is `of` or above it; this happens only in a log that was edited by hand and has a
-/// cycle.
+/// Returns true if `one` is `of` or an ancestor of `of`, or if the ancestors form a cycle. A child that is
+/// above its parent is possible only in a log that was edited by hand.
 fn is_above(session: &Session, one: &LoopId, of: &LoopId) -> bool {
     let mut next = session.get_loop(of);
     for _ in 0..=session.loops.len() {
@@ -262,7 +262,7 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Reads a session from the journal instead of the run service: the session is folded from the logs of its
-/// runs and their neighbours.
+/// runs, and of runs of other sessions that called them or that they called.
 async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
     Session::read(&app.journal(), id).await?.ok_or_else(|| unknown(id))
 }

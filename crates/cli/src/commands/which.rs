@@ -21,7 +21,10 @@ impl WhichRun {
 /// The maximum number of runs that are shown if a word fits several.
 const NAMED: usize = 5;
 
-/// Returns the run that a word means, or an error with the nearest ids.
+/// Returns the run that a word means.
+///
+/// # Errors
+/// No run fits the word, or several runs do; the error for several runs has their ids.
 pub(crate) async fn which_run(app: &App, word: &str) -> Result<RunId, Failure> {
     let (runs, id) = (app.runs()?, RunId::new(word));
     // An empty log is not a run, but can be removed.

@@ -89,7 +89,7 @@ impl Edit {
         written.map_err(|e| Failure::unwritable(&self.path, &e, advice))
     }
 
-    /// Returns the text with another value, and all settings of that text.
+    /// Returns the file's text with this value of the setting, and all settings of the new text.
     fn with(&self, name: &Name, value: &Value) -> Result<(String, Settings), String> {
         let text = with_value(&self.text, name, value)?;
         let mut settings: Settings = toml::from_str(&text).map_err(|e| e.message().to_owned())?;
@@ -120,7 +120,7 @@ fn advice(name: &Name) -> String {
     }
 }
 
-/// Returns the text of a file with another value of a setting.
+/// Returns the text of a file, changed so that the setting has this value.
 fn with_value(text: &str, name: &Name, value: &Value) -> Result<String, String> {
     let mut document: toml_edit::DocumentMut =
         text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;

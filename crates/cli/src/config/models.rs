@@ -74,13 +74,21 @@ impl Models {
     /// Returns the catalogue with these models over it.
     ///
     /// # Errors
-    /// [`SetupError`] if a price is below zero.
-    pub(crate) fn over(&self, catalogue: Catalogue) -> Result<Catalogue, SetupError> {
+    /// The reason, if a price is below zero.
+    pub(crate) fn over(&self, catalogue: Catalogue) -> Result<Catalogue, String> {
         let line = |(model, settings): (&String, &ModelSettings)| {
             serde_json::to_string(&Line { model, settings }).unwrap_or_default()
         };
         let lines: Vec<String> = self.0.iter().map(line).collect();
-        catalogue.with_lines(&lines.join("\n"), "the settings")
+        catalogue.with_lines(&lines.join("\n"), "the settings").map_err(catalogue_reason)
+    }
+}
+
+/// Returns only the reason why a catalogue cannot be read, for callers that name its file themselves.
+pub(crate) fn catalogue_reason(error: SetupError) -> String {
+    match error {
+        SetupError::Catalogue { reason } => reason,
+        other => other.to_string(),
     }
 }
 
@@ -105,7 +113,7 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
             }
         }
         let models = Self(models);
-        models.over(Catalogue::default()).map_err(|e| e.to_string())?;
+        models.over(Catalogue::default())?;
         Ok(models)
     }
 }

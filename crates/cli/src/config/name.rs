@@ -66,13 +66,14 @@ impl Name {
         (self.0.len() > 2).then(|| Self(self.0[..2].to_vec()))
     }
 
-    /// Returns true if a later layer replaces the setting; to other settings it adds.
+    /// Returns true if the value of a later layer replaces that of an earlier one; false if the setting has
+    /// the values of both.
     pub(crate) fn is_replaced(&self) -> bool {
         !matches!(self.key(), "agents" | "mcp" | "models" | "permissions")
     }
 
-    /// Returns true if a later layer with this name replaces the other one: both are parts of one agent,
-    /// model or server.
+    /// Returns true if this name in a later layer removes `other` of an earlier layer: the setting has one
+    /// value, or both names are parts of one agent, model or server.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.is_replaced() || (self.key() != "permissions" && self.0.get(..2) == other.0.get(..2))
     }
@@ -172,7 +173,7 @@ fn part_of<'a>(schema: &'a Json, node: &'a Json, part: &str) -> Result<&'a Json,
     }
 }
 
-/// Follows a reference, and ignores that a value may be missing.
+/// Follows a reference in the schema. Of a value that may be missing, returns the schema of the value.
 fn resolve<'a>(schema: &'a Json, node: &'a Json) -> &'a Json {
     if let Some(name) = node["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
         return resolve(schema, &schema["$defs"][name]);
@@ -184,7 +185,7 @@ fn resolve<'a>(schema: &'a Json, node: &'a Json) -> &'a Json {
     }
 }
 
-/// A walk through the tables of a file along the schema.
+/// The names of all settings, as the schema of the settings.
 pub(crate) struct Names(Json);
 
 impl Names {
@@ -192,7 +193,7 @@ impl Names {
         Self(schema_for!(Settings).to_value())
     }
 
-    /// Removes all entries without a setting from a file, and returns each with the offset of its name.
+    /// Removes all entries of a file that are no settings, and returns each with the offset of its name.
     pub(crate) fn remove_unknown(&self, document: &mut DeTable<'_>) -> Vec<(usize, String, Unknown)> {
         let mut found = Vec::new();
         self.remove(&self.0, document, &mut Vec::new(), &mut found);

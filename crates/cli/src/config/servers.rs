@@ -22,8 +22,8 @@ pub(crate) struct ServerSettings {
     pub(crate) command: Option<String>,
     /// The arguments of the program.
     pub(crate) args: Vec<String>,
-    /// The variables of the program's environment. It gets these and few of yours, and no key that is not
-    /// set here.
+    /// The variables of the program's environment. The program gets these, few of yours, and no key that
+    /// is not set here.
     pub(crate) env: BTreeMap<String, String>,
     /// The working folder; by default the current one.
     pub(crate) cwd: Option<String>,

@@ -73,7 +73,7 @@ fn in_file(path: &Path, name: &Name, origin: &Origin) -> Result<Vec<Source>, Fai
     Ok(found)
 }
 
-/// Calls `each` with every value below a table that is not a table itself.
+/// Calls `each` with the value, or for a table with every value in it that is not a table.
 fn leaves(name: &Name, value: &Value, each: &mut impl FnMut(Name, &Value)) {
     match value {
         Value::Table(inner) => {
@@ -91,7 +91,7 @@ fn line_of(text: &str, name: &Name) -> Option<usize> {
     Some(file::line_at(text, table?.get_key_value(last.as_str())?.0.span().start))
 }
 
-/// Returns the value of an environment variable in the form of a file.
+/// Returns the value of an environment variable as a settings file would have it.
 fn typed(name: &Name, text: &str) -> Value {
     let fits = |value: &Value| {
         let layer: Table = [(name.key().to_owned(), value.clone())].into_iter().collect();

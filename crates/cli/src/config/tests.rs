@@ -223,6 +223,22 @@ fn problem_is_reported_with_its_place() {
     );
     check(
         "",
+        "allow_plain_http = true",
+        &[],
+        expect![[r#"
+        project/archon.toml: `allow_plain_http` is not allowed in a project's settings: a project may not send your keys unencrypted
+          set it with a flag or in your own settings, or remove `allow_plain_http` there"#]],
+    );
+    check(
+        "",
+        "search_url = 'https://search.example.com'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `search_url` is not allowed in a project's settings: a project may not choose the service that receives your searches
+          set it with a flag or in your own settings, or remove `search_url` there"#]],
+    );
+    check(
+        "",
         "data_dir = '/tmp/elsewhere'",
         &[],
         expect![[r#"
@@ -304,8 +320,7 @@ fn project_settings_for_models_and_tools_need_agreement_to_the_exact_text() {
 
 #[test]
 fn every_setting_is_listed_as_allowed_or_forbidden_for_projects() {
-    let refused =
-        ["api_key_env", "allow_plain_http", "data_dir", "local_servers", "mcp", "models", "search_url"];
+    let refused: Vec<_> = trust::FORBIDDEN.iter().map(|(key, _)| *key).collect();
     let harmless = [
         "workspace",
         "mode",
@@ -319,7 +334,9 @@ fn every_setting_is_listed_as_allowed_or_forbidden_for_projects() {
         "local_threads",
         "local_kernel",
     ];
-    let known = [trust::AFTER_AGREEMENT, &refused, &harmless].concat();
+    let known = [trust::AFTER_AGREEMENT, refused.as_slice(), &harmless].concat();
+    let misspelt: Vec<_> = known.iter().filter(|key| !KEYS.contains(key)).collect();
+    assert!(misspelt.is_empty(), "these names in trust.rs or here are no settings: {misspelt:?}");
     let unknown: Vec<_> = KEYS.iter().filter(|key| !known.contains(key)).collect();
     assert!(
         unknown.is_empty(),

@@ -89,7 +89,7 @@ fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, 
 }
 
 /// The settings that a project's file may never have, each with the reason.
-const FORBIDDEN: &[(&str, &str)] = &[
+pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("api_key_env", "a project may not choose your keys"),
     ("allow_plain_http", "a project may not send your keys unencrypted"),
     ("data_dir", "a project may not choose the folder of the logs"),
@@ -106,6 +106,7 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     }
 }
 
+/// Returns the advice for a setting that a project's file may not have.
 pub(crate) fn remedy(key: &str) -> String {
     format!("set it with a flag or in your own settings, or remove `{key}` there")
 }

@@ -10,8 +10,6 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{agents::Agents, models::Models, rules::PermissionRules, servers::Servers};
-
 /// The tools of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrList")]
@@ -286,8 +284,6 @@ parsed_by! {
     bool: "`true` or `false` is needed",
     u32: "a whole number is needed",
     u64: "a whole number is needed",
-    String: "a text is needed",
-    PathBuf: "a path is needed",
 }
 
 parsed_by! {
@@ -298,12 +294,16 @@ parsed_by! {
     EmbedderChoice: "`none`, `hash` or `local` is needed",
 }
 
-parsed_by! {
-    |_| Err(());
-    PermissionRules: "rules can be set only in a file, under [permissions]",
-    Models: "models can be set only in a file, under [models.\"PROVIDER:MODEL\"]",
-    Agents: "agents can be set only in a file, under [agents.NAME]",
-    Servers: "servers can be set only in a file, under [mcp.NAME]",
+impl FromText for String {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+impl FromText for PathBuf {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(text.into())
+    }
 }
 
 /// A list of names separated by commas.

@@ -16,14 +16,15 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
-    misspelt::known_names,
+    known_names::known_names,
     output::{Look, Output},
 };
 
 /// The third option for a person without a model.
 pub(crate) const CHOICE: &str = "In this program: download a model with `archon model pull`";
 
-/// Returns the default model: the first known one on this disk, otherwise any model on it.
+/// Returns the default model: the first of the known models that is on this disk, otherwise any other model
+/// there.
 pub(crate) fn first(app: &App) -> Option<String> {
     let rank = |name: &String| MODELS.iter().position(|m| m.name == *name).unwrap_or(MODELS.len());
     let name = files(app).into_iter().map(|(name, _)| name).min_by_key(rank)?;

@@ -16,7 +16,7 @@ pub(crate) async fn tools(app: &App) -> Tools {
     Vec::new()
 }
 
-/// Returns the reason for a missing tool: never a server.
+/// Returns `None`: without the feature `mcp` there are no servers, so no missing tool is one of a server.
 pub(crate) fn missing(_: &App, _: &str) -> Option<Failure> {
     None
 }

@@ -37,7 +37,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub(crate) async fn tools(app: &App) -> Tools {
     let running = running(app).await;
     if let Some(e) = &running.unreadable {
-        app.output.warn(format!("{}: its servers are not used; {}", e.what(), e.remedy()));
+        app.output.warn(format!("{}: its servers are not used; {}", e.what(), e.advice_line()));
     }
     for (entry, standing) in running.standings() {
         if let Some(warning) = warning(app, &entry, &standing) {
@@ -63,7 +63,7 @@ pub(crate) async fn survey(app: &App) -> (Vec<(Entry, Standing)>, Option<Failure
     (running.standings(), running.unreadable.clone())
 }
 
-/// Returns the reason for a missing tool of a server; `None` if the tool's name belongs to no server.
+/// Returns the reason why a tool of a server is missing; `None` if the tool's name belongs to no server.
 pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
     let of_server = |(entry, _): &(Entry, Standing)| {
         tool.strip_prefix(&entry.name).is_some_and(|rest| rest.starts_with("__"))
@@ -128,7 +128,7 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
     }
 }
 
-/// Returns the error of a server with what to do.
+/// Returns the failure of a server as an error of the command, with advice.
 pub(crate) fn failed(app: &App, e: &McpError) -> Failure {
     let output = e.output.as_ref().map(|output| format!("; its error output ended with: {output}"));
     let what =
@@ -193,7 +193,8 @@ async fn start(app: &App) -> Running {
     running
 }
 
-/// Starts servers. `asks`: a person at the terminal answers at once, so servers may ask during a call.
+/// Starts servers. `asks` is true if a person at the terminal answers at once, so that servers may ask during
+/// a call.
 fn launch(
     app: &App,
     servers: impl IntoIterator<Item = (String, McpServer)>,

@@ -18,7 +18,7 @@ use crate::{
     servers::Entry,
 };
 
-/// The sources of the value of a variable in a text.
+/// The places in which the value of a variable is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LookedFor {
     /// The environment only.

@@ -58,7 +58,7 @@ pub(super) fn warning(app: &App, entry: &Entry, standing: &Standing) -> Option<S
         Standing::LeftOut(LeftOut::Disabled) => return None,
         Standing::LeftOut(left_out) => {
             let e = left_out.clone().failure(app, entry);
-            return Some(format!("{}: it is not used; {}", e.what(), e.remedy()));
+            return Some(format!("{}: it is not used; {}", e.what(), e.advice_line()));
         }
         Standing::Connected(status) => status,
     };

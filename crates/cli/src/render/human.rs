@@ -169,7 +169,7 @@ impl Human {
 
     fn learn_calls(&mut self, command: CommandId, message: &AssistantMessage) {
         let id = |index| CallId::new(command, index);
-        self.calls.extend((0..).zip(message.tool_calls()).map(|(i, call)| (id(i), (call.meant(), None))));
+        self.calls.extend((0..).zip(message.tool_calls()).map(|(i, call)| (id(i), (call.target(), None))));
     }
 
     fn answered(&mut self, message: &AssistantMessage, output: &Output) {

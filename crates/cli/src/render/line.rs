@@ -32,7 +32,7 @@ fn about(body: &RecordBody) -> String {
         RecordBody::ModelCallStarted { turn, attempt, request_hash, .. } => {
             format!("turn {turn}, attempt {attempt}, request {request_hash}")
         }
-        RecordBody::ModelCallFinished { message, .. } => answered(message),
+        RecordBody::ModelCallFinished { message, .. } => answer_line(message),
         RecordBody::ModelCallFailed { attempt, failure, .. } => {
             format!("attempt {attempt}, {}: {}", failure.code, one_line(&failure.message, SHOWN))
         }
@@ -45,8 +45,8 @@ fn about(body: &RecordBody) -> String {
         | RecordBody::HintAdded { text }
         | RecordBody::ContextStatus { text, .. }
         | RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
-        RecordBody::GoalChecked(verdict) => judged(verdict),
-        RecordBody::OutputChecked { problems } => checked(problems),
+        RecordBody::GoalChecked(verdict) => verdict_line(verdict),
+        RecordBody::OutputChecked { problems } => problems_line(problems),
         RecordBody::AuxiliaryCallStarted { purpose, reserved_cost_micros } => {
             format!("{purpose:?}, at most ${}", format_money(*reserved_cost_micros))
         }
@@ -79,7 +79,7 @@ fn about(body: &RecordBody) -> String {
     }
 }
 
-fn judged(verdict: &GoalVerdict) -> String {
+fn verdict_line(verdict: &GoalVerdict) -> String {
     let met = match verdict.met {
         Some(true) => "as expected",
         Some(false) => "not as expected",
@@ -88,7 +88,7 @@ fn judged(verdict: &GoalVerdict) -> String {
     one_line(&format!("{met} {}", verdict.reason), SHOWN)
 }
 
-fn checked(problems: &[SchemaProblem]) -> String {
+fn problems_line(problems: &[SchemaProblem]) -> String {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     match problems.is_empty() {
         true => "the output matches its schema".to_owned(),
@@ -232,7 +232,7 @@ pub(super) fn claims_line(claims: &[Claim]) -> String {
     claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect::<Vec<_>>().join(", ")
 }
 
-fn answered(message: &AssistantMessage) -> String {
+fn answer_line(message: &AssistantMessage) -> String {
     let part = |block: &Content| match block {
         Content::Text { text } => Some(text.clone()),
         Content::ToolCall(call) => Some(format!("-> {} {}", call.name, call.arguments)),

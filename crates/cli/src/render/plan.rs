@@ -41,6 +41,10 @@ impl PlanView {
         }
     }
 
+    fn known(&self) -> Known<'_> {
+        Known { machine: &self.machine, tokens: &self.tokens }
+    }
+
     fn done(&self) -> (usize, usize) {
         (self.machine.nodes().filter(|node| node.lets_go()).count(), self.machine.nodes().count())
     }
@@ -143,9 +147,12 @@ impl View for PlanView {
         }
     }
 
-    fn rows(&self, all: bool) -> Vec<Row> {
-        let known = Known { machine: &self.machine, tokens: &self.tokens };
-        tree::rows(&known, if all { usize::MAX } else { tree::MOST })
+    fn live_rows(&self) -> Vec<Row> {
+        tree::rows(&self.known(), tree::MOST)
+    }
+
+    fn final_rows(&self) -> Vec<Row> {
+        tree::rows(&self.known(), usize::MAX)
     }
 
     fn is_under_way(&self) -> bool {

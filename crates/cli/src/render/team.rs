@@ -204,7 +204,7 @@ impl View for TeamView {
     }
 
     /// Returns a line for each member, and a line for the lead while it works.
-    fn rows(&self, _all: bool) -> Vec<Row> {
+    fn live_rows(&self) -> Vec<Row> {
         let running = self.machine.under_way();
         let at_work = |id: &AgentId| running.iter().find(|call| self.member(**call).as_ref() == Some(id));
         let members = self.machine.members().map(|state| {

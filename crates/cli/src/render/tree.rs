@@ -25,7 +25,8 @@ pub(super) struct Known<'a> {
     pub(super) tokens: &'a HashMap<CallId, u64>,
 }
 
-/// Returns the lines: at most `most`, and a line with the totals.
+/// Returns a line for each subtask; of more than `most` subtasks only for the running ones, at most `most`.
+/// The last line has the totals.
 pub(super) fn rows(known: &Known<'_>, most: usize) -> Vec<Row> {
     let nodes: Vec<&PlanNode> = known.machine.nodes().collect();
     let mut rows: Vec<Row> = match nodes.len() > most {
@@ -40,7 +41,8 @@ pub(super) fn rows(known: &Known<'_>, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Returns the order and the levels of the subtasks: each subtask is below the last of its dependencies.
+/// Returns the subtasks in the order of their lines, each as its index in `nodes` and its level: each subtask
+/// is one level below the last of its dependencies.
 fn in_order(nodes: &[&PlanNode]) -> Vec<(usize, usize)> {
     let places: HashMap<_, _> = nodes.iter().enumerate().map(|(place, n)| (&n.subtask.id, place)).collect();
     let mut below = vec![Vec::new(); nodes.len()];

@@ -304,6 +304,63 @@ async fn question_about_a_call_of_a_server_is_answered_later() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "called\n");
 }
 
+// spec: MC-07
+#[tokio::test]
+async fn deferred_tool_of_a_server_is_searched_asked_about_by_its_name_and_called_after_a_resume() {
+    let mut place = Place::new();
+    let file = place.path("counted").display().to_string();
+    let call = json!({ "name": "fake__count", "arguments": { "text": file } }).to_string();
+    let search = asks_for("tool_search", r#"{"query": "fake__count"}"#);
+    let server = MockServer::start([search, asks_for("call_tool", &call)]).await;
+    place.serve(&server);
+    settle(&place, &format!("definition_budget = 0\n{}", fake("fake", "well", "")));
+    let ran = place.archon("run --ask-later", &["Count."]).await;
+    assert!(ran.code == Some(3) && !Path::new(&file).exists(), "{ran:?}");
+    let requests = server.requests();
+    let tools = requests[0].body["tools"].to_string();
+    assert!(tools.contains("tool_search") && !tools.contains("fake__"), "{tools}");
+    assert!(requests[1].body.to_string().contains("fake__count"), "{}", requests[1].body);
+    let open = place.archon("approvals list --json", &[]).await.json();
+    assert!(open[0]["action_summary"].as_str().unwrap().contains("fake__count"), "{open:?}");
+    let id = open[0]["request_id"].as_str().unwrap().to_owned();
+    server.push(answer("Counted."));
+    // The resumed run defers what its log says, whatever the settings say now.
+    settle(&place, &fake("fake", "well", ""));
+    let ran = place.archon("approvals approve", &[&id]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Counted.\n"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "called\n");
+    assert_eq!(server.requests()[2].body["tools"].to_string(), tools);
+
+    // A tool that is named by its full name is not deferred; those of a pattern are.
+    settle(&place, &format!("definition_budget = 0\n{}", fake("fake", "well", "")));
+    for (names, is_defined) in [("fake__echo", true), ("fake__*", false)] {
+        server.push(answer("Hi."));
+        let ran = place.archon("run --tools", &[names, "Hi."]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let tools = server.requests().last().unwrap().body["tools"].to_string();
+        assert_eq!((tools.contains("fake__echo"), tools.contains("tool_search")), (is_defined, !is_defined));
+    }
+}
+
+#[cfg(all(feature = "setup", feature = "mcp-sign-in"))]
+#[tokio::test]
+async fn mcp_login_of_a_server_without_a_sign_in_says_what_to_set() {
+    let place = Place::new();
+    settle(&place, &fake("fake", "well", ""));
+    let ran = place.archon("mcp login", &["fake"]).await;
+    assert!(ran.code == Some(1) && ran.err.contains("no sign-in of a person"), "{ran:?}");
+    settle(&place, "[mcp.web]\nurl = 'http://127.0.0.1:9/mcp'\n[mcp.web.sign_in]\n");
+    let ran = place.archon("mcp login", &["web"]).await;
+    assert!(ran.code == Some(1) && ran.err.contains("MCP server 'web', phase sign-in"), "{ran:?}");
+    let ran = place.archon("mcp logout", &["web"]).await;
+    let none = "there are no tokens of the MCP server 'web'\n";
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), none), "{ran:?}");
+    settle(&place, "[mcp.web]\nurl = 'http://127.0.0.1:9/mcp'\n[mcp.web.sign_in]\nby = 'program'\n");
+    let ran = place.archon("mcp list", &[]).await;
+    let needs = "a `sign_in` by `program` needs a `client_id` and a `client_secret`";
+    assert!(ran.code == Some(2) && ran.err.contains(needs), "{ran:?}");
+}
+
 #[cfg(feature = "setup")]
 #[tokio::test]
 async fn mcp_add_test_list_and_remove_keep_the_settings_whole() {

@@ -299,68 +299,68 @@ async fn invalid_response_is_shown_with_status_type_and_first_bytes_without_the_
         told.push('\n');
     }
     expect![[r#"
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        vllm:m 1: error: the answer violates the protocol: vllm@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         vllm:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         vllm:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
+        vllm:m 1: error: the answer violates the protocol: vllm@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         vllm:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
+        vllm:m 1: error: the answer violates the protocol: vllm@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        vllm:m 1: error: the answer violates the protocol: vllm@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        vllm:m 1: error: the answer violates the protocol: vllm@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: the answer violates the protocol: openai-responses@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         openai-responses:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         openai-responses:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
+        openai-responses:m 1: error: the answer violates the protocol: openai-responses@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         openai-responses:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: the answer violates the protocol: openai-responses@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: the answer violates the protocol: openai-responses@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        openai-responses:m 1: error: the answer violates the protocol: openai-responses@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: the answer violates the protocol: anthropic@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         anthropic:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         anthropic:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
+        anthropic:m 1: error: the answer violates the protocol: anthropic@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         anthropic:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: the answer violates the protocol: anthropic@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: the answer violates the protocol: anthropic@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        anthropic:m 1: error: the answer violates the protocol: anthropic@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        gemini:m 1: error: the answer violates the protocol: gemini@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         gemini:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         gemini:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
+        gemini:m 1: error: the answer violates the protocol: gemini@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         gemini:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
+        gemini:m 1: error: the answer violates the protocol: gemini@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        gemini:m 1: error: the answer violates the protocol: gemini@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        gemini:m 1: error: the answer violates the protocol: gemini@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        vertex:m 1: error: the answer violates the protocol: vertex@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         vertex:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         vertex:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
+        vertex:m 1: error: the answer violates the protocol: vertex@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         vertex:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
+        vertex:m 1: error: the answer violates the protocol: vertex@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        vertex:m 1: error: the answer violates the protocol: vertex@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        vertex:m 1: error: the answer violates the protocol: vertex@SERVER/v1, status 200: an event is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        azure:m 1: error: the answer violates the protocol: azure@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         azure:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         azure:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
+        azure:m 1: error: the answer violates the protocol: azure@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: another program or service may answer there
         azure:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        azure:m 1: error: protocol: azure@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
+        azure:m 1: error: the answer violates the protocol: azure@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        azure:m 1: error: the answer violates the protocol: azure@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        azure:m 1: error: the answer violates the protocol: azure@SERVER/v1, status 200: an event cannot be decoded (expected ident at line 1 column 2): not now **** /  check the address: another program or service may answer there
 
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: the answer violates the protocol: bedrock@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: another program or service may answer there
         bedrock:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows the key that is used
         bedrock:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, the service sent JSON instead of an event stream (status 200, application/json: {"object":"list","data":["****"]}) /  check the address: another program or service may answer there
+        bedrock:m 1: error: the answer violates the protocol: bedrock@SERVER/v1, the service sent JSON instead of an event stream (status 200, application/json: {"object":"list","data":["****"]}) /  check the address: another program or service may answer there
         bedrock:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
-        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: data: not now **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: the answer violates the protocol: bedrock@SERVER/v1, status 200, text/plain: not now **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: the answer violates the protocol: bedrock@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: another program or service may answer there
+        bedrock:m 1: error: the answer violates the protocol: bedrock@SERVER/v1, status 200, text/event-stream: data: not now **** /  check the address: another program or service may answer there
 
     "#]].assert_eq(&told);
 }

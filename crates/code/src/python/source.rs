@@ -44,7 +44,7 @@ impl Source {
 }
 
 /// Replaces `json` in the program and captures the value of its last statement if that is an expression. Line
-/// numbers do not change. A program that cannot be parsed is left alone: the interpreter reports the error.
+/// numbers do not change. A program that cannot be parsed stays unchanged: the interpreter reports the error.
 fn rewritten(code: &str) -> String {
     let Ok(parsed) = ruff_python_parser::parse_module(code) else { return code.to_owned() };
     let body = &parsed.syntax().body;
@@ -82,7 +82,7 @@ impl<'a> StatementVisitor<'a> for Imports<'_> {
                 if from.level == 0
                     && from.module.as_ref().is_some_and(|module| module.as_str() == "json") =>
             {
-                from.names.iter().map(imported_from).collect::<Vec<_>>().join("; ")
+                from.names.iter().map(assignments).collect::<Vec<_>>().join("; ")
             }
             other => return walk_stmt(self, other),
         };
@@ -103,7 +103,7 @@ impl Imports<'_> {
 }
 
 /// Translates one name of `from json import …`.
-fn imported_from(alias: &Alias) -> String {
+fn assignments(alias: &Alias) -> String {
     match alias.name.as_str() {
         "*" => "loads = _archon_module.loads; dumps = _archon_module.dumps".to_owned(),
         name => format!("{} = _archon_module.{name}", bound_name(alias)),

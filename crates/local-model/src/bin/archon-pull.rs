@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Downloads the engine first: it is small, so a blocked network is noticed soon.
+/// Downloads the engine and then the model. The engine is small, so a blocked network is noticed soon.
 async fn fetch(prebuilt: &'static Prebuilt, model: &Model, folder: &Path) -> Result<(), LocalModelError> {
     let options = PullOptions::from_env();
     let (engines, models) = (private(folder.join("engines"))?, private(folder.join("models"))?);

@@ -315,7 +315,7 @@ impl Worker<'_> {
         bytes
     }
 
-    /// Removes the tokens that differ from the prompt from the context, and loads the fixed prefix from the
+    /// Removes from the context the tokens that differ from the prompt, and loads the fixed prefix from the
     /// cache. Returns the number of known tokens. The last token is always processed again, because its
     /// logits are needed.
     fn keep(&mut self, prompt: &Prompt) -> Result<usize, LocalModelError> {

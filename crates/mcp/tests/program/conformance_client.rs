@@ -13,11 +13,8 @@ use std::{
 use archon_mcp::{
     InMemoryPins, Login, McpOptions, McpServer, McpServers, Phase, ServerState, SignIn, TokenStore,
 };
-use archon_testkit::SeededIds;
 use archon_types::{
-    Answer, AnsweredQuestion, ApprovalRequest, BoxFuture, CallId, Clock, CommandId, Context, CredentialEntry,
-    CredentialError, CredentialKey, CredentialStore, Decision, FnApprover, Json, Secret, TenantId, Timestamp,
-    Tool, ToolContext, ToolError, ToolQuestions, ToolResult,
+    BoxFuture, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId, Tool,
 };
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -32,6 +29,10 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 const LONGEST: Duration = Duration::from_secs(10);
 
 type Failure = Box<dyn Error>;
+
+mod caller;
+
+use caller::{SystemClock, result_of};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
@@ -129,47 +130,6 @@ async fn log_in(server: &McpServer, options: &McpOptions) -> Result<(), Failure>
     let page = browser.get(login.url()).send().await?;
     let answer = page.headers().get("location").ok_or("the authorization server sent the browser nowhere")?;
     Ok(login.finish(answer.to_str()?).await?)
-}
-
-/// Calls a tool, and agrees to everything that its server asks for, with the defaults.
-async fn result_of(tool: &dyn Tool, arguments: Json) -> Result<ToolResult, ToolError> {
-    let mut answered = None;
-    loop {
-        match tool.call(arguments.clone(), &context(tool, answered)).await {
-            Err(ToolError::Suspended(question)) => {
-                eprintln!("{}", question.action_summary);
-                let answer = Answer::Approve;
-                answered = Some(Arc::new(AnsweredQuestion { request: *question, answer }));
-            }
-            ended => return ended,
-        }
-    }
-}
-
-fn context(tool: &dyn Tool, answered: Option<Arc<AnsweredQuestion>>) -> ToolContext {
-    let mut run =
-        Context::new("run".into(), "session".into(), Arc::new(SystemClock), Arc::new(SeededIds::new(1)));
-    let call = CallId::new(CommandId(0), 0);
-    let agrees = FnApprover::new(|_: ApprovalRequest| async { Decision::Now(Answer::Approve) });
-    let questions = ToolQuestions::new(run.run.clone(), true, [(call, answered)]);
-    run.tool_questions = Some(Arc::new(questions.with_approver(Some(Arc::new(agrees)), "main")));
-    let mut context = ToolContext::new(run, "call".into(), tool.spec().name.clone());
-    context.call = Some(call);
-    context
-}
-
-/// The time of this machine.
-struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        Timestamp::from_millis(since.as_millis().try_into().unwrap_or_default())
-    }
-
-    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(deadline.since(self.now())))
-    }
 }
 
 /// The tokens of this run.

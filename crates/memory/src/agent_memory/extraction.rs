@@ -31,7 +31,8 @@ struct State {
     failures: HashMap<String, u32>,
 }
 
-/// The maximum number of earlier turns that are read at one store, since the end of a run waits for them.
+/// The maximum number of earlier turns in one call of [`Extraction::read`], since the end of a run waits for
+/// them.
 const EARLIER: usize = 32;
 /// The maximum number of attempts per turn in a process; the next process starts again.
 const TRIES: u32 = 3;

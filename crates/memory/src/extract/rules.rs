@@ -1,7 +1,8 @@
 //! Extracts facts with patterns of plain English sentences. This needs no model, but finds few facts.
 //!
-//! A fact that this extractor finds counts as the person's own statement and ends earlier facts. So everything
-//! doubtful is skipped: questions, conditions, negations, reported speech, and sentences with an unclear end.
+//! A fact that this extractor finds counts as the person's own statement and ends earlier facts. So
+//! everything doubtful is skipped: questions, conditions, negations, reported speech, and sentences whose end
+//! is unclear.
 
 mod objects;
 mod sentences;
@@ -45,9 +46,9 @@ const OWN: &[(&str, &str, Shape)] = &[
 ];
 
 /// Words that may be capitalised without being a name.
-const NO_NAMES: &str = "i the a an this that these those it he she they we you my your his her our their its there here \
-     what who which how why where when while because although since as or then maybe perhaps everyone \
-     everybody everything someone somebody something anyone anybody anything nobody nothing one some \
+const NO_NAMES: &str = "i the a an this that these those it he she they we you my your his her our their its \
+     there here what who which how why where when while because although since as or then maybe perhaps \
+     everyone everybody everything someone somebody something anyone anybody anything nobody nothing one some \
      many most all both each sometimes often only even yesterday tomorrow";
 
 impl RuleExtractor {
@@ -90,7 +91,10 @@ impl RuleExtractor {
             _ => {
                 let named = clause.iter().take(3).take_while(|word| is_name(word)).count();
                 let (subject, said) = clause.split_at(named);
-                let is_nobody = |word: &&str| NO_NAMES.split(' ').any(|other| other == word.to_lowercase());
+                let is_nobody = |word: &&str| {
+                    let word = word.to_lowercase();
+                    NO_NAMES.split(' ').any(|other| other == word)
+                };
                 if subject.is_empty() || subject.iter().any(is_nobody) {
                     return None;
                 }

@@ -122,7 +122,8 @@ fn part_at(id: &str, begins: Timestamp) -> String {
     format!("{whole}@{}", begins.as_millis())
 }
 
-/// Returns the index of an entry that already states the same, with the same or a higher trust level.
+/// Returns the index of an entry that already states the same for the time `start`, with the same or a higher
+/// trust level.
 fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> Option<usize> {
     let says_so = |entry: &&MemoryEntry| entry.trust >= new.trust && object_of(entry) == object_of(new);
     // A fact that was learnt before is known, even if something ended it since.
@@ -175,7 +176,8 @@ fn nexts(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
     nexts
 }
 
-/// Returns the entry that counts at a time.
+/// Returns the entry that counts at a time: of those that hold then, the entry with the highest trust level;
+/// of several, the entry that began last.
 pub(super) fn at(line: &[MemoryEntry], time: Timestamp) -> Option<&MemoryEntry> {
     let holding = line.iter().filter(|entry| holds(entry, time));
     holding.max_by_key(|entry| (entry.trust, entry.valid_from, entry.position))

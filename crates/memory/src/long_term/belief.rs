@@ -52,7 +52,7 @@ fn most_trusted_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     }
 }
 
-/// The sort key of facts in one timeline: the fact with the greatest key counts.
+/// Returns a value by which facts of one timeline are compared: the fact with the greatest value counts.
 pub(super) fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
     (entry.trust, entry.valid_from, entry.position)
 }
@@ -77,8 +77,8 @@ fn most_trusted_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<R
     distinct
 }
 
-/// Moves the untrusted hits among those that are nearly as relevant as the best to the last of their
-/// positions. All other hits keep their order.
+/// Among the hits that are nearly as relevant as the best, moves the untrusted hits behind the others. Less
+/// relevant hits keep their positions.
 fn trusted_first(hits: &mut [Ranked], candidates: &[Candidate]) {
     let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
     let places: Vec<usize> =
@@ -97,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks the choice among hits in the order of their scores, each with text, trust level and relevance. A text
-    /// that begins with `key=` is a fact of that key.
+    /// Checks the choice among hits in the order of their scores, each with text, trust level and relevance.
+    /// A text that begins with `key=` is a fact of that key.
     fn check(hits: &[(&str, Trust, f32)], threshold: Option<f32>, limit: usize, expected: &[(&str, Trust)]) {
         let candidate = |(text, trust, _): &(&str, Trust, f32)| {
             let mut entry = MemoryEntry::new("", *text, Timestamp::default());

@@ -93,8 +93,8 @@ impl Ranking {
     }
 
     /// Returns the first `limit` hits without those that repeat a better hit with the same words in the same
-    /// order. Vectors cannot detect repetitions: `Anna pays Bob` and `Bob pays Anna` have similar vectors, and
-    /// so have sentences that differ in a `not` or a number. Trust levels are not considered.
+    /// order. Vectors cannot detect repetitions: `Anna pays Bob` and `Bob pays Anna` have similar vectors, as
+    /// have sentences that differ in a `not` or a number. Trust levels are not considered.
     pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
         let mut said = HashSet::new();
         let first = self.hits.iter().filter(|hit| said.insert(normalized_words(items[hit.item].text)));
@@ -115,8 +115,8 @@ pub struct Ranker {
 }
 
 impl Ranker {
-    /// Creates a ranker for vectors of the embedder with this [`id`](archon_types::Embedder::id); for words
-    /// alone without an embedder.
+    /// Creates a ranker for vectors of the embedder with this [`id`](archon_types::Embedder::id), or, with
+    /// `None`, for words alone.
     pub fn new(embedder: Option<&str>) -> Self {
         Self { calibration: Calibration::of(embedder.unwrap_or_default()), ..Self::default() }
     }
@@ -217,7 +217,8 @@ impl Ranker {
             .collect()
     }
 
-    /// Returns the sum of the other parts: time, speaker, question, recency, importance.
+    /// Returns the sum of the parts `time`, `speaker`, `asks`, `recency` and `importance`, with their
+    /// weights.
     fn secondary_score(&self, question: &Question, item: &Item<'_>) -> f32 {
         let closeness = question.times.iter().map(|time| time.closeness(item.at)).fold(0.0, f32::max);
         let named = item.speaker.is_some_and(|speaker| question.names(speaker));

@@ -89,7 +89,8 @@ const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45 };
 /// The coverage that 99 % of the memories unrelated to a question stay below.
 const RELEVANT_COVERAGE: f32 = 0.3;
 
-/// The relevance at both of these limits, so that the threshold for prompts is 0.7 with every embedder.
+/// The relevance at the cosine [`Calibration::relevant`] and at the coverage [`RELEVANT_COVERAGE`], so that
+/// the threshold for prompts is 0.7 with every embedder.
 const RELEVANT: f32 = 0.7;
 
 impl Calibration {
@@ -140,8 +141,8 @@ impl Calibration {
         ((cosine - self.floor) / (1.0 - self.floor)).clamp(0.0, 1.0)
     }
 
-    /// Returns the relevance of a memory from its coverage and its cosine: 0.7 if one of the two reaches the
-    /// value that 99 % of unrelated memories stay below, 0 and 1 at the ends of the range.
+    /// Returns the relevance of a memory, from 0 to 1, from its [coverage](crate::rank) and its cosine: 0.7
+    /// if the better of the two just reaches the value that 99 % of unrelated memories stay below.
     pub fn relevance(&self, coverage: f32, cosine: Option<f32>) -> f32 {
         let meaning = cosine.filter(|cosine| cosine.is_finite()).map_or(0.0, |cosine| self.meaning(cosine));
         scaled(coverage, RELEVANT_COVERAGE).max(scaled(meaning, self.meaning(self.relevant))).clamp(0.0, 1.0)

@@ -25,7 +25,8 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// Returns the number of calls under way in the asking run; `usize::MAX` if it must not be dropped.
+    /// Returns the number of calls under way in the asking run; `usize::MAX` if that run must not
+    /// be dropped.
     pub(super) fn under_way(&self) -> usize {
         self.under_way.as_ref().map_or(usize::MAX, CallsUnderWay::count)
     }
@@ -101,7 +102,8 @@ impl Working<'_> {
     }
 }
 
-/// Returns the earlier request of the same delegation with the same text: from before a crash, or made twice.
+/// Returns the earlier request of the same delegation with the same text, if there is one: after a crash, or
+/// if the member asks twice.
 fn request_of(machine: &TeamMachine, by: CallId, to: &str, task: &str) -> Option<CommandId> {
     let job = machine.jobs().iter().find(|job| {
         let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);

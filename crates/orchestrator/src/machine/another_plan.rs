@@ -1,7 +1,7 @@
 //! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's answer.
 //!
 //! A step is lost if all attempts at it failed. The planner is asked once no other step can continue. All
-//! steps stay that neither are lost nor depend on a lost one.
+//! steps stay that are neither lost nor depend on a lost one.
 
 use std::collections::HashSet;
 
@@ -111,8 +111,8 @@ impl TeamMachine {
         self.fail_lost();
     }
 
-    /// Applies that the planner gave no plan. Without a first plan the run fails, and also if a replan
-    /// failed for a temporary reason: a resume asks again. Otherwise the lost steps fail.
+    /// Applies a failure of the planner. The run fails if it has no plan yet, or if the reason is temporary,
+    /// because a resume then asks the planner again. Otherwise the lost steps fail.
     pub(super) fn not_planned(&mut self, problem: &str, failure: Option<FailureKind>) {
         match (self.loss(), failure.filter(|kind| kind.may_pass())) {
             (None, _) => {

@@ -52,7 +52,7 @@ impl TeamMachine {
                 self.on_lease(*call, |ledger, granted| ledger.settle(granted, *spent));
             }
             RecordBody::ToolCallFinished { call, result } => self.finished(*call, result),
-            RecordBody::ApprovalRequested { call, request } => self.on_tool_asked(*call, request),
+            RecordBody::ApprovalRequested { call, request } => self.approval_requested(*call, request),
             RecordBody::ApprovalAnswered { call, answer } => self.answered(*call, answer),
             RecordBody::OutputChecked { problems } => self.output_checked(problems),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
@@ -62,7 +62,7 @@ impl TeamMachine {
             RecordBody::RunFinished(outcome) => self.ended = Some(outcome.clone()),
             _ => {}
         }
-        if !is_mere_beginning(&record.body) {
+        if !changes_no_job(&record.body) {
             self.progress();
         }
     }
@@ -247,7 +247,7 @@ impl TeamMachine {
         }
     }
 
-    fn on_tool_asked(&mut self, call: CallId, request: &ApprovalRequest) {
+    fn approval_requested(&mut self, call: CallId, request: &ApprovalRequest) {
         if let Some(job) = self.job_mut(call.command)
             && job.is_question()
         {
@@ -396,8 +396,9 @@ impl TeamMachine {
     }
 }
 
-/// Returns true for a record of a start, a heartbeat or a settled lease, after which no job can move on.
-fn is_mere_beginning(body: &RecordBody) -> bool {
+/// Returns true for a record that lets no job change its state, so that the jobs need no update after it: a
+/// delegation or its start, a heartbeat, a lease that is granted or settled, a member that begins to wait.
+fn changes_no_job(body: &RecordBody) -> bool {
     use RecordBody::{ChildRunCreated, LeaseGranted, LeaseSettled, ToolCallStarted};
     use TeamRecord::{Delegated, Heartbeat, MemberWaiting};
     match body {
@@ -409,7 +410,7 @@ fn is_mere_beginning(body: &RecordBody) -> bool {
     }
 }
 
-/// The failure of work in doubt that is not done again.
+/// Failure text of a delegation in doubt that is not started again.
 const UNKNOWN: &str =
     "nobody knows whether it was done, and it is not to be done again: the log of its run is lost";
 

@@ -7,7 +7,8 @@ use archon_types::{Answer, ApprovalRequest, CallId, CommandId, Json, RecordBody,
 use super::{Assignment, AssignmentState, Job, Purpose, TeamMachine};
 
 impl TeamMachine {
-    /// Returns the time at which a member with this last heartbeat is silent; `None` if heartbeats are off.
+    /// Returns the time at which a member with this last heartbeat becomes silent; `None` if heartbeats are
+    /// off.
     fn silent_after(&self, heard: Timestamp) -> Option<Timestamp> {
         let missed = u64::from(self.settings.missed_heartbeats.max(1));
         let most = Duration::from_millis(self.settings.heartbeat_ms.saturating_mul(missed));
@@ -27,13 +28,13 @@ impl TeamMachine {
         self.silent_after(heard).is_some_and(|at| at <= self.now)
     }
 
-    /// Returns the time at which a delegation at work becomes silent or late.
+    /// Returns the time at which a running delegation becomes silent or late.
     pub(super) fn look_at(&self, hand: &Assignment) -> Timestamp {
         let due = self.due_at(hand);
         self.silent_after(hand.heard).map_or(due, |at| at.min(due))
     }
 
-    /// Returns the earliest time at which a delegation at work becomes silent or late.
+    /// Returns the earliest time at which a running delegation becomes silent or late.
     pub(super) fn next_look(&self) -> Option<Timestamp> {
         self.index().looks.first().map(|(at, _)| *at)
     }
@@ -94,7 +95,8 @@ impl TeamMachine {
         index.asked > 0 && index.running == blocked && !plans_anew
     }
 
-    /// Returns the dropped delegations whose requests are done; all of them if no question is open.
+    /// Returns the dropped delegations that can continue: those whose requests are done, or all if no
+    /// question is open.
     pub(crate) fn can_go_on(&self) -> Vec<CallId> {
         let index = self.index();
         let is_over = |command: &CommandId| self.job(*command).is_none_or(Job::is_over);

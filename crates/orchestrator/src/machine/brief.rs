@@ -206,7 +206,8 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the answer of a team without a lead: all contributions, or the only result for a schema.
+    /// Returns the answer of a team without a lead: all contributions; only the result of the only finished
+    /// subtask if the answer must fit a schema.
     fn results(&self) -> String {
         let mut contributors = self.contributors();
         match (contributors.next(), contributors.next()) {

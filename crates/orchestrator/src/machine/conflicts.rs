@@ -65,7 +65,7 @@ impl TeamMachine {
         self.conflicts.extend(found);
     }
 
-    /// Returns true if a claim of this job is in an open conflict, or the job is done again.
+    /// Returns true if a claim of this job is in an open conflict, or the job is being done again.
     pub(super) fn is_disputed(&self, command: CommandId) -> bool {
         let says = |claims: &[Claim]| claims.iter().any(|claim| claim.call.command == command);
         let tolerance = self.settings.conflicts.tolerance;
@@ -140,8 +140,8 @@ impl TeamMachine {
         self.set_stage(number, jobs, stage);
     }
 
-    /// Returns the value that the claims alone decide, and the reason; `None` if they are even, or if the
-    /// strategy needs a member or a person.
+    /// Returns the value that the claims alone decide, and the reason; `None` if no value is ahead, or
+    /// if the strategy needs a member or a person.
     fn by_claims(&self, conflict: &Conflict, strategy: &ConflictStrategy) -> Option<(Json, String)> {
         let claims = &conflict.claims;
         let groups = groups(claims, self.settings.conflicts.tolerance);

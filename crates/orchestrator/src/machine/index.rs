@@ -33,7 +33,8 @@ pub(super) struct Index {
     entries: Vec<Entry>,
     /// Delegations that were chosen and have not started.
     pub(super) chosen: BTreeSet<CallId>,
-    /// The earliest time at which work on each job becomes silent or late.
+    /// For each job with running delegations, the earliest time at which one of them becomes silent (too
+    /// many heartbeats missed) or late (the task timeout has passed).
     pub(super) looks: BTreeSet<(Timestamp, CommandId)>,
     /// Jobs with open delegations that are no longer needed.
     pub(super) unneeded: BTreeSet<CommandId>,
@@ -144,7 +145,7 @@ impl Index {
 
     fn member(&mut self, machine: &TeamMachine, id: &AgentId) {
         let Some(state) = machine.members.get(id) else { return };
-        set(&mut self.idle, id.clone(), state.is_idle());
+        set_member(&mut self.idle, id.clone(), state.is_idle());
         for (kind, pool) in &mut self.pools {
             pool.put(machine, state, kind);
         }
@@ -156,24 +157,24 @@ impl Index {
             self.entries.resize(place + 1, Entry::default());
         }
         let before = std::mem::take(&mut self.entries[place]);
-        self.set(command, &before, false);
+        self.update_tables(command, &before, false);
         let entry = Entry::of(machine, job);
         if let Wants::Any(kind) = &entry.wants {
             self.pools.entry(kind.clone()).or_insert_with(|| Pool::of(machine, kind));
         }
-        self.set(command, &entry, true);
+        self.update_tables(command, &entry, true);
         self.entries[place] = entry;
     }
 
-    /// Adds the entries of a job to the tables, or removes them.
-    fn set(&mut self, command: CommandId, entry: &Entry, is_in: bool) {
-        entry.chosen.iter().for_each(|call| set(&mut self.chosen, *call, is_in));
-        entry.waiting.iter().for_each(|call| set(&mut self.waiting, *call, is_in));
+    /// Adds the entries of a job to the tables if `is_in` is true; otherwise removes them.
+    fn update_tables(&mut self, command: CommandId, entry: &Entry, is_in: bool) {
+        entry.chosen.iter().for_each(|call| set_member(&mut self.chosen, *call, is_in));
+        entry.waiting.iter().for_each(|call| set_member(&mut self.waiting, *call, is_in));
         if let Some(at) = entry.look {
-            set(&mut self.looks, (at, command), is_in);
+            set_member(&mut self.looks, (at, command), is_in);
         }
-        set(&mut self.unneeded, command, is_in && entry.is_unneeded);
-        set(&mut self.questions, command, is_in && entry.is_question);
+        set_member(&mut self.unneeded, command, is_in && entry.is_unneeded);
+        set_member(&mut self.questions, command, is_in && entry.is_question);
         for (sum, part) in [
             (&mut self.asked, entry.asked),
             (&mut self.running, entry.running),
@@ -184,17 +185,18 @@ impl Index {
         }
         match &entry.wants {
             Wants::Nothing => {}
-            Wants::Any(kind) => set(self.plain.entry(kind.clone()).or_default(), command, is_in),
-            Wants::Some => set(&mut self.single, command, is_in),
-            Wants::Extra => set(&mut self.extra, command, is_in),
+            Wants::Any(kind) => set_member(self.plain.entry(kind.clone()).or_default(), command, is_in),
+            Wants::Some => set_member(&mut self.single, command, is_in),
+            Wants::Extra => set_member(&mut self.extra, command, is_in),
         }
         if let Some(asker) = entry.asked_by {
-            set(self.requests.entry(asker).or_default(), command, is_in);
+            set_member(self.requests.entry(asker).or_default(), command, is_in);
         }
     }
 }
 
-fn set<T: Ord>(items: &mut BTreeSet<T>, item: T, is_in: bool) {
+/// Adds an item to a set if `is_in` is true; otherwise removes it.
+fn set_member<T: Ord>(items: &mut BTreeSet<T>, item: T, is_in: bool) {
     if is_in {
         items.insert(item);
     } else {

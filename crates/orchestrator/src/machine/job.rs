@@ -151,13 +151,15 @@ pub struct Assignment {
     pub member: AgentId,
     /// State of the delegation.
     pub state: AssignmentState,
-    /// Start of the delegation's timeout: its start, or the last resume or answer.
+    /// Start of the delegation's timeout: the start of the member's run, the last resume of the team's run,
+    /// or a person's last answer.
     pub since: Timestamp,
     /// Time of the last heartbeat.
     pub heard: Timestamp,
     /// The member's answer.
     pub response: Option<Response>,
-    /// Number of members that answered the same job before this one, once this one has answered.
+    /// Number of members that answered the same job before this member; `None` until this member has
+    /// answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
     /// Reason why the delegation failed or was revoked.

@@ -171,7 +171,8 @@ impl TeamMachine {
             && role_tools.is_none_or(|tools| tools.iter().all(|tool| has(tool)))
     }
 
-    /// Returns why the chain of delegations forbids the next one, if it does: a loop, or the maximum length.
+    /// Returns why the chain of delegations forbids another delegation, if it does: a loop, or the maximum
+    /// length.
     fn refused_chain(&self, job: &Job, able: &[&MemberState]) -> Option<String> {
         let through = |last: &AgentId| {
             let names = job.chain.iter().chain(std::iter::once(last)).map(AgentId::as_str);
@@ -191,5 +192,8 @@ fn no_one_for(job: &Job) -> String {
     let role = job.role.as_ref().map(|role| format!("with the role {role}"));
     let tool = job.tool.as_ref().map(|tool| format!("with the tool {tool}"));
     let needs: Vec<_> = [named, role, tool].into_iter().flatten().collect();
-    format!("there is no member {}", needs.join(" and ")).trim_end().to_owned()
+    match needs.is_empty() {
+        true => "there is no member".to_owned(),
+        false => format!("there is no member {}", needs.join(" and ")),
+    }
 }

@@ -7,7 +7,7 @@ use super::{Job, JobState, Phase, Purpose, TeamMachine};
 impl TeamMachine {
     /// Returns the schema that the answer must fit, if there is one.
     pub fn output_format(&self) -> Option<&ResponseFormat> {
-        self.output.as_ref().map(|form| &form.format)
+        self.output.as_ref().map(|checker| &checker.format)
     }
 
     /// Returns true if a resume may help the failed run: the planner failed for a temporary reason, or the
@@ -25,10 +25,10 @@ impl TeamMachine {
     /// Returns the schema as text for the delegation whose answer must fit it, if the agent cannot ask its
     /// model for structured output.
     pub fn schema_text(&self, call: CallId) -> Option<String> {
-        let form = self.output_format().filter(|_| self.is_synthesis(call))?;
+        let format = self.output_format().filter(|_| self.is_synthesis(call))?;
         Some(format!(
             "Answer with nothing but JSON that fits this JSON Schema of a {}:\n{}\n",
-            form.name, form.schema
+            format.name, format.schema
         ))
     }
 
@@ -49,8 +49,8 @@ impl TeamMachine {
 
     pub(super) fn output_checked(&mut self, problems: &[SchemaProblem]) {
         let Some(answer) = self.output_due() else { return };
-        let Some(form) = &mut self.output else { return };
-        let verdict = form.checked(problems);
+        let Some(checker) = &mut self.output else { return };
+        let verdict = checker.checked(problems);
         let lost = match self.last_synthesis().map(|job| &job.state) {
             Some(JobState::Failed { reason }) => Some(reason.clone()),
             _ => None,
@@ -79,9 +79,9 @@ impl TeamMachine {
             self.phase = Phase::Planning;
         } else if self.has_lost() {
             self.phase = Phase::Working;
-        } else if let Some(form) = &mut self.output {
-            form.begin_again();
-            let problems = form.problems().to_vec();
+        } else if let Some(checker) = &mut self.output {
+            checker.begin_again();
+            let problems = checker.problems().to_vec();
             (self.phase, self.answer) = (Phase::Concluding, None);
             self.synthesize_again(&problems);
         }

@@ -45,10 +45,10 @@ impl Team {
     ///
     /// Every resume uses the schema with which the run began. Members do not see the schema. The reviewer
     /// sees only answers that fit; a final objection of the reviewer is recorded in the log only.
-    pub fn with_output_schema(self, form: ResponseFormat, check: OutputCheck) -> Self {
+    pub fn with_output_schema(self, format: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;
-            Arc::make_mut(&mut config.options).response_format = Some(form);
+            Arc::make_mut(&mut config.options).response_format = Some(format);
             config.output_check = Some(check);
         })
     }

@@ -54,7 +54,7 @@ impl Following {
         Ok(())
     }
 
-    pub(super) async fn planned(
+    pub(super) async fn take_plan(
         &mut self,
         run: &mut Run,
         command: CommandId,

@@ -116,7 +116,7 @@ impl Following {
         Ok(())
     }
 
-    /// Returns the answers that child runs have received while this run was working.
+    /// Returns records of the answers that wait in the inboxes of child runs that asked a question.
     pub(crate) async fn answered_below(&mut self, run: &mut Run) -> Result<Vec<RecordBody>, JournalError> {
         let Some(inbox) = self.journal().inbox() else { return Ok(Vec::new()) };
         let mut answered: Vec<RecordBody> = Vec::new();

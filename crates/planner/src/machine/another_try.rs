@@ -11,7 +11,7 @@ impl PlanMachine {
         matches!(&self.phase, Phase::Broken { kind, .. } if kind.may_pass())
     }
 
-    /// Starts the planning or the answer of a failed run again, with all attempts.
+    /// Starts the planning or the answer of a failed run again, with the full number of attempts.
     pub(super) fn try_again(&mut self) {
         if !self.may_try_again() {
             return;

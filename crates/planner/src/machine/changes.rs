@@ -68,7 +68,7 @@ impl PlanMachine {
     }
 
     /// Returns true if a replan may change a subtask: the subtask is not done, skipped or running, and no
-    /// person is asked about it.
+    /// person is asked about it. A dropped subtask is not found by its id.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
         use NodeState::{Delayed, Failed, Gated, Ready, Troubled, Unreachable, Waiting};
         self.nodes.of_id(id.as_str()).is_some_and(|node| {

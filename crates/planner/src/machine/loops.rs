@@ -21,7 +21,8 @@ impl PlanMachine {
         }
     }
 
-    pub(super) fn joined(&mut self, call: CallId, at: Timestamp) {
+    /// Joins the results of a loop's items to a list, which is the result of the loop.
+    pub(super) fn join(&mut self, call: CallId, at: Timestamp) {
         let Some(index) = self.nodes.ready_call(call) else { return };
         let Some(items) = self.nodes.get(index).items.clone() else { return };
         let result = |item: &Vec<SubTaskId>| {

@@ -46,7 +46,8 @@ pub struct PlanNode {
     /// The source of the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,
-    /// The call whose child run had a log, unless a person allowed the child run to start again.
+    /// The call for which the log has a `ChildRunCreated` record: its child run had a log. `None` again once
+    /// a person allowed a second start of the child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begun: Option<CallId>,
     /// For an expanded loop: for each item, the subtasks that may have the item's result.
@@ -152,7 +153,8 @@ impl PlanNode {
         (self.result, self.ended_at) = (result.map(Box::new), Some(at));
     }
 
-    /// Returns true if the current call's child run had a log, and no person allowed it to start again.
+    /// Returns true if the child run of the current call had a log, and no person allowed a second start of
+    /// the child run.
     pub fn is_begun(&self) -> bool {
         self.begun == Some(self.call())
     }

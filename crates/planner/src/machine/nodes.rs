@@ -46,7 +46,7 @@ struct Resource {
     name: String,
     limit: u32,
     used: u32,
-    /// Nodes that could start if the resource were free.
+    /// Nodes that wait because the limit of the resource is reached.
     parked: BTreeSet<Turn>,
 }
 
@@ -390,16 +390,16 @@ impl Nodes {
         resource.used < resource.limit
     }
 
-    /// Moves the first node that is parked for a resource back to the ready nodes, if the resource is
-    /// free.
+    /// Moves the first node that is parked for a resource back to the ready nodes, if the limit of the
+    /// resource is not reached.
     fn pull(&mut self, place: u32) {
         if self.is_free(place) {
             self.ready.extend(self.resources[place as usize].parked.pop_first());
         }
     }
 
-    /// Parks ready nodes that cannot start because a resource is full, until the first ready node can
-    /// start.
+    /// Parks ready nodes that cannot start because the limit of a resource is reached, until the first of the
+    /// ready nodes can start.
     pub(super) fn settle(&mut self, max_concurrent: u32) {
         if self.running >= max_concurrent.max(1) {
             return;
@@ -422,8 +422,8 @@ impl Nodes {
         }
     }
 
-    /// Records a question to a person about a call: about its start, a call in doubt or running, its
-    /// result, or its failure.
+    /// Records a question to a person about a call: before its start, while it runs, when it is in doubt, or
+    /// about its result or failure.
     pub(super) fn question(&mut self, call: CallId, request: &ApprovalRequest) {
         let Some(index) = self.index_of(call) else { return };
         let asked = match self.graph[index].state {
@@ -480,7 +480,7 @@ impl Nodes {
     }
 
     /// Returns the node of a call about which a person was asked and has not answered.
-    pub(super) fn asked(&self, call: CallId) -> Option<&PlanNode> {
+    pub(super) fn open_question(&self, call: CallId) -> Option<&PlanNode> {
         self.index_of(call).filter(|index| self.asked.contains(index)).map(|index| &self.graph[index])
     }
 

@@ -6,7 +6,7 @@ use super::{Asked, Nodes, Phase, PlanMachine};
 
 impl PlanMachine {
     /// Adopts the planner's plan, which a person may have to approve.
-    pub(super) fn planned(&mut self, command: CommandId, task: &Task) {
+    pub(super) fn take_plan(&mut self, command: CommandId, task: &Task) {
         self.adopt(task);
         if self.phase == Phase::Following && self.settings.confirm != Confirm::Never {
             self.phase = Phase::Confirming { call: CallId::new(command, 0), asked: Asked::No };

@@ -117,12 +117,13 @@ impl PlanMachine {
         self.budget.deadline()
     }
 
-    /// Returns the whole remaining budget, without open leases.
+    /// Returns the remaining budget as one lease. The leases of running calls are already subtracted.
     pub fn remaining_budget(&self) -> Lease {
         self.budget.lease(1)
     }
 
-    /// Returns the remaining budget with open leases, against which a plan with running calls is checked.
+    /// Returns the remaining budget without subtracting the leases of running calls. A plan with running
+    /// calls is checked against this budget.
     pub fn unspent(&self) -> Lease {
         self.budget.unspent()
     }

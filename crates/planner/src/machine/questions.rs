@@ -94,7 +94,7 @@ impl PlanMachine {
         match &self.phase {
             Phase::Confirming { call: open, asked: Asked::Yes } => *open == call,
             Phase::Following => {
-                self.nodes.asked(call).is_some()
+                self.nodes.open_question(call).is_some()
                     || self.proposed.as_ref().is_some_and(|p| p.call == call && p.asked == Asked::Yes)
             }
             _ => false,
@@ -103,7 +103,7 @@ impl PlanMachine {
 
     /// Returns true if a person was asked about this call because it is in doubt.
     pub fn is_doubted(&self, call: CallId) -> bool {
-        self.nodes.asked(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Doubt(_)))
+        self.nodes.open_question(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Doubt(_)))
     }
 
     /// Returns true if a text is a valid answer to the open question about this call.
@@ -111,13 +111,13 @@ impl PlanMachine {
         let is_decision = |node: &PlanNode| node.state == NodeState::Deciding;
         self.is_asked_by_tool(call)
             || self.is_doubted(call)
-            || self.nodes.asked(call).is_some_and(is_decision)
+            || self.nodes.open_question(call).is_some_and(is_decision)
     }
 
     /// Returns true if the open question comes from the tool of a subtask. The answer may then change the
     /// arguments.
     pub fn is_asked_by_tool(&self, call: CallId) -> bool {
-        self.nodes.asked(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Tool(_)))
+        self.nodes.open_question(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Tool(_)))
     }
 
     pub(super) fn question_asked(&mut self, call: CallId, request: &ApprovalRequest) {
@@ -131,7 +131,7 @@ impl PlanMachine {
 
     pub(super) fn answered(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
         self.suspended = false;
-        if self.nodes.asked(call).is_some_and(|node| node.asked_by == AskedBy::Below) {
+        if self.nodes.open_question(call).is_some_and(|node| node.asked_by == AskedBy::Below) {
             return self.nodes.approve(call, at);
         }
         match &self.phase {
@@ -150,7 +150,7 @@ impl PlanMachine {
         if self.proposed.as_ref().is_some_and(|proposed| proposed.call == call) {
             return self.change_answered(answer);
         }
-        let Some(PlanNode { subtask, state, asked_by, .. }) = self.nodes.asked(call) else { return };
+        let Some(PlanNode { subtask, state, asked_by, .. }) = self.nodes.open_question(call) else { return };
         match (answer, asked_by) {
             _ if *state == NodeState::Deciding && !answer.is_consent() => self.decided(call, answer, at),
             (Answer::Reply { text }, AskedBy::Tool(_) | AskedBy::Doubt(_)) => self.replied(call, text, at),
@@ -182,7 +182,7 @@ impl PlanMachine {
         }
     }
 
-    /// Fails the run because of a person's answer.
+    /// Fails the run because of its plan or a person's answer.
     pub(super) fn break_off(&mut self, what: &str, why: &str) {
         self.phase = Phase::Broken { kind: FailureKind::Plan, error: format!("{what}: {why}") };
     }

@@ -39,7 +39,8 @@ impl PlanMachine {
         };
     }
 
-    /// Fails the run without an answer. The next attempt gets the last answer, which did not fit.
+    /// Fails the run without an answer. If an earlier answer did not fit the schema, the next attempt gets
+    /// it.
     pub(super) fn not_concluded(&mut self, problem: &str, kind: FailureKind) {
         if let Phase::Concluding { last, .. } = &mut self.phase {
             self.invalid_output = last.take();

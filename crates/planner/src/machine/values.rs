@@ -82,7 +82,8 @@ impl PlanMachine {
     }
 }
 
-/// Returns the value of a subtask for other subtasks; `None` unless the subtask is done or skipped.
+/// Returns the value of a subtask for other subtasks; null if it was skipped or left out after a failure, and
+/// `None` if it is not over.
 fn value(node: &PlanNode) -> Option<Json> {
     match node.state {
         NodeState::Done => node.result.as_deref().map(value_of_result),

@@ -23,7 +23,7 @@ const MOST: usize = 1_000;
 /// Name of a loop over a result in problems. Such a loop is one subtask of the plan.
 pub(super) const LATER: &str = "a loop over a result";
 
-/// Returns the subtasks of a template with these values for its parameters, and which of them are its last.
+/// Returns the subtasks of a template with these values for its parameters, and the template's [`Ends`].
 pub(super) fn steps(
     template: &WorkflowTemplate,
     values: &Values,
@@ -43,17 +43,17 @@ pub(super) fn steps(
     }
 }
 
-/// The last subtasks of a sequence of steps.
+/// The ids of the subtasks at the end of a sequence of steps: the last ones, and those with the result.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
-    /// The steps for which a following step waits.
+    /// The subtasks for which a following step waits.
     pub(super) last: Vec<SubTaskId>,
-    /// The steps that may have the result. The first one that has a result counts.
+    /// The subtasks that may have the result. The first subtask with a result counts.
     pub(super) results: Vec<SubTaskId>,
 }
 
 impl Ends {
-    /// Joins the ends of alternatives or of concurrent steps.
+    /// Joins the [`Ends`] of alternatives or of concurrent steps.
     fn or(mut self, other: Self) -> Self {
         self.last.extend(other.last);
         self.last.sort();
@@ -84,7 +84,7 @@ pub(super) struct Place {
 }
 
 impl Expansion<'_> {
-    /// Adds the steps of a block, each after the one before it, and returns their ends.
+    /// Adds the steps of a block, each after the step before it, and returns the [`Ends`] of the block.
     pub(super) fn block(
         &mut self,
         steps: &[TemplateStep],
@@ -218,7 +218,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Adds a subtask, which gives its id and its second name their values, and returns the ends of its step.
+    /// Adds a subtask, whose result is the value of its id and of its second name, and returns the [`Ends`]
+    /// of its step.
     pub(super) fn add(&mut self, subtask: SubTask) -> Ends {
         let id = subtask.id.clone();
         for name in [Some(id.to_string()), subtask.rules.save_as.clone()].into_iter().flatten() {
@@ -257,7 +258,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Returns the steps that a step follows: those that `after` names, or the ones above.
+    /// Returns the subtasks after which a step starts: those of the steps that `after` names, otherwise
+    /// `before`.
     pub(super) fn followed(
         &mut self,
         step: &TemplateStep,
@@ -292,7 +294,7 @@ pub(super) fn once_each(mut ids: Vec<SubTaskId>) -> Vec<SubTaskId> {
     ids
 }
 
-/// Returns ends without a result, after the steps `before`.
+/// Returns the [`Ends`] of a step that adds no subtask: its last subtasks are `before`, and it has no result.
 pub(super) fn after(before: Vec<SubTaskId>) -> Ends {
     Ends { last: before, results: Vec::new() }
 }
@@ -342,12 +344,12 @@ pub(super) fn plain(value: &Json) -> Json {
     with_texts(value, &|text| unescaped(text).into())
 }
 
-/// Changes each of the values.
+/// Returns the values, each replaced by the result of `change`.
 pub(super) fn each_value(values: &Values, change: impl Fn(&Json) -> Json) -> Values {
     values.iter().map(|(name, value)| (name.clone(), change(value))).collect()
 }
 
-/// Returns the value with something else in place of each of its texts.
+/// Returns the value with each of its texts replaced by the result of `change`.
 pub(super) fn with_texts(value: &Json, change: &dyn Fn(&str) -> Json) -> Json {
     match value {
         Json::String(text) => change(text),

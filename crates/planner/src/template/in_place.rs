@@ -13,11 +13,12 @@ use super::{
 };
 use crate::references::{Piece, Reference, pieces};
 
-/// The subtasks of a plan whose templates were replaced, and the names that replace the old ones.
+/// The subtasks of a plan after templates were replaced by their steps, and the new names for references to
+/// the replaced subtasks.
 #[derive(Default)]
 pub(crate) struct Replaced {
     subtasks: Vec<SubTask>,
-    /// For each replaced subtask: the steps for which its dependents wait now.
+    /// For each replaced subtask: the steps for which the subtasks that depended on it wait now.
     last: HashMap<SubTaskId, Vec<SubTaskId>>,
     /// For each replaced subtask: the name for references to its result.
     names: HashMap<String, String>,
@@ -126,8 +127,9 @@ impl<'a> InPlace<'a> {
         self.results.contains(&step.id)
     }
 
-    /// Returns a step under its new name, with the rules of `whole`. The gate of `whole` goes to the
-    /// first steps, the other rules to each step that does not set them.
+    /// Returns a step under its new name, with the rules of `whole`. The first steps get the gate of `whole`
+    /// too; every step gets the condition of `whole` too, and the other rules of `whole` that the step does
+    /// not set.
     fn step(&self, step: &SubTask) -> SubTask {
         let whole = &self.whole.rules;
         let mut new = with_names(step, self.id(&step.id), &|head| self.name(head));

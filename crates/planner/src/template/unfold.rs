@@ -92,8 +92,8 @@ impl Expansion<'_> {
     }
 }
 
-/// Returns the subtasks for all items of a list, and for each item the subtasks that may have its result.
-/// The items are data: braces in them are not references.
+/// Returns the subtasks for all items of a list, and for each item the subtasks that may have the item's
+/// result. The items are data: braces in them are not references.
 pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<SubTask>, Vec<Vec<SubTaskId>>) {
     let names = names_of(each);
     let (mut subtasks, mut results) = (Vec::new(), Vec::new());

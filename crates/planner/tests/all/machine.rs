@@ -495,7 +495,7 @@ fn plan_invariant_running_subtask_has_a_start_time() {
     let machine = damaged(&fed.machine, |written| {
         written["nodes"]["graph"]["nodes"][0]["started_at"] = json!(null);
     });
-    assert_eq!(machine.invariants(), ["a is executing and has no time at which it began"]);
+    assert_eq!(machine.invariants(), ["a is executing and has no start time"]);
 }
 
 // spec: PL-19

@@ -7,10 +7,10 @@ use eventsource_stream::Event as SseEvent;
 
 use super::wire::{Block, Delta, Event, Kind, Message, StopDetails, is_known};
 use crate::{
-    answer::Answer,
+    answer::{Answer, BodyEnd},
     classify,
     http::{
-        events::{BodyEnd, Decoder, Progress},
+        events::{Decoder, Progress},
         sse::Sse,
     },
     signature::Signature,
@@ -19,7 +19,7 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct MessagesDecoder {
     answer: Answer,
-    /// The blocks that have begun and not ended, by the service's numbers.
+    /// The blocks that have begun and not ended, each with the number that the service gave it.
     open: Vec<(u32, Open)>,
     stop: Option<Stop>,
 }
@@ -30,10 +30,10 @@ enum Open {
     /// Thinking with its signature, which comes last.
     Thinking(String),
     Redacted,
-    /// A call: its index, and the arguments that it began with, which are used if no others come.
+    /// A call: its index in the answer, and the arguments in its first event, used if no others come.
     Call(usize, Option<String>),
-    /// The call that carries the structured output, with the arguments that it began with, which are used if
-    /// no others come.
+    /// The call that carries the structured output, with the arguments in its first event, used if no
+    /// others come.
     Format(Option<String>),
     /// A block that is ignored: an unknown one, or structured output after the first.
     Other,
@@ -244,8 +244,8 @@ impl Decoder for MessagesDecoder {
             // An unknown kind of event may have any content.
             Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
             Err(_) if !event.event.is_empty() && !is_known(&event.event) => Ok(Progress::More),
-            Err(_) => {
-                let _: Option<Event<'_>> = self.answer.read(data, "an event cannot be decoded")?;
+            Err(e) => {
+                self.answer.note_cut(&e, data, "an event cannot be decoded", None)?;
                 Ok(Progress::More)
             }
         }

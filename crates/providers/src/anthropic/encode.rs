@@ -9,7 +9,8 @@ use super::{
     messages::{self, MARK, text_block, turn_began_without_thinking},
 };
 use crate::{
-    json_text::{HEADROOM, effort, is_object_schema, push_field, push_json, push_object_schema, refused},
+    json_text::{push_field, push_json, push_object_schema},
+    request::{HEADROOM, effort, invalid_request, is_object_schema},
     tool_names,
     turns::{FORMAT_TOOL, SystemField, end_messages, mark_second_to_last},
 };
@@ -64,7 +65,9 @@ impl<'a> Encoder<'a> {
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_some())?;
         (!is_object_schema(&format.schema)).then(|| {
-            refused("structured output of this model must be an object: set the schema's type to \"object\"")
+            invalid_request(
+                "structured output of this model must be an object: set the schema's type to \"object\"",
+            )
         })
     }
 
@@ -208,8 +211,8 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Returns true if the structured output must be requested as a tool call, because the service allows no
-/// maps in a response schema. The arguments of a tool are an object.
+/// Returns true if the structured output must be requested as a tool call: the service allows maps in the
+/// schema of a tool, which is an object's schema, but not in a response schema.
 fn needs_tool(schema: &Json) -> bool {
     is_object_schema(schema) && format::has_maps(schema)
 }

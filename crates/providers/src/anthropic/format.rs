@@ -7,7 +7,7 @@ use archon_types::Json;
 use serde_json::Map;
 
 use crate::{
-    json_text::is_of_type,
+    request::is_of_type,
     schema_subset::{Fate, reduce},
 };
 
@@ -35,7 +35,7 @@ fn fate(key: &str, value: &Json) -> Fate {
     }
 }
 
-/// Closes an object, as the service requires.
+/// Forbids the properties that an object schema does not list, as the service requires.
 fn close(schema: &Map<String, Json>, strict: &mut Map<String, Json>) {
     if is_object(schema) {
         strict.insert("additionalProperties".to_owned(), Json::Bool(false));
@@ -47,7 +47,7 @@ fn is_object(schema: &Map<String, Json>) -> bool {
 }
 
 /// Returns true if the schema contains a map: an object with property names that the schema does not list.
-/// Closed as the service requires, a map could only be empty.
+/// The service requires that such properties are forbidden, so a map could only be empty.
 pub(super) fn has_maps(schema: &Json) -> bool {
     let Json::Object(schema) = schema else { return false };
     is_map(schema)

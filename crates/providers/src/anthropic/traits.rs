@@ -96,9 +96,9 @@ impl AnthropicTraits {
     }
 }
 
-/// Returns the version in names such as `opus-4-5-20251101` or `3-7-sonnet-latest`. A date is not a version;
-/// a name without one counts as version 5.0, which was newer than all models with a version number when such
-/// names appeared.
+/// Returns the version in names such as `opus-4-5-20251101` or `3-7-sonnet-latest`; a date is not a
+/// version. A name without a version counts as version 5.0: such names appeared when all versions were
+/// below 5.0.
 fn version(name: &str) -> (u32, u32) {
     let words = name.split('-').filter(|word| word.len() <= 2).map(str::parse::<u32>);
     let mut numbers = words.skip_while(Result::is_err).map_while(Result::ok);

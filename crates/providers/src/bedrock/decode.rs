@@ -7,21 +7,21 @@ use serde::de::DeserializeOwned;
 
 use super::{
     frames::{Frame, FrameKind, Frames},
-    wire::{BlockEvent, Delta, Exception, MessageStop, Metadata},
+    wire::{BlockDelta, BlockStart, BlockStop, Delta, Exception, MessageStop, Metadata},
 };
 use crate::{
-    answer::{Answer, Stop},
+    answer::{Answer, BodyEnd, Stop},
     blocks::{Blocks, Part},
     classify,
-    http::events::{BodyEnd, Decoder, Progress},
+    http::events::{Decoder, Progress},
     signature::Signature,
 };
 
 /// Decodes one answer.
 pub(super) struct ConverseDecoder {
     blocks: Blocks,
-    /// The block of the first call of that tool, and true if the call's arguments have begun. Later calls of
-    /// the tool are ignored.
+    /// The block of the call that carries the structured output, and true if its arguments have begun.
+    /// Later calls of the same tool are ignored.
     form: Option<(u64, bool)>,
     /// The signature of the open block, which may come in pieces.
     signature: String,
@@ -44,14 +44,14 @@ impl ConverseDecoder {
         match kind {
             "contentBlockStart" => self.start(read(payload)?, out),
             "contentBlockDelta" => {
-                let BlockEvent { content_block_index, delta, .. } = read(payload)?;
+                let BlockDelta { content_block_index, delta } = read(payload)?;
                 self.delta(content_block_index, delta, out);
             }
             "contentBlockStop" => {
-                let BlockEvent { content_block_index, .. } = read(payload)?;
+                let BlockStop { content_block_index } = read(payload)?;
                 if !self.signature.is_empty() {
                     self.blocks
-                        .at(content_block_index, Part::Thinking)
+                        .begin_part(content_block_index, Part::Thinking)
                         .sign(std::mem::take(&mut self.signature));
                 }
                 self.end_structured_output(content_block_index, out);
@@ -77,7 +77,7 @@ impl ConverseDecoder {
         Ok(Progress::More)
     }
 
-    fn start(&mut self, block: BlockEvent, out: &mut VecDeque<ModelEvent>) {
+    fn start(&mut self, block: BlockStart, out: &mut VecDeque<ModelEvent>) {
         let Some(call) = block.start.tool_use else { return };
         if call.kind.is_some_and(|kind| kind == "server_tool_use") {
             // The service runs this tool itself and continues the answer.
@@ -96,26 +96,26 @@ impl ConverseDecoder {
             && *form == number
         {
             *begun = true;
-            self.blocks.at(number, Part::Text).push_structured_output("{}".to_owned(), out);
+            self.blocks.begin_part(number, Part::Text).push_structured_output("{}".to_owned(), out);
         }
     }
 
     fn delta(&mut self, number: u64, delta: Delta, out: &mut VecDeque<ModelEvent>) {
         if let Some(text) = delta.text {
-            self.blocks.at(number, Part::Text).text(text, out);
+            self.blocks.begin_part(number, Part::Text).text(text, out);
         }
         if let Some(call) = delta.tool_use {
             match &mut self.form {
                 Some((form, begun)) if *form == number => {
                     *begun |= !call.input.is_empty();
-                    self.blocks.at(number, Part::Text).push_structured_output(call.input, out);
+                    self.blocks.begin_part(number, Part::Text).push_structured_output(call.input, out);
                 }
                 _ => self.blocks.arguments(number, call.input, out),
             }
         }
         if let Some(reasoning) = delta.reasoning_content {
             if let Some(text) = reasoning.text {
-                self.blocks.at(number, Part::Thinking).thinking(text, out);
+                self.blocks.begin_part(number, Part::Thinking).thinking(text, out);
             }
             if let Some(signature) = reasoning.signature {
                 self.signature.push_str(&signature);

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     anthropic::{AnthropicTraits, Thinking},
-    json_text::{HEADROOM, is_object_schema, push_field, push_object_schema, push_separated, refused},
+    json_text::{push_field, push_object_schema, push_separated},
+    request::{HEADROOM, invalid_request, is_object_schema},
     tool_names,
     turns::{FORMAT_TOOL, SystemField, text_part},
 };
@@ -62,7 +63,7 @@ impl<'a> Encoder<'a> {
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.answer_tool.is_some())?;
         (!is_object_schema(&format.schema)).then(|| {
-            refused("structured output that is requested as a tool call must be an object: set the schema's type to \"object\"")
+            invalid_request("structured output that is requested as a tool call must be an object: set the schema's type to \"object\"")
         })
     }
 
@@ -161,7 +162,7 @@ impl<'a> Encoder<'a> {
         body.push('}');
     }
 
-    /// Returns the names of the tools that the conversation called, if the request offers none.
+    /// Returns the tools that the conversation called, by name; none if the request offers callable tools.
     fn called_tools(&self) -> BTreeSet<String> {
         if !self.request.tools.is_empty() && self.request.options.tool_choice != ToolChoice::None {
             return BTreeSet::new();
@@ -171,7 +172,7 @@ impl<'a> Encoder<'a> {
         calls.map(|call| tool_names::to_wire(&call.name).into_owned()).collect()
     }
 
-    /// Returns the tool choice; `None` leaves it to the model.
+    /// Returns the tool choice; with `None` the model chooses.
     fn tool_choice(&self, given: bool) -> Option<Json> {
         // With a budget for thinking, and on some models, no call can be forced.
         let can_force = self.family != ModelFamily::Anthropic

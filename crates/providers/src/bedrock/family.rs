@@ -5,7 +5,7 @@
 use archon_types::{Json, ThinkingLevel};
 use serde_json::json;
 
-use crate::{anthropic::Thinking, json_text::effort};
+use crate::{anthropic::Thinking, request::effort};
 
 /// The family of a model, by vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl ModelFamily {
         self == Self::Anthropic && self.caches(model)
     }
 
-    /// Returns true if all models of the family can be forced to call a tool.
+    /// Returns true if models of the family can be forced to call a tool, with exceptions among Anthropic's.
     pub(super) fn can_be_forced(self) -> bool {
         matches!(self, Self::Anthropic | Self::Nova)
     }

@@ -9,8 +9,8 @@ use crate::{
     signature::Signature,
     tool_names,
     turns::{
-        ASSISTANT_END, USER_END, assistant_blocks, blocks, end_messages, mark_second_to_last, push_turn,
-        text_part,
+        ASSISTANT_END, USER_END, assistant_blocks, blocks, end_messages, mark_second_to_last, push_arguments,
+        push_turn, text_part,
     },
 };
 
@@ -102,10 +102,13 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String)
 }
 
 fn call_block(call: &ToolCall) -> String {
-    // Arguments that are no object were never run, and the service accepts only objects.
-    let input = if call.arguments.is_object() { call.arguments.clone() } else { json!({}) };
-    let (id, name) = (call_ids::to_wire(call.id.as_str()), tool_names::to_wire(&call.name));
-    json!({"toolUse": {"toolUseId": id, "name": name, "input": input}}).to_string()
+    let mut block = String::from("{\"toolUse\":{\"toolUseId\":");
+    push_json(&mut block, &*call_ids::to_wire(call.id.as_str()));
+    push_field(&mut block, "name", &*tool_names::to_wire(&call.name));
+    block.push_str(",\"input\":");
+    push_arguments(&mut block, &call.arguments);
+    block.push_str("}}");
+    block
 }
 
 /// Returns reasoning as it was received; `None` for reasoning that another protocol signed.

@@ -6,14 +6,12 @@
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
-/// The beginning, a delta or the end of a block. Only tool calls have a beginning; text and thinking begin with
-/// their first delta.
+/// The beginning of a block. Only tool calls have one; text and thinking begin with their first delta.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct BlockEvent {
+pub(super) struct BlockStart {
     pub(super) content_block_index: u64,
     pub(super) start: Start,
-    pub(super) delta: Delta,
 }
 
 #[derive(Default, Deserialize)]
@@ -30,6 +28,14 @@ pub(super) struct ToolUse {
     /// `server_tool_use` for a tool that the service runs itself.
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
+}
+
+/// A delta of a block.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct BlockDelta {
+    pub(super) content_block_index: u64,
+    pub(super) delta: Delta,
 }
 
 #[derive(Default, Deserialize)]
@@ -53,6 +59,13 @@ pub(super) struct Reasoning {
     pub(super) signature: Option<String>,
     /// Encrypted reasoning in Base64.
     pub(super) redacted_content: Option<String>,
+}
+
+/// The end of a block.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct BlockStop {
+    pub(super) content_block_index: u64,
 }
 
 /// The end of the answer.

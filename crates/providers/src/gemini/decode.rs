@@ -7,10 +7,10 @@ use eventsource_stream::Event;
 
 use super::wire::{Candidate, Chunk, FunctionCall, Part};
 use crate::{
-    answer::Answer,
+    answer::{Answer, BodyEnd},
     classify,
     http::{
-        events::{BodyEnd, Decoder, Progress},
+        events::{Decoder, Progress},
         sse::Sse,
     },
     signature::Signature,

@@ -10,7 +10,8 @@ use serde_json::{Map, json};
 
 use super::{SafetySetting, schema::accepted, traits::Traits};
 use crate::{
-    json_text::{HEADROOM, push_field, push_json, push_separated},
+    json_text::{push_field, push_json, push_separated},
+    request::HEADROOM,
     signature::Signature,
     tool_names,
     turns::{FORMAT_TOOL, SystemField, USER_END, end_messages, push_arguments, push_turn, text_part},
@@ -22,7 +23,7 @@ const CONTENTS_OF_3: &str = "gemini-3-contents";
 const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const TOOLS: &str = "gemini-tools";
 
-/// The text at the beginning of a content, and at the end of one of the model.
+/// The text at the beginning of every message, and (`MODEL_END`) at the end of a message of the model.
 const PARTS: &str = "{\"parts\":[";
 const MODEL_END: &str = "],\"role\":\"model\"},\n";
 /// The placeholder for the signature of a tool call of another model:

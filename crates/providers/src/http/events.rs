@@ -30,7 +30,7 @@ use super::{
     watch::{Interrupt, Watch},
 };
 use crate::{
-    answer::Answer,
+    answer::{Answer, BodyEnd},
     catalogue,
     classify::{self, Failure},
 };
@@ -48,11 +48,11 @@ pub(crate) trait Framing:
     /// The type of one event.
     type Event;
 
-    /// The prefix of the content type of such a body.
+    /// The prefix of the content type of a body with this framing.
     const CONTENT_TYPE: &'static str;
 
-    /// The possible first bytes of such a body, if they are known. They identify a body that has another
-    /// content type.
+    /// The possible first bytes of a body with this framing, if they are known. They identify such a body
+    /// if its content type is another.
     const BEGINS: &'static [&'static [u8]];
 
     /// True if lines that begin with a colon are comments: services send them to keep a connection alive.
@@ -102,15 +102,6 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     }
 }
 
-/// The state of a body at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyEnd {
-    /// The body ended properly, or the protocol declared that nothing follows.
-    Complete,
-    /// The body broke off, and the missing part is unknown.
-    Broken,
-}
-
 /// The state of a stream after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -135,7 +126,7 @@ enum Phase<F> {
     Judging(Pending<Result<Judged, Stopped>>),
     /// Events are read.
     Reading(Box<F>),
-    /// The answer is complete, and the body is read to its end; the timer limits the wait once there is one.
+    /// The answer is complete, and the body is read to its end; the timer starts when a wait begins.
     Lingering(Box<F>, Option<Pin<Box<Sleep>>>),
     /// An error that is returned after the events before it were taken.
     Failed(ProviderError),
@@ -167,7 +158,7 @@ pub(crate) struct Exchange<D: Decoder> {
     begun: bool,
     /// The excerpt of a body that does not begin like an event stream, until an event comes.
     odd: Option<String>,
-    /// The HTTP status of the response, once there is one.
+    /// The HTTP status; `None` until the response comes.
     status: Option<u16>,
 }
 
@@ -440,7 +431,7 @@ impl<D: Decoder> Stream for Exchange<D> {
     }
 }
 
-/// Adds the service and the status to the text of an invalid response.
+/// Adds the provider and the status to the error text for an invalid response.
 fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
     let is_told = what.text.contains("status ");
     what.text = match status.filter(|_| !is_told) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use archon_types::Timestamp;
 use reqwest::header::HeaderMap;
 
-/// The maximum wait that is accepted; a date far in the future is a mistake.
+/// The maximum wait; a longer wait is cut to it, because a date far in the future is a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads `retry-after-ms` and `retry-after` (RFC 9110, 10.2.3: seconds or an HTTP date). A date in the past

@@ -99,7 +99,7 @@ impl Sse {
     }
 }
 
-/// The line ends after which the parser keeps nothing.
+/// The line breaks that end an event; after them, the parser keeps no text.
 const ENDS: [&[u8]; 2] = [b"\n\n", b"\r\n\r\n"];
 
 /// Takes the first event of the lines, if it consists of an optional name, one line of data, and an empty

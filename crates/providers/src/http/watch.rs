@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// Polls a future. Returns an error if the wait for the future ends before it.
+    /// Polls a future. Returns an error if a cancel or a timeout comes before the future is ready.
     pub(crate) fn poll_for<T>(
         &mut self,
         future: &mut Pending<T>,

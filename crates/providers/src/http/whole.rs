@@ -18,8 +18,8 @@ pub(crate) struct Whole {
     pub(crate) shown: String,
 }
 
-/// Sends a request and reads the answer. A response without success is an error, as in a stream. Dropping
-/// the future closes the connection.
+/// Sends a request and reads the answer. A response with a status of failure is an error, as in a stream.
+/// Dropping the future closes the connection.
 pub(crate) async fn answer(
     transport: &Transport,
     request: Request,

@@ -10,19 +10,22 @@ use super::{
     wire::{Call, Chunk, Delta, Function, Word},
 };
 use crate::{
-    answer::{Answer, Stop},
+    answer::{Answer, BodyEnd, Stop},
     classify, content_filter,
     http::{
-        events::{BodyEnd, Decoder, Progress},
+        events::{Decoder, Progress},
         sse::Sse,
     },
     think_tags::{Piece, ThinkSplitter},
 };
 
+/// The data of the last event of a stream.
+const END_MARK: &str = "[DONE]";
+
 /// Decodes one answer.
 pub(crate) struct ChatDecoder {
     answer: Answer,
-    /// The calls of the answer, as the service names them.
+    /// The number and the id that the service gave to each call of the answer.
     calls: Vec<WireCall>,
     stop: Option<Stop>,
     /// True if `[DONE]` came.
@@ -39,7 +42,8 @@ pub(crate) struct ChatDecoder {
     content_bytes: usize,
 }
 
-/// The source of the thinking. With native reasoning, thinking between tags is left out.
+/// The source of the thinking. If the service sends it in a field of its own (`native`), thinking between
+/// tags is left out.
 #[derive(Default)]
 struct ThinkingSource {
     native: bool,
@@ -47,7 +51,7 @@ struct ThinkingSource {
     left_out: String,
 }
 
-/// The names that the service gives to a call.
+/// The number and the id that the service gave to a call.
 struct WireCall {
     /// The service's number of the call; `None` for the legacy field.
     index: Option<u32>,
@@ -267,15 +271,16 @@ impl Decoder for ChatDecoder {
         if data.is_empty() {
             return Ok(Progress::More);
         }
-        if data == "[DONE]" {
+        if data == END_MARK {
             self.closed = true;
             return Ok(Progress::Last);
         }
         if event.event == "error" {
             return Err(classify::error_in(data));
         }
-        if let Some(chunk) = self.answer.read(data, "an event is not a chunk")? {
-            self.chunk(chunk, data, out)?;
+        match serde_json::from_str(data) {
+            Ok(chunk) => self.chunk(chunk, data, out)?,
+            Err(e) => self.answer.note_cut(&e, data, "an event is not a chunk", Some(END_MARK))?,
         }
         Ok(Progress::More)
     }

@@ -5,8 +5,9 @@ use archon_types::{Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolC
 use serde_json::json;
 
 use crate::{
-    json_text::{effort, push_field, push_json},
+    json_text::{push_field, push_json},
     profile::{Compat, MaxTokensField, ResponseFormatSupport, ThinkingParameter, ToolChoiceSupport},
+    request::effort,
     strict_schema::is_strict,
     tool_names as names,
 };
@@ -111,7 +112,7 @@ fn response_format(head: &mut String, format: &ResponseFormat, by: ResponseForma
     }
 }
 
-/// Returns the instruction with the schema, if the service does not enforce it.
+/// Returns the instruction with the schema, if the service does not enforce schemas.
 pub(super) fn schema_instructions(request: &Request, compat: &Compat) -> Option<String> {
     let format = request.options.response_format.as_ref()?;
     let told = matches!(

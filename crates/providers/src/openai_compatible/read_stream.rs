@@ -16,10 +16,11 @@ use futures_core::Stream as _;
 use http_body::Frame;
 
 use crate::{
+    answer::BodyEnd,
     http::{
         Timeouts,
         body::Body,
-        events::{BodyEnd, Decoder as _, Framing as _, Progress},
+        events::{Decoder as _, Framing as _, Progress},
         sse::Sse,
         watch::Watch,
     },

@@ -51,7 +51,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: u32,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// Replaces the delta in an answer that was not streamed.
+    /// The whole message; an answer that was not streamed has it instead of `delta`.
     #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
@@ -227,15 +227,6 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// Makes values of these types count as empty.
-macro_rules! empty_for {
-    ($($visit:ident($of:ty))+) => {
-        $(fn $visit<E>(self, _: $of) -> Result<Text, E> {
-            Ok(Text::default())
-        })+
-    };
-}
-
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
@@ -253,7 +244,21 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Text::default())
     }
 
-    empty_for! { visit_bool(bool) visit_u64(u64) visit_i64(i64) visit_f64(f64) }
+    fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Text, E> {
+        Ok(Text::default())
+    }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}

@@ -6,13 +6,15 @@ use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError};
 use eventsource_stream::Event;
 use serde::Deserialize;
 
-use super::wire::{ItemEvent, Kind, Output, Response, ResponseEvent};
+use super::wire::{
+    ArgumentsDone, CallStart, Delta, ItemEvent, Kind, Output, PartAdded, Response, ResponseEvent,
+};
 use crate::{
-    answer::{Answer, Stop},
+    answer::{Answer, BodyEnd, Stop},
     blocks::{Blocks, Part},
     classify, content_filter,
     http::{
-        events::{BodyEnd, Decoder, Progress},
+        events::{Decoder, Progress},
         sse::Sse,
     },
     signature::Signature,
@@ -37,42 +39,57 @@ impl ResponsesDecoder {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
         match kind {
-            "response.output_text.delta" => self.part(data, |this, event| {
-                this.blocks.at(event.output_index, Part::Text).text(event.delta, out);
-            })?,
-            "response.refusal.delta" => self.part(data, |this, event| {
-                this.blocks.at(event.output_index, Part::Text).refusal(event.delta, out);
-            })?,
+            "response.output_text.delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.begin_part(output_index, Part::Text).text(delta, out);
+                }
+            }
+            "response.refusal.delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.begin_part(output_index, Part::Text).refusal(delta, out);
+                }
+            }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.part(data, |this, event| {
-                    this.blocks.at(event.output_index, Part::Thinking).thinking(event.delta, out);
-                })?
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.begin_part(output_index, Part::Thinking).thinking(delta, out);
+                }
             }
-            "response.reasoning_summary_part.added" => self.part(data, |this, event| {
-                if this.blocks.has(event.output_index, Part::Thinking) {
-                    this.blocks.at(event.output_index, Part::Thinking).thinking("\n\n".to_owned(), out);
+            "response.reasoning_summary_part.added" => {
+                if let Some(PartAdded { output_index }) = self.read(data)?
+                    && self.blocks.has(output_index, Part::Thinking)
+                {
+                    self.blocks.begin_part(output_index, Part::Thinking).thinking("\n\n".to_owned(), out);
                 }
-            })?,
-            "response.output_item.added" => self.part(data, |this, event| {
-                if word(&event.item, "type") == "function_call" {
-                    this.begin_call(event.output_index, &event.item, out);
+            }
+            "response.output_item.added" => {
+                if let Some(ItemEvent { output_index, item }) = self.read(data)?
+                    && word(&item, "type") == "function_call"
+                {
+                    self.begin_call(output_index, &item, out);
                 }
-            })?,
+            }
             "response.output_item.done" => {
-                self.part(data, |this, event| this.item(event.output_index, &event.item, out))?;
+                if let Some(ItemEvent { output_index, item }) = self.read(data)? {
+                    self.item(output_index, &item, out);
+                }
             }
-            "response.function_call_arguments.start" => self.part(data, |this, event| {
-                let (id, name) = (event.call_id.unwrap_or_default(), event.name.unwrap_or_default());
-                this.blocks.begin_call(event.output_index, &id, &name, out);
-            })?,
+            "response.function_call_arguments.start" => {
+                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
+                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
+                    self.blocks.begin_call(output_index, &id, &name, out);
+                }
+            }
             "response.function_call_arguments.delta" => {
-                self.part(data, |this, event| this.blocks.arguments(event.output_index, event.delta, out))?;
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.arguments(output_index, delta, out);
+                }
             }
-            "response.function_call_arguments.done" => self.part(data, |this, event| {
-                let arguments = event.arguments.unwrap_or_default();
-                this.blocks.all_arguments(event.output_index, &arguments, out);
-                this.blocks.end(event.output_index, out);
-            })?,
+            "response.function_call_arguments.done" => {
+                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
+                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
+                    self.blocks.end(output_index, out);
+                }
+            }
             "response.created" | "response.in_progress" | "response.queued" => {
                 if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
                     self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
@@ -85,14 +102,6 @@ impl ResponsesDecoder {
             _ => {}
         }
         Ok(Progress::More)
-    }
-
-    /// Handles an event about one item of the answer.
-    fn part(&mut self, data: &str, handle: impl FnOnce(&mut Self, ItemEvent)) -> Result<(), ProviderError> {
-        if let Some(event) = self.read(data)? {
-            handle(self, event);
-        }
-        Ok(())
     }
 
     /// Handles an event without a name: its type is in the data, or the data are a whole answer or an error.
@@ -168,12 +177,10 @@ impl ResponsesDecoder {
             "message" => {
                 if !self.blocks.has(number, Part::Text) {
                     for part in list(item, "content") {
+                        let answer = self.blocks.begin_part(number, Part::Text);
                         match word(part, "type") {
-                            "refusal" => self
-                                .blocks
-                                .at(number, Part::Text)
-                                .refusal(word(part, "refusal").to_owned(), out),
-                            _ => self.blocks.at(number, Part::Text).text(word(part, "text").to_owned(), out),
+                            "refusal" => answer.refusal(word(part, "refusal").to_owned(), out),
+                            _ => answer.text(word(part, "text").to_owned(), out),
                         }
                     }
                 }
@@ -190,10 +197,10 @@ impl ResponsesDecoder {
             "reasoning" => {
                 if !self.blocks.has(number, Part::Thinking) {
                     let parts: Vec<&str> = list(item, "summary").map(|part| word(part, "text")).collect();
-                    self.blocks.at(number, Part::Thinking).thinking(parts.join("\n\n"), out);
+                    self.blocks.begin_part(number, Part::Thinking).thinking(parts.join("\n\n"), out);
                 }
                 if !word(item, "encrypted_content").is_empty() {
-                    self.blocks.at(number, Part::Thinking).sign(replayed(item));
+                    self.blocks.begin_part(number, Part::Thinking).sign(replayed(item));
                 }
             }
             _ => {}
@@ -243,7 +250,7 @@ fn output(data: &str) -> Vec<Json> {
     whole.or_else(|_| serde_json::from_str(data)).map_or_else(|_| Vec::new(), |whole| whole.output)
 }
 
-/// Returns the reasoning item as a later request contains it: unchanged, without fields about its transport.
+/// Returns the reasoning item as a later request contains it: some fields are left out, none is changed.
 fn replayed(item: &Json) -> String {
     let mut item = item.clone();
     if let Some(item) = item.as_object_mut() {
@@ -252,8 +259,8 @@ fn replayed(item: &Json) -> String {
     item.to_string()
 }
 
-/// Returns the error for a failed response, from its error object. A code of no other class means that the
-/// request was refused, for instance `invalid_prompt` or `image_too_large`.
+/// Returns the error for a failed response, from its error object. A code that no other class knows, for
+/// instance `invalid_prompt` or `image_too_large`, means that the service refused the request.
 fn failure(error: &Json) -> ProviderError {
     match classify::stream_error(&serde_json::json!({ "error": error })) {
         ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message } => {

@@ -13,7 +13,8 @@ use archon_types::{
 use super::{ReasoningModels, ReasoningSummary, ResponsesCompat};
 use crate::{
     call_ids,
-    json_text::{HEADROOM, arguments_text, effort, push_content, push_field, push_json},
+    json_text::{arguments_text, push_content, push_field, push_json},
+    request::{HEADROOM, effort},
     signature::Signature,
     strict_schema::is_strict,
     tool_names,

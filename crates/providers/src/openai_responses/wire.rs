@@ -20,19 +20,44 @@ pub(super) struct Kind<'a> {
     pub(super) object: Option<Cow<'a, str>>,
 }
 
-/// An event about one item of the answer; its type determines which fields are set. There are many kinds of
-/// items, so they are not parsed further.
+/// A delta of text, of thinking, of a refusal or of a tool call's arguments.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Delta {
+    pub(super) output_index: u64,
+    pub(super) delta: String,
+}
+
+/// The beginning of a tool call without an item, as some servers send it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CallStart {
+    pub(super) output_index: u64,
+    pub(super) call_id: Option<String>,
+    pub(super) name: Option<String>,
+}
+
+/// The complete arguments of a call.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ArgumentsDone {
+    pub(super) output_index: u64,
+    pub(super) arguments: Option<String>,
+}
+
+/// The beginning of a part of a summary.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PartAdded {
+    pub(super) output_index: u64,
+}
+
+/// The beginning or the end of an item of the answer. There are many kinds of items, so they are not parsed
+/// further.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ItemEvent {
     pub(super) output_index: u64,
-    /// The new part of a text, of thinking, of a refusal or of a tool call's arguments.
-    pub(super) delta: String,
-    /// The complete arguments of a call.
-    pub(super) arguments: Option<String>,
-    /// The id of a call that begins without an item, as some servers send it.
-    pub(super) call_id: Option<String>,
-    pub(super) name: Option<String>,
     pub(super) item: Json,
 }
 

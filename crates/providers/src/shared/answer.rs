@@ -1,7 +1,7 @@
 //! The message that grows while a model answers, and its events: the part of decoding that all protocols
 //! share.
 
-use std::{collections::VecDeque, mem, sync::Arc};
+use std::{collections::VecDeque, mem, sync::Arc, time::SystemTime};
 
 use archon_types::{
     AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, Request, StopReason,
@@ -10,12 +10,16 @@ use archon_types::{
 use eventsource_stream::Event;
 use serde::Deserialize;
 
-use crate::{
-    answer_limits::AnswerSize,
-    classify,
-    http::{events::BodyEnd, time_of},
-    tool_names,
-};
+use crate::{answer_limits::AnswerSize, classify, tool_names};
+
+/// The state of a body at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyEnd {
+    /// The body ended properly, or the protocol declared that nothing follows.
+    Complete,
+    /// The body broke off, and the missing part is unknown.
+    Broken,
+}
 
 /// An answer while it is received.
 pub(crate) struct Answer {
@@ -142,8 +146,8 @@ impl Answer {
         self.apart = true;
     }
 
-    /// Sets the tool as whose call the structured output is requested. The arguments of the call go to
-    /// [`push_structured_output`](Self::push_structured_output).
+    /// Sets the tool whose call carries the structured output. The decoder passes the arguments of the
+    /// call to [`push_structured_output`](Self::push_structured_output).
     pub(crate) fn set_format_tool(&mut self, tool: Option<String>) {
         if tool.is_some() {
             self.prose = Prose::Held(String::new());
@@ -159,7 +163,7 @@ impl Answer {
     /// Returns the data of an event, without white space around them.
     ///
     /// # Errors
-    /// The error of the event before this one, if [`read`](Self::read) found that it was cut off.
+    /// The error of the event before this one, if it was [cut off](Self::note_cut).
     pub(crate) fn data_of<'a>(&mut self, event: &'a Event) -> Result<&'a str, ProviderError> {
         self.cut.take().map_or_else(|| Ok(event.data.trim()), Err)
     }
@@ -173,11 +177,24 @@ impl Answer {
     ) -> Result<Option<T>, ProviderError> {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),
-            Err(e) => {
-                self.cut = Some(classify::torn(&e, data, problem)?);
-                Ok(None)
-            }
+            Err(e) => self.note_cut(&e, data, problem, None).map(|()| None),
         }
+    }
+
+    /// Notes that the data of an event, which cannot be parsed, were cut off. `end_mark` is the text that marks
+    /// the end of the stream, if it is not JSON.
+    ///
+    /// # Errors
+    /// The error of the event, if it is invalid for another reason than a cut.
+    pub(crate) fn note_cut(
+        &mut self,
+        error: &serde_json::Error,
+        data: &str,
+        problem: &str,
+        end_mark: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        self.cut = Some(classify::torn(error, data, problem, end_mark)?);
+        Ok(())
     }
 
     /// Appends text, to the last block if that is a text block.
@@ -367,8 +384,8 @@ impl Answer {
         out.push_back(ModelEvent::ToolCallEnd { index: number(call) });
     }
 
-    /// Completes the answer. Calls decide about the stop reason, whatever the service says: some services send
-    /// `stop` with calls.
+    /// Completes the answer. If an answer with calls ended normally, its stop reason is `ToolUse`: some
+    /// services send `stop` with calls.
     pub(crate) fn stop(&mut self, stop: Stop, out: &mut VecDeque<ModelEvent>) {
         let (reason, because) = match stop {
             Stop::Length => (StopReason::Length, None),
@@ -444,6 +461,17 @@ impl Answer {
 
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Returns the time of this clock; without a clock, the system's time.
+pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
+    match clock {
+        Some(clock) => clock.now(),
+        None => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use archon_types::{Clock, ModelEvent, Request};
 
 use crate::answer::Answer;
 
-/// An answer while it is received, with the numbers of its blocks.
+/// An answer while it is received, with the numbers that the service gave to its blocks.
 pub(crate) struct Blocks {
-    /// The answer, for what needs no number.
+    /// The answer, for changes that belong to no block.
     pub(crate) answer: Answer,
     /// The calls: the number of the block, and the number of the call in the answer.
     calls: Vec<(u64, usize)>,
@@ -38,8 +38,10 @@ impl Blocks {
         self.said.contains(&(number, part))
     }
 
-    /// Returns the answer, for text or thinking of this block.
-    pub(crate) fn at(&mut self, number: u64, part: Part) -> &mut Answer {
+    /// Begins the part of this kind in the block, unless the last delta was of the same part: the next text or
+    /// thinking is then a new block of the answer, and [`has`](Self::has) is true from now on. Returns the
+    /// answer, to which the text or the thinking is added.
+    pub(crate) fn begin_part(&mut self, number: u64, part: Part) -> &mut Answer {
         let now = Some((number, part));
         if self.last != now {
             self.answer.separate();

@@ -120,8 +120,8 @@ impl Failure {
         }
     }
 
-    /// Classifies an error object. Its words come before the status: many services send 400 for everything,
-    /// and an error in the middle of a stream has no status of its own.
+    /// Classifies an error object. Its words take precedence over the status: many services send 400 for
+    /// everything, and an error in the middle of a stream has no status of its own.
     fn classify_object(mut self, object: ErrorObject) -> ProviderError {
         if (200..300).contains(&self.status) {
             self.status = object.status.unwrap_or(0);
@@ -305,17 +305,20 @@ fn is_torn(error: &serde_json::Error, text: &str) -> bool {
 }
 
 /// Returns the error of an event that cannot be parsed, to be reported only if another event follows: the
-/// connection most likely broke off in it. `[DONE]` marks the end of some streams.
+/// connection most likely broke off in it. `end_mark` is text that is not JSON and marks the end of the
+/// stream; it may be cut off too.
 ///
 /// # Errors
-/// The same, if it is not only cut off.
+/// The same error, if the event is invalid for another reason than a cut.
 pub(crate) fn torn(
     error: &serde_json::Error,
     data: &str,
     what: &str,
+    end_mark: Option<&str>,
 ) -> Result<ProviderError, ProviderError> {
     let unread = ProviderError::Protocol(format!("{what} ({error}): {}", first_words(data)).into());
-    if is_torn(error, data) || "[DONE]".starts_with(data) { Ok(unread) } else { Err(unread) }
+    let is_cut = is_torn(error, data) || end_mark.is_some_and(|mark| mark.starts_with(data));
+    if is_cut { Ok(unread) } else { Err(unread) }
 }
 
 /// Classifies an error object in the middle of a stream.

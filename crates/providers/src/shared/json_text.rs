@@ -1,9 +1,10 @@
 //! Writes requests as JSON text in parts: messages are encoded once and then copied, so a body is never built
 //! as one value.
 
-use archon_types::{ApiErrorKind, Content, Json, ProviderError, ThinkingLevel, ToolCall};
+use archon_types::{Content, Json, ToolCall};
 use serde::Serialize;
-use serde_json::Map;
+
+use crate::request::is_object_schema;
 
 /// Appends a value.
 pub(crate) fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
@@ -54,7 +55,7 @@ pub(crate) fn push_field<T: Serialize + ?Sized>(json: &mut String, name: &str, v
     push_json(json, value);
 }
 
-/// Appends the schema of a tool's parameters, for services that accept only objects.
+/// Appends the schema of a tool's parameters as an object's schema, for services that accept no other.
 pub(crate) fn push_object_schema(json: &mut String, schema: &Json) {
     match schema {
         _ if is_object_schema(schema) => push_json(json, schema),
@@ -67,41 +68,8 @@ pub(crate) fn push_object_schema(json: &mut String, schema: &Json) {
     }
 }
 
-/// Spare capacity in bytes for the options, the tools, the instructions and the newest messages, whose size is
-/// not known yet.
-pub(crate) const HEADROOM: usize = 4_096;
-
-/// Returns the effort for a level of thinking, in words that all services accept; `None` for `Off`.
-pub(crate) fn effort(level: ThinkingLevel) -> Option<&'static str> {
-    match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
-        ThinkingLevel::Medium => Some("medium"),
-        ThinkingLevel::High => Some("high"),
-    }
-}
-
 /// Returns the arguments of a call as text. A malformed call was never run, and most servers parse this text,
 /// so it gets empty arguments.
 pub(crate) fn arguments_text(call: &ToolCall) -> String {
     if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() }
-}
-
-/// Returns the error for a request that the protocol or the service cannot express, and that must not be
-/// changed silently.
-pub(crate) fn refused(message: &str) -> ProviderError {
-    ProviderError::Api { status: 0, kind: ApiErrorKind::InvalidRequest, message: message.to_owned() }
-}
-
-/// Returns true if the schema is that of an object.
-pub(crate) fn is_object_schema(schema: &Json) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "object")
-}
-
-/// Returns true if the type of the schema is `kind`, or a list with `kind`.
-pub(crate) fn is_of_type(schema: &Map<String, Json>, kind: &str) -> bool {
-    match schema.get("type") {
-        Some(Json::Array(kinds)) => kinds.iter().any(|k| k == kind),
-        named => named.is_some_and(|k| k == kind),
-    }
 }

@@ -7,7 +7,7 @@
 use archon_types::Json;
 use serde_json::Map;
 
-use crate::json_text::{is_object_schema, is_of_type};
+use crate::request::{is_object_schema, is_of_type};
 
 /// The string formats that the service knows.
 const FORMATS: [&str; 9] =

@@ -8,8 +8,8 @@ use crate::json_text::{push_json, push_separated};
 /// The description of the tool that carries the structured output.
 pub(crate) const FORMAT_TOOL: &str = "Gives the final answer. Its arguments are the answer.";
 
-/// The text at the end of a user's message. No message contains a raw line break, so it is found without
-/// parsing.
+/// The text at the end of a user's message. No message contains a raw line break, so its end is found
+/// without parsing.
 pub(crate) const USER_END: &str = "],\"role\":\"user\"},\n";
 /// The text at the end of a message of the model.
 pub(crate) const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
@@ -27,8 +27,8 @@ pub(crate) fn push_turn(json: &mut String, begin: &str, parts: &str, role_end: &
     json.push_str(role_end);
 }
 
-/// Puts a mark of the prompt cache into the second-to-last message after `start`, `before` bytes before the
-/// end of its blocks: every later turn reads the text before it from the cache.
+/// Puts a mark of the prompt cache into the second-to-last message after `start`, `before` bytes before
+/// the end of its blocks: every later turn reads the text before the mark from the cache.
 pub(crate) fn mark_second_to_last(json: &mut String, start: usize, mark: &str, before: usize) {
     let messages = &json[start..];
     let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
@@ -96,8 +96,8 @@ pub(crate) fn text_part(text: &str) -> String {
     part
 }
 
-/// Appends the arguments of a call. Arguments that are no object were never run, and services accept only
-/// objects.
+/// Appends the arguments of a call. Services accept only objects; a call with other arguments was never
+/// run, so they become `{}`.
 pub(crate) fn push_arguments(json: &mut String, arguments: &Json) {
     match arguments {
         Json::Object(arguments) => push_json(json, arguments),

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use archon_types::{Content, ModelEvent, StopReason};
 
-use crate::http::events::{BodyEnd, Decoder, Framing, Progress};
+use crate::answer::BodyEnd;
+use crate::http::events::{Decoder, Framing, Progress};
 
 /// Feeds the events to a decoder, then ends or cancels the answer, and checks that the message agrees with
 /// its deltas.

@@ -6,8 +6,8 @@ use super::{LoopError, ReactAgent};
 use crate::Opening;
 
 impl ReactAgent {
-    /// Runs the task of a call. A child run that has ended is not repeated, and one that was cut off is
-    /// resumed.
+    /// Runs the task of a call in a child run. A child run that has ended is not repeated; a child run that
+    /// was cut off is resumed.
     pub(super) async fn called(
         &self,
         task: &str,

@@ -11,7 +11,7 @@ use archon_types::{
 use super::ReactAgent;
 use crate::{ContextParts, Fallback};
 
-crate::setters! {
+archon_types::setters! {
 impl ReactAgent {
     /// Sets the tools of the agent.
     pub fn with_toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self { self.driver.toolbox = toolbox }

@@ -51,8 +51,8 @@ impl ReactAgent {
         started
     }
 
-    /// Returns the configuration of a run with these limits, without the settings that only a real run has.
-    /// The run has agents as tools only if it `may_call` them.
+    /// Returns the configuration of a run with these limits, without the settings that depend on the context
+    /// of the run. The run has agents as tools only if `may_call` is true.
     pub(super) fn config_with(&self, limits: ExecutionLimits, may_call: bool) -> RunConfig {
         let options = &self.options;
         let capabilities = self.driver.provider.capabilities(&options.model);
@@ -91,8 +91,8 @@ impl ReactAgent {
         context.limits(self.options.limits.clone())
     }
 
-    /// Returns the tools that requests define, and the deferred ones: of the chosen tools, agents only if they
-    /// may be called.
+    /// Returns the tools that requests define, and the deferred tools. Both are among the chosen tools, and
+    /// tools that are agents are included only if `may_call` is true.
     fn tools(&self, may_call: bool) -> (Arc<Encoded<Vec<ToolSpec>>>, Arc<[ToolSpec]>) {
         let all = self.driver.toolbox.specs();
         let chosen = self.options.tools.as_ref();
@@ -102,8 +102,11 @@ impl ReactAgent {
         let is_deferred =
             |tool: &ToolSpec| chosen.is_none() && self.options.deferred_tools.contains(&tool.name);
         let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool));
-        let deferred = deferred
-            .map(|tool| ToolSpec::new(&tool.name, "", Json::Null).with_annotations(tool.annotations.clone()));
+        let deferred = deferred.map(|tool| {
+            ToolSpec::new(&tool.name, "", Json::Null)
+                .with_annotations(tool.annotations.clone())
+                .with_alternatives(tool.alternatives.iter())
+        });
         let deferred: Arc<[ToolSpec]> = deferred.collect();
         let is_offered = |tool: &ToolSpec| is_told(tool) && !is_deferred(tool);
         match all.iter().all(is_offered) {

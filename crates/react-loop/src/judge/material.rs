@@ -91,7 +91,8 @@ fn compact_both(material: &Material, budget: u64, counter: &dyn TokenCounter) ->
     (material.text(&conversation.text, &answers), is_enough)
 }
 
-/// Returns blocks in `room` tokens: whole, or after the first step after which they fit.
+/// Returns the blocks as one text of at most `room` tokens. The text is whole if it fits; else long messages
+/// are cut (first step); else only the beginnings of paragraphs remain (second step), or the end of these.
 fn compact(blocks: &[String], room: u64, counter: &dyn TokenCounter) -> Fitted {
     let tiers: [fn(&str) -> String; 3] = [str::to_owned, tail_truncated, paragraphs];
     let mut text = String::new();

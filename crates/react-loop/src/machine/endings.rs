@@ -153,7 +153,7 @@ impl ReactMachine {
         }
     }
 
-    /// Ends a parallel loop with the outcome of its choice.
+    /// Ends a parallel loop with the outcome that `choice` has for the loop's own run.
     pub(super) fn chosen(&mut self, choice: &ParallelChoice) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.phase = Phase::Finishing(Box::new(choice.outcome.clone()));

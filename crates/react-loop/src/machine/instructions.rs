@@ -22,7 +22,8 @@ impl ReactMachine {
     }
 }
 
-/// Returns the system prompt; without instructions of the project, the text of the log, which is encoded once.
+/// Returns the system prompt: the agent's own text, then the project's instructions. Without instructions,
+/// returns the value of the configuration itself, so that its text is encoded only once.
 pub(super) fn system(config: &RunConfig, instructions: &str) -> Option<Arc<Encoded<String>>> {
     let standing = match config.tool_mode {
         ToolMode::Text => Some(Arc::new(Encoded::new(text_mode::system_prompt(config)))),

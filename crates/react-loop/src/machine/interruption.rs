@@ -3,12 +3,12 @@
 use archon_types::{Answer, Interruption, ModelErrorCode, RecordBody, StopReason, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// A separate fold of the records, next to the machine.
+/// The state from which the kind of an interruption follows, folded from the same records as the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interrupted {
     /// True if the model was asked in this run.
     asked: bool,
-    /// True if calls were requested or running since the latest request.
+    /// True if a call was started, refused or ended since the latest request to the model.
     acting: bool,
     /// True if one of these calls was not permitted.
     denied: bool,

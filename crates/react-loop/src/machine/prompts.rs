@@ -50,7 +50,7 @@ impl ReactMachine {
         self.answer_history();
     }
 
-    /// Lets a run without a prompt answer the end of its conversation.
+    /// Lets a run without a prompt answer the last message of its conversation.
     pub(super) fn answer_history(&mut self) {
         let last = self.window.messages().iter().last();
         if self.answers_history && last.is_some_and(|last| !matches!(**last, Message::Assistant(_))) {
@@ -60,7 +60,8 @@ impl ReactMachine {
         }
     }
 
-    /// Starts the model's turn, and adds the waiting steering messages.
+    /// Makes the next request to the model due, if the run has a message to answer, and adds the waiting
+    /// steering messages.
     pub(super) fn ready(&mut self) {
         self.phase = match self.begun {
             true => Phase::Ready,

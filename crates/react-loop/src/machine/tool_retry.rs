@@ -62,9 +62,8 @@ impl ReactMachine {
         self.with_call(id, |call| call.wait(result.clone(), due));
     }
 
-    /// Returns the calls of the turn that may be worked on now, in order. If calls run one after the
-    /// other, the calls after one that waits for its retry wait too, and a batch waits for the batch
-    /// before it.
+    /// Returns the calls of the turn that may be worked on now, in order. If calls run one after the other, a
+    /// call that waits for its retry delays the calls after it. A batch waits for the batch before it.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
         let mut open = self.open_calls(self.calls());

@@ -18,7 +18,7 @@ pub(super) struct Candidates {
 }
 
 impl Work {
-    /// Estimates the cost of the choice; `None` if no model is asked for it.
+    /// Estimates the cost of the choice; `None` if the choice asks no model.
     pub(super) fn may_cost(&self, candidates: &Candidates) -> Option<u64> {
         let is_asked = !self.context.cancel.is_cancelled() && !candidates.results.is_empty();
         let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &candidates.results);
@@ -110,7 +110,7 @@ impl Work {
 
 const NO_LOG: &str = "the chosen branch has no complete log, so the session continues without it";
 
-/// Returns the amount reserved for choices whose answers were never recorded.
+/// Returns the amount reserved for model calls that chose a branch and whose answers were never recorded.
 pub(super) fn lost_reservation(records: &[Arc<Record>]) -> u64 {
     let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelFinished(_)));
     let reserved = since.map(|record| match record.body {

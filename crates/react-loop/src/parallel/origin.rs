@@ -10,9 +10,9 @@ use crate::{
     resume::{conversation_start, started},
 };
 
-/// Returns the point from which a conversation continues whose newest run has the log `records`. For a
-/// parallel loop or one of its branches, this is the end of the chosen branch; if no branch was chosen,
-/// the point where the loop started.
+/// Returns the point from which a conversation continues after its newest run, whose log is `records`. For a
+/// parallel loop or one of its branches, this is the end of the chosen branch; if no branch was chosen, the
+/// point where the loop started.
 ///
 /// # Errors
 /// The journal failed.

@@ -7,7 +7,8 @@ use archon_types::{
 
 use super::entries::{changed, rewritten};
 
-/// Returns the message with its mark if it is a result that the model can give up.
+/// Returns the tool result with a mark at its start (the id of its call) and, if the model may not need the
+/// result, a hint at its end. `None` if the message is not a result that the model can give up.
 pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Message> {
     let Message::ToolResult(result) = message else { return None };
     if result.tool_name == CLEANUP_TOOL {
@@ -55,8 +56,8 @@ pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<Seen
     items.iter().filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
 }
 
-/// Replaces a result by a note. If several results have the same id, the newest that is not yet replaced.
-/// Returns false if there is none.
+/// Replaces a result by a note. If several results have the same id, replaces the newest of those that are
+/// not yet replaced. Returns false if there is no such result.
 pub(crate) fn give_up(items: &mut [WindowItem], result: &CleanedUp, counter: &dyn TokenCounter) -> bool {
     let is_it = |item: &&mut WindowItem| {
         SeenResult::of(&item.message, 0).is_some_and(|r| r.call == result.tool_call_id && !r.is_cleaned_up)
@@ -72,7 +73,7 @@ pub(crate) fn is_cleaned_up(message: &Message) -> bool {
     SeenResult::of(message, 0).is_some_and(|result| result.is_cleaned_up)
 }
 
-/// Returns the hint at the end of a result that the model may not need.
+/// Returns the hint for the end of a result that the model may not need; `None` if the result needs no hint.
 fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<String> {
     let reason = if UNHELPFUL.iter().any(|sign| text.contains(sign)) {
         "no results"
@@ -87,7 +88,7 @@ fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<Str
     ))
 }
 
-/// The start of a result that can be given up.
+/// The start of the mark; the id of the call follows.
 const MARK: &str = "[tool_call_id: ";
 /// The start of the hint.
 const HINT: &str = "\n\nIf this result isn't helpful, free context space with:\n";

@@ -119,7 +119,8 @@ impl<'a> Draft<'a> {
         self.drop_for(range, digest::summary(&gone, lines));
     }
 
-    /// Replaces the messages in `range` by `text`. Returns false, and changes nothing, if they are shorter.
+    /// Replaces the messages in `range` by `text`. Returns false, and changes nothing, if `text` is not
+    /// shorter.
     fn drop_for(&mut self, range: Range<usize>, text: String) -> bool {
         if self.input.counter.count(&text) >= tokens_of(&self.droppable(range.clone())) {
             return false;
@@ -134,8 +135,8 @@ impl<'a> Draft<'a> {
         self.drop_range(0..self.cut(keep), lines);
     }
 
-    /// Returns a draft trimmed like [`trim`](Self::trim), with a model's summary. Messages that came
-    /// after the request for the summary get a summary of `lines` lines after it.
+    /// Returns a draft trimmed like [`trim`](Self::trim), with a model's summary. At most `lines` further
+    /// lines summarize the removed messages that the model's summary does not cover.
     pub(crate) fn trimmed(&self, keep: usize, lines: usize, summary: Option<&Summary>) -> Option<Self> {
         let summary = summary?;
         let mut text = digest::of_model(summary.text.as_deref()?);
@@ -201,7 +202,7 @@ impl<'a> Draft<'a> {
 
     /// Returns all reads of files: index of the result, key of the call, and path.
     fn file_reads(&self) -> Vec<(usize, String, String)> {
-        let mut calls: Vec<&ToolCall> = Vec::new();
+        let mut calls: Vec<ToolCall> = Vec::new();
         let mut reads = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
             match &*item.message {
@@ -212,7 +213,14 @@ impl<'a> Draft<'a> {
                     }
                 }
                 Message::ToolResult(_) => {}
-                other => calls = other.content().iter().filter_map(Content::as_tool_call).collect(),
+                other => {
+                    calls = other
+                        .content()
+                        .iter()
+                        .filter_map(Content::as_tool_call)
+                        .map(ToolCall::target)
+                        .collect()
+                }
             }
         }
         reads

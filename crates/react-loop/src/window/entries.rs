@@ -72,7 +72,8 @@ impl Entry {
         Self { said, trust: self.trust, ..Self::new(message, tokens, self.by) }
     }
 
-    /// Returns true if this entry equals an entry of an earlier fold with which it shares its message.
+    /// Returns true if this entry is `other`, an entry of an earlier fold, unchanged: with the same shared
+    /// message, tokens, author and trust level.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.entered(), other.entered())
             && (self.tokens, self.by, self.trust) == (other.tokens, other.by, other.trust)

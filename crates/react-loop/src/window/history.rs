@@ -44,7 +44,7 @@ impl History {
         self
     }
 
-    /// Returns the messages that a new run sees complete, with nothing cut.
+    /// Returns those messages that a new run sees unchanged: neither reworded nor cut for the window.
     pub fn in_full(&self) -> Vec<Attributed> {
         self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::attributed).collect()
     }

@@ -69,7 +69,7 @@ struct State {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cleans_up: bool,
     /// Results that the model gave up in the turn that ended last.
-    #[serde(default, alias = "given_up", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cleaned_up: Vec<CleanedUp>,
 }
 
@@ -202,8 +202,9 @@ impl ContextManager {
         ResultLimit::of(config, self.usage().level()).cut(result)
     }
 
-    /// Returns the old turns that a model should summarize before the compaction that is due at `now`.
-    /// Only with [`ContextConfig::summary_tokens`], and once for each compaction.
+    /// Returns the old turns that a model should summarize before the compaction that is due at `now`. `None`
+    /// if no summary is needed, without [`ContextConfig::summary_tokens`], or if the summary for this
+    /// compaction was already requested.
     pub fn summary_due(&self, now: Timestamp) -> Option<SummaryDue> {
         let config = self.state.config.as_ref()?;
         let max_tokens = config.summary_tokens?;
@@ -259,7 +260,8 @@ impl ContextManager {
         cleanup::seen(&items, counter)
     }
 
-    /// Returns the compaction that replaces the results that the model gave up by notes, if there are any.
+    /// Returns the compaction that puts notes in place of the results that the model gave up; `None` if there
+    /// are no such results.
     pub(crate) fn cleanup_due(&self) -> Option<RecordBody> {
         if self.state.cleaned_up.is_empty() {
             return None;

@@ -3,7 +3,7 @@
 use archon_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 
-/// Number and total tokens of the tool results so far.
+/// Number and total tokens of the latest tool results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResultSizes {
     count: u64,
@@ -23,7 +23,8 @@ impl ResultSizes {
         Self { typical, ..Self::default() }
     }
 
-    /// Adds a result. After many results the old average counts as one, so that it follows the current work.
+    /// Adds a result. After many results, the average so far counts as a single result, so that the average
+    /// follows the current work.
     pub(crate) fn add(&mut self, tokens: u64) {
         if self.count > MOST {
             (self.count, self.tokens) = (1, self.average());
@@ -39,12 +40,12 @@ impl ResultSizes {
     }
 }
 
-/// Tokens of a result of tools that are not in [`SIZES`].
+/// Assumed tokens of a result of a tool that is not in [`SIZES`].
 const USUAL: u64 = 400;
-/// Tokens of a result of tools whose results are usually larger or smaller.
+/// Assumed tokens of a result of each tool whose results are usually larger or smaller.
 const SIZES: [(&str, u64); 5] =
     [("read_file", 800), ("glob", 300), ("search", 600), ("write_file", 100), ("edit_file", 200)];
-/// Number of results after which the average starts again.
+/// Number of results after which one result of average size replaces them.
 const MOST: u64 = 100;
 
 #[cfg(test)]

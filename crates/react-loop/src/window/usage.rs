@@ -85,7 +85,8 @@ impl ContextUsage {
         (urgency, format!("Context at {:.1}% - {advice}", ratio * 100.0))
     }
 
-    /// Returns how many more results of `average` tokens fit (at most 50), with a tenth of the budget free.
+    /// Returns how many more results of `average` tokens fit (at most 50) if a tenth of the budget stays
+    /// unused.
     pub(crate) fn remaining_calls(self, average: u64) -> u64 {
         let free = self.budget.saturating_sub(self.tokens).saturating_sub(self.budget / 10);
         (free / average.max(1)).min(50)

@@ -29,8 +29,8 @@ pub(super) fn group_inbox(agent: &AgentId) -> String {
     format!("g:{agent}")
 }
 
-/// Reads messages one after the other: the next message comes when the last one is confirmed. Needs a Tokio
-/// runtime, on which a task renews the leases.
+/// Reads messages one after the other: the next message comes after the last delivery was confirmed or
+/// dropped. Needs a Tokio runtime, on which a task renews the leases.
 pub struct RedisReceiver {
     member: Arc<Member>,
     /// A separate connection, since waiting for messages blocks it.
@@ -190,8 +190,8 @@ impl RedisReceiver {
         Some((self.last, item))
     }
 
-    /// Counts a failed delivery on the server, and moves the message to the dead letters if it expired or
-    /// failed too often.
+    /// Counts a failed delivery on the server. Returns the message if it may be delivered; a message that
+    /// expired or failed too often becomes a dead letter.
     async fn look_at(&mut self, part: u32, mut item: Item) -> Result<Option<Item>, BusError> {
         let member = self.member.clone();
         if item.uncounted {
@@ -326,8 +326,8 @@ impl RedisDelivery<'_> {
         }
     }
 
-    /// Returns the number of earlier deliveries, as far as it is known: an owner that died may not have
-    /// begun to handle the message.
+    /// Returns the number of earlier deliveries that were not confirmed. If a reader died, the first of its
+    /// messages counts as such a delivery, even if the reader had not begun to handle the message.
     pub fn failures(&self) -> u32 {
         self.item.as_ref().map_or(0, |item| item.failures)
     }
@@ -342,7 +342,7 @@ impl RedisDelivery<'_> {
         self.receiver.settle(self.part, &item.id, "").await
     }
 
-    /// Returns the message as failed, so that it is delivered again.
+    /// Ends the delivery as failed, so that the message is delivered again.
     pub fn retry(self) {}
 }
 

@@ -125,8 +125,8 @@ fn unreadable(files: &RunFiles, problem: impl Into<String>) -> RunHead {
 
 const EMPTY: &str = "its log is empty: somebody emptied it, or its process died before the first record; `archon runs delete` removes it";
 
-/// Reads the first records of a long log, up to the prompt, and the last one. Returns `None` if the log is
-/// short or unusual in any way: then the whole log is read.
+/// Reads the first records of a long log, up to the prompt, and the last record. Returns `None` if the log is
+/// short or unusual in any way: then the caller reads the whole log.
 fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
     let mut file = open_file(&files.log).ok()?;
     let length = file.metadata().ok().filter(|m| m.len() > BLOCK)?.len();

@@ -117,8 +117,8 @@ impl Index {
         Ok(runs)
     }
 
-    /// Returns the notes of a session, or of all sessions, newest first, each with the latest time among it
-    /// and all older notes. With a tenant, notes of other tenants are skipped.
+    /// Returns the notes of a session, or of all sessions, newest first. Each note comes with the latest time
+    /// of this note and all older ones. With a tenant, notes of other tenants are skipped.
     pub(super) fn notes(
         &self,
         session: Option<&SessionId>,
@@ -216,8 +216,8 @@ impl Index {
         }
     }
 
-    /// Appends a line, and compacts the file when its size passes a power of two. The caller holds the lock
-    /// of `recent`.
+    /// Appends a line, and compacts the file when its size passes a power of two, from [`TIDY`] on. The
+    /// caller holds the lock of `recent`.
     fn append(&self, file: &mut File, path: &Path, note: &Note, tenant: &str) -> Result<(), JournalError> {
         let (before, after) = append(file, note, tenant).map_err(storage("write", path))?;
         match after >= TIDY && before.leading_zeros() != after.leading_zeros() {

@@ -18,8 +18,8 @@ use crate::{
     blob::Blobs,
     files::{if_exists, read_file, storage},
     line, lock,
-    records::{corrupt, existing, record},
-    rules::unknown,
+    records::{existing, record},
+    rules::{corrupt, unknown},
 };
 
 /// Reads the log of a run. A log without records counts as no run.

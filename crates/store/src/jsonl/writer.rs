@@ -75,7 +75,7 @@ trait Medium: Send + Sync + 'static {
     fn truncate(&self, length: u64) -> io::Result<()>;
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns the change to the log if it is not at `path` or not `length` bytes long; otherwise `None`.
+    /// Describes the change if the log is no longer at `path` or not `length` bytes long; otherwise `None`.
     fn changed(&self, path: &Path, length: u64) -> Option<String>;
 }
 

@@ -4,9 +4,9 @@ use archon_types::{Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, 
 
 use super::{number, past_all_of, range};
 
-/// The differences between the databases in the conditions of a filter.
+/// The parts of a filter's conditions that differ between databases.
 pub(crate) trait Dialect: Sized {
-    /// The value of a statement's parameter.
+    /// The type of a parameter's value.
     type Value: From<String> + From<i64>;
     /// The condition that the columns of `entries e` for filters are undamaged.
     const SOUND: &'static str;
@@ -21,8 +21,8 @@ pub(crate) trait Dialect: Sized {
     /// Returns the placeholder of the parameter with this number, from 1.
     fn placeholder(number: usize) -> String;
 
-    /// Adds the conditions for which indexes exist, except key and collection, and the one on the vector,
-    /// whose damage has its own check.
+    /// Adds the conditions for which indexes exist, except key and collection, and the condition on the
+    /// vector, whose damage has its own check.
     fn add_indexed(conditions: &mut Conditions<Self>, filter: &MemoryFilter);
 
     /// Adds the conditions on metadata, kind and trust level, for which no indexes exist.
@@ -32,7 +32,7 @@ pub(crate) trait Dialect: Sized {
 /// The treatment of rows in which a column for filters is damaged: no filter can decide about them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// Such rows pass all conditions except those with an index (collection, id, key and session), so that
+    /// Such rows need to meet only the conditions with an index (collection, id, key and session), so that
     /// the damage is found when the rows are read. For lists and searches.
     Admitted,
     /// Such rows are compared like all others. For changes, which must not delete a row that the filter may
@@ -128,8 +128,8 @@ impl<D: Dialect> Conditions<D> {
         }
     }
 
-    /// Adds the place at which a page begins, and returns the end of the statement for the page. The
-    /// statement gives one row more than the page has, which shows that another page follows.
+    /// Adds the condition on the position at which a page begins, and returns the end of the statement for
+    /// the page. The statement gives one row more than the page has, which shows that another page follows.
     pub(crate) fn end_of_page(&mut self, listing: &Listing) -> String {
         let (past, order) = match listing.order {
             MemoryOrder::First => (">", "ASC"),

@@ -11,8 +11,8 @@ use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 use super::{failed, words::query_words};
 use crate::memories::{self, COLUMNS, Damage, Dialect, Texts, columns_damaged};
 
-/// The condition that the vector of `entries e` has the length of its embedder's vectors. Another vector is
-/// damaged and is computed again, like a missing one.
+/// The condition that the vector of `entries e` has as many dimensions as all vectors of its embedder.
+/// Another vector counts as damaged and is computed again, like a missing one.
 const INTACT: &str = "coalesce((SELECT vector_dims(e.vector) = d.dimensions FROM embedders d \
                       WHERE d.id = e.embedder), FALSE)";
 

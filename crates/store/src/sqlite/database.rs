@@ -93,10 +93,10 @@ impl Database {
 
     /// Runs `work` in a transaction; after an error, all its changes are rolled back.
     ///
-    /// A synced transaction is on the medium when this function returns. A buffered transaction is in the
-    /// write-ahead log, in the system's cache: other processes see it, it survives this process, and the
-    /// next sync of the log syncs it as well. SQLite moves a transaction into the database only when it is
-    /// on the medium.
+    /// A synced transaction is on the disk when this function returns. A buffered transaction is in the
+    /// write-ahead log, but perhaps only in the system's cache: other processes see it, it survives this
+    /// process, and the next sync of the write-ahead log syncs it as well. SQLite syncs the write-ahead log
+    /// before it moves transactions into the database file.
     pub(super) fn write<T>(
         &self,
         durability: Durability,

@@ -14,7 +14,7 @@ use crate::{lock::Wait, rules};
 pub(super) fn delete(database: &Database, run: &RunId, wait: &mut Wait<'_>) -> Result<(), JournalError> {
     let _lock = database.lock(run, wait)?;
     database.write(Durability::Synced, |transaction| {
-        let stored = StoredRun::known(transaction, database, run)?;
+        let stored = StoredRun::require(transaction, database, run)?;
         rules::check_not_needed(run, needed_by(&stored)?)?;
         inbox::delete(&stored)?;
         remove(transaction, stored.id).map_err(failed("write to", database.path()))

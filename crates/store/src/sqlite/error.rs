@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use archon_types::{JournalError, RunId};
 use rusqlite::ErrorCode;
 
-use crate::{files::storage, records::corrupt};
+use crate::{files::storage, rules::corrupt};
 
 /// Turns an error into an error with the action and the path of the database.
 pub(super) fn failed(action: &'static str, place: &Path) -> impl FnOnce(rusqlite::Error) -> JournalError {

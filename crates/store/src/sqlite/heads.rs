@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     listing::{Note, page, under_lock},
-    records::{corrupt, from_line, problem},
+    records::{from_line, problem},
+    rules::corrupt,
 };
 
-/// The first records of a run, which include the prompt.
+/// Selects the first records of a run, which include the prompt.
 const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT 8";
 const LAST: &str =
     "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT 1";
@@ -46,7 +47,7 @@ pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHea
 
 /// Returns the head of one run.
 pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalError> {
-    let read = || database.read(|connection| StoredRun::known(connection, database, run)?.head());
+    let read = || database.read(|connection| StoredRun::require(connection, database, run)?.head());
     under_lock(read, || database.is_locked(run))
 }
 
@@ -125,7 +126,7 @@ impl StoredRun<'_> {
         self.some(FIRST, |_| true).map(|mut records| records.swap_remove(0))
     }
 
-    /// Returns the records up to the prompt, and the last one.
+    /// Returns the records up to the prompt, and the last record.
     fn ends(&self) -> Result<Vec<Arc<Record>>, JournalError> {
         let mut records =
             self.some(FIRST, |record| matches!(record.body, RecordBody::MessageAdded { .. }))?;

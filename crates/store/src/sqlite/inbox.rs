@@ -60,7 +60,7 @@ fn post(
     let failed = failed("write to", database.path());
     let message = close(key, run, entry)?;
     database.write(Durability::Synced, |transaction| {
-        let id = StoredRun::known(transaction, database, run)?.id;
+        let id = StoredRun::require(transaction, database, run)?.id;
         touch(&database.inbox_mark(run))?;
         let insert = "INSERT OR IGNORE INTO inbox (run, id, at, message) VALUES (?1, ?2, ?3, ?4)";
         let at = i64::try_from(entry.at.as_millis()).unwrap_or(i64::MAX);
@@ -123,7 +123,7 @@ pub(super) fn delete(
     unmark(&database.inbox_mark(run))
 }
 
-/// Creates the file of the inbox if messages wait, so that they are noticed.
+/// Creates the run's [inbox mark](Database::inbox_mark) if messages wait for the run, so that they are read.
 pub(super) fn mark(database: &Database, run: &RunId) -> Result<(), JournalError> {
     let waits = database.read(|connection| match StoredRun::find(connection, database, run)? {
         Some(stored) => any(connection, stored.id).map_err(failed("read", database.path())),

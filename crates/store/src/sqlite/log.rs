@@ -15,12 +15,12 @@ use crate::{
     rules::unknown,
 };
 
-/// The number of low bits of a place that contain the record's number; the bits above contain the run's
-/// number.
+/// The number of low bits of a place (the key of a record's row) that contain the record's number; the bits
+/// above contain the run's number.
 const BITS: u32 = 32;
 
 pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, JournalError> {
-    database.read(|connection| existing(StoredRun::known(connection, database, run)?.records()?, run))
+    database.read(|connection| existing(StoredRun::require(connection, database, run)?.records()?, run))
 }
 
 /// A run in the database, as a transaction sees it.
@@ -33,7 +33,7 @@ pub(super) struct StoredRun<'a> {
 }
 
 impl<'a> StoredRun<'a> {
-    /// Returns `None` if the run does not exist.
+    /// Returns the run; `None` if it does not exist.
     pub(super) fn find(
         connection: &'a Connection,
         database: &'a Database,
@@ -47,8 +47,8 @@ impl<'a> StoredRun<'a> {
         Ok(id.map(|id| Self { connection, database, run, id }))
     }
 
-    /// Returns [`JournalError::UnknownRun`] if the run does not exist.
-    pub(super) fn known(
+    /// Returns the run, or [`JournalError::UnknownRun`] if the run does not exist.
+    pub(super) fn require(
         connection: &'a Connection,
         database: &'a Database,
         run: &'a RunId,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::failed;
 use crate::{
-    database_file::{self, anothers, use_write_ahead_log},
+    database_file::{self, foreign_database, use_write_ahead_log},
     files::storage,
 };
 
@@ -52,7 +52,7 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
 /// Returns the version of the tables; 0 for a file without tables.
 fn version(connection: &Connection, place: &Path) -> Result<u32, JournalError> {
     let found = database_file::version(connection, APPLICATION).map_err(failed("open", place))?;
-    found.ok_or_else(|| storage("open", place)(anothers()))
+    found.ok_or_else(|| storage("open", place)(foreign_database()))
 }
 
 #[cfg(test)]

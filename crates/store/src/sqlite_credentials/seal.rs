@@ -4,7 +4,7 @@ use archon_types::CredentialKey;
 #[cfg(feature = "encryption")]
 pub use sealing_key::SealingKey;
 
-/// A text that is sealed to recognise the right key; it differs from the encoded place of every account.
+/// A text that is encrypted to recognise the right key. [`place_of`] never returns this text.
 const CHECK: &[u8] = b"archon credentials";
 
 /// The cipher; without the feature the type has no values, so nothing is encrypted.

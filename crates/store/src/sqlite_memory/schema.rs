@@ -9,7 +9,7 @@ use super::{
     damage::failed,
     interrupted::{is_interrupted, is_ours_or_empty},
 };
-use crate::database_file::{self, anothers, use_write_ahead_log};
+use crate::database_file::{self, foreign_database, use_write_ahead_log};
 
 /// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
@@ -30,7 +30,7 @@ pub(super) fn check_owner(connection: &Connection, place: &Path) -> Result<(), M
         Err(error) if is_interrupted(&error) => {
             match is_ours_or_empty(place, APPLICATION).map_err(failed("open", place))? {
                 true => Ok(()),
-                false => Err(failed("open", place)(anothers())),
+                false => Err(failed("open", place)(foreign_database())),
             }
         }
         _ => {
@@ -67,7 +67,7 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
 /// Returns the version of the tables; 0 for a file without tables.
 fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
     let found = database_file::version(connection, APPLICATION).map_err(failed("open", place))?;
-    found.ok_or_else(|| failed("open", place)(anothers()))
+    found.ok_or_else(|| failed("open", place)(foreign_database()))
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Gathered<'_> {
     }
 
     /// Finds the nearest vectors. The scan applies no filter but the collection, so it is repeated for more
-    /// vectors until enough fit; if few entries fit, it gets the list of all that do.
+    /// vectors until enough entries fit the filter. If only few fit, the scan gets the list of all that fit.
     fn by_vector(
         &mut self,
         range: &GroupRange,
@@ -197,7 +197,8 @@ impl Gathered<'_> {
         Ok(Some(row.get::<_, i64>(0).unwrap_or(0) as f32))
     }
 
-    /// Reads an entry into the candidates. Returns `None` if the entry does not exist or is damaged.
+    /// Returns the candidate for an entry, which is read if it is not a candidate yet; `None` if the entry
+    /// does not exist or is damaged.
     fn fetch(&mut self, position: i64) -> rusqlite::Result<Option<&mut Candidate>> {
         if !self.by_position.contains_key(&position) {
             let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.position = ?1");

@@ -47,7 +47,7 @@ pub(super) struct Words<'a> {
 
 impl Words<'_> {
     /// Returns the entries of these collections with a word of the text. With conditions, only entries that
-    /// meet them are counted and scored; then every entry with a word is checked.
+    /// meet them are counted and scored, for which every entry with a word is checked.
     pub(super) fn scored(
         &self,
         range: &GroupRange,
@@ -168,7 +168,8 @@ fn number_in(entries: &[i64]) -> i64 {
     i64::try_from(entries.len()).unwrap_or(i64::MAX)
 }
 
-/// Returns the weight of a word that `with` of all entries contain: the inverse document frequency of BM25.
+/// Returns the weight of a word that `with` of `entries` entries contain: the inverse document frequency of
+/// BM25.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "an estimate")]
 fn weight(entries: i64, with: usize) -> f32 {
     let with = with as f64;

@@ -16,8 +16,8 @@ use crate::{
     sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
 };
 
-/// The time by which the engine's timeout of a call is longer than the tool's own. In it the tool can still
-/// return the output so far.
+/// The engine's time limit of a call is this much longer than the tool's own limit, so that the tool can
+/// still return the output of a command that reached the limit.
 const SLACK: Duration = Duration::from_secs(5);
 
 /// Options of the shell tools.

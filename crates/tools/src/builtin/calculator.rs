@@ -103,7 +103,8 @@ fn calculate(arguments: Json) -> Result<Number, ToolError> {
     }
 }
 
-/// Returns one flat object: small models handle optional properties better than alternatives.
+/// Returns the JSON Schema of the arguments. It is one flat object, because small models handle optional
+/// properties better than alternatives.
 fn parameters() -> Json {
     json!({
         "type": "object",

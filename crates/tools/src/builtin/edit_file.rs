@@ -1,4 +1,4 @@
-//! The tool `edit_file`: replaces a text that occurs exactly once in a file.
+//! The tool `edit_file`: replaces a text in a file, once or (if the call asks for it) everywhere.
 
 use archon_types::{
     Context, Correction, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,

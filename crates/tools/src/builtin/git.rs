@@ -16,7 +16,7 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// Time limit of a call, which is longer so that the tool's own limit ends it.
+/// The engine's time limit of a call. It is longer than [`LIMIT`], so that the tool itself ends git in time.
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(35);
 
 /// Options before every subcommand.
@@ -141,10 +141,20 @@ fn failed(finished: &Finished) -> ToolError {
     ToolError::Failed(format!("git: {}", clip(finished.stderr.text.trim(), 800)))
 }
 
-/// Defines a tool that runs git: its documentation, type and arguments, `[name, label]`, description, example,
-/// and the result if git prints nothing. The method `command` of the arguments makes the command line.
+/// Defines a tool that runs git: its type with `new`, and its implementation of `Tool`. The method `command`
+/// of the arguments makes the command line. `if_empty` is the result if git prints nothing.
 macro_rules! git_tool {
-    ($(#[$doc:meta])* $tool:ident($arguments:ty), $names:expr, $about:expr, $example:tt, $nothing:expr) => {
+    (
+        $(#[$doc:meta])*
+        $tool:ident {
+            arguments: $arguments:ty,
+            name: $name:expr,
+            label: $label:expr,
+            about: $about:expr,
+            example: $example:tt,
+            if_empty: $if_empty:expr,
+        }
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $tool {
@@ -159,7 +169,7 @@ macro_rules! git_tool {
                 let limit = super::git::CALL_LIMIT;
                 let annotations = archon_types::ToolAnnotations::read_only().with_timeout(limit);
                 let example = serde_json::json!($example);
-                let spec = super::spec::<$arguments>($names, $about, annotations, example);
+                let spec = super::spec::<$arguments>([$name, $label], $about, annotations, example);
                 Self { spec, git: super::git::Git::new(workspace, options) }
             }
 
@@ -169,7 +179,7 @@ macro_rules! git_tool {
                 context: &archon_types::ToolContext,
             ) -> Result<archon_types::ToolResult, archon_types::ToolError> {
                 let arguments: $arguments = crate::macro_support::arguments(arguments)?;
-                self.git.run(&arguments.command(), $nothing, context).await
+                self.git.run(&arguments.command(), $if_empty, context).await
             }
         }
 

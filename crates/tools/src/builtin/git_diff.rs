@@ -7,11 +7,14 @@ use super::git::{git_tool, revision_and_path};
 
 git_tool!(
     /// Shows differences in the repository of a [`Workspace`](crate::Workspace) with the git program.
-    GitDiff(Arguments),
-    ["git_diff", "Git diff"],
-    "Shows the changed lines of files: since the last commit, or between commits.",
-    { "path": "src" },
-    "No differences."
+    GitDiff {
+        arguments: Arguments,
+        name: "git_diff",
+        label: "Git diff",
+        about: "Shows the changed lines of files: since the last commit, or between commits.",
+        example: { "path": "src" },
+        if_empty: "No differences.",
+    }
 );
 
 #[derive(Deserialize, JsonSchema)]

@@ -7,11 +7,14 @@ use super::git::{git_tool, revision_and_path};
 
 git_tool!(
     /// Lists commits of the repository in a [`Workspace`](crate::Workspace) with the git program.
-    GitLog(Arguments),
-    ["git_log", "Git log"],
-    "Lists commits, the newest first: hash, date, author, subject.",
-    { "limit": 10 },
-    "No commits."
+    GitLog {
+        arguments: Arguments,
+        name: "git_log",
+        label: "Git log",
+        about: "Lists commits, the newest first: hash, date, author, subject.",
+        example: { "limit": 10 },
+        if_empty: "No commits.",
+    }
 );
 
 #[derive(Deserialize, JsonSchema)]

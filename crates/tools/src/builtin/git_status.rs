@@ -7,11 +7,14 @@ use super::git::git_tool;
 
 git_tool!(
     /// Shows the state of the repository in a [`Workspace`](crate::Workspace) with the git program.
-    GitStatus(Arguments),
-    ["git_status", "Git status"],
-    "Shows the branch and which files were changed, added or deleted since the last commit.",
-    {},
-    "Nothing was changed."
+    GitStatus {
+        arguments: Arguments,
+        name: "git_status",
+        label: "Git status",
+        about: "Shows the branch and which files were changed, added or deleted since the last commit.",
+        example: {},
+        if_empty: "Nothing was changed.",
+    }
 );
 
 #[derive(Deserialize, JsonSchema)]

@@ -24,7 +24,7 @@ pub struct Glob {
 struct Arguments {
     /// Pattern of paths, for example src/**/*.rs
     pattern: String,
-    /// Directory to search; everything if left out
+    /// Directory to search; the root of the workspace if left out
     path: Option<String>,
     /// Maximum number of files
     #[schemars(range(min = 1))]

@@ -1,7 +1,8 @@
 //! The tools `human_approval` and `human_guidance`, with which the model asks a person.
 //!
 //! Each call becomes an approval request like that of any call that needs approval: it waits, survives a
-//! restart, can expire and is listed. Without an approver the calls are refused.
+//! restart, can expire and is listed. The calls are refused if there is no approver and the run cannot ask a
+//! person.
 
 use archon_types::{
     Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
@@ -58,11 +59,11 @@ impl HumanApproval {
     pub fn new() -> Self {
         let about = "Asks a person whether an operation may be done, and waits for the answer. Use it before anything \
                      that is sensitive or cannot be undone.";
-        Self { spec: asking::<Approval>("human_approval", "Ask for approval", about) }
+        Self { spec: question_spec::<Approval>("human_approval", "Ask for approval", about) }
     }
 
     /// Returns the result of an approved call: the call runs only after a person approved it.
-    fn approved(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
+    fn approval_result(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
         Ok(ToolResult::success("A person approved it.").with_metadata("approved", true))
     }
 }
@@ -71,16 +72,17 @@ impl HumanGuidance {
     /// Creates the tool.
     pub fn new() -> Self {
         let about = "Asks a person a question and returns the answer. Use it when only a person can know what is wanted.";
-        Self { spec: asking::<Guidance>("human_guidance", "Ask a person", about) }
+        Self { spec: question_spec::<Guidance>("human_guidance", "Ask a person", about) }
     }
 
-    /// Returns the result of a plain yes; a reply becomes the call's result without this method.
-    fn approved(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
+    /// Returns the result if the person only said yes. If the person wrote a reply, the reply is the call's
+    /// result, and this method is not called.
+    fn approval_result(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
         Ok(ToolResult::success("A person read the question and said yes, and nothing more."))
     }
 }
 
-fn asking<A: JsonSchema>(name: &str, label: &str, about: &str) -> ToolSpec {
+fn question_spec<A: JsonSchema>(name: &str, label: &str, about: &str) -> ToolSpec {
     let annotations = ToolAnnotations::read_only().with_confirmation();
     let mut spec = crate::macro_support::spec::<A>(name, about).with_annotations(annotations);
     spec.label = label.to_owned();
@@ -95,7 +97,7 @@ fn question(text: String, options: [&str; 2], minutes: Option<u64>) -> Preview {
 }
 
 impl Tool for HumanApproval {
-    tool_methods!(approved at once);
+    tool_methods!(approval_result at once);
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let Approval { operation_description, sensitive_data_summary, timeout_minutes } =
@@ -107,7 +109,7 @@ impl Tool for HumanApproval {
 }
 
 impl Tool for HumanGuidance {
-    tool_methods!(approved at once);
+    tool_methods!(approval_result at once);
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let Guidance { question: asked, context, options, timeout_minutes } =

@@ -161,7 +161,8 @@ struct Hits {
 }
 
 impl Hits {
-    /// Returns whether there is one line more than the limit, which shows that there are more.
+    /// Returns whether more lines were found than the limit allows; one line beyond the limit is kept to show
+    /// that.
     fn is_full(&self) -> bool {
         self.lines.len() > self.limit
     }

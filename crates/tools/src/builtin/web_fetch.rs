@@ -20,7 +20,7 @@ use crate::{
 const DEFAULT_LENGTH: usize = 20_000;
 const HIGHEST_LENGTH: usize = 200_000;
 
-/// Columns of the text made from HTML.
+/// Width of the text made from HTML, in columns.
 const WIDTH: usize = 120;
 
 /// Fetches pages from public servers. It needs the permission `network`. HTML becomes readable text; content

@@ -16,7 +16,8 @@ pub struct ToolNode {
     pub arguments: serde_json::Map<String, Json>,
     /// Parts of the call's result that become arguments of other calls.
     pub gives: Vec<Mapping>,
-    /// Names of the call's open parameters in the composite, by argument. Default: the argument's own name.
+    /// Names of the composite's parameters that give values to arguments of the call, by argument. Default:
+    /// the argument's own name.
     pub parameters: BTreeMap<String, String>,
     /// If set, the call is made once for each item of a list.
     pub for_each: Option<ForEachItem>,
@@ -28,8 +29,8 @@ pub struct ToolNode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mapping {
-    /// A JSON pointer into the result: `/results/0/url`, or empty for the whole result. A result that is
-    /// not JSON is a string.
+    /// A JSON pointer into the result: `/results/0/url`, or empty for the whole result. A result that is not
+    /// JSON counts as a JSON string.
     pub pointer: String,
     /// The id of the receiving call.
     pub node: String,

@@ -84,7 +84,8 @@ pub(super) fn merged(
     Parameters { schema, sources }
 }
 
-/// Splits the parameters with one name, and returns them with their final names.
+/// Separates parameters that have the same name, and returns them with their final names: each gets its
+/// call's id as a prefix, unless the composite gave it the name.
 fn apart<'s>(name: &str, opens: Vec<Open<'s>>) -> Vec<(String, Vec<Open<'s>>)> {
     if opens.len() < 2 {
         return vec![(name.to_owned(), opens)];

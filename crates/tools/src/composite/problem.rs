@@ -18,7 +18,7 @@ pub enum CompositeProblem {
     UnknownNode {
         /// The id.
         node: String,
-        /// The part of the composite that has the id.
+        /// The part of the composite that refers to the id.
         place: &'static str,
     },
     /// A call's tool is not registered.
@@ -52,7 +52,10 @@ pub enum CompositeProblem {
         tools: Vec<String>,
     },
     /// A tool has no such argument.
-    #[error("the call '{node}' has the argument '{argument}', but the tool '{tool}' has no such parameter")]
+    #[error(
+        "the call '{node}' has the argument '{argument}', but the tool '{tool}' has no such parameter; correct or \
+         remove the argument"
+    )]
     UnknownArgument {
         /// The call.
         node: String,

@@ -63,9 +63,9 @@ enum State {
     Waiting,
     Running,
     Done(Output),
-    /// The call failed, and the others go on.
+    /// The call failed; the other calls go on if its `on_failure` is `Continue`.
     Failed,
-    /// The call was not made, because it needs a result that there is not.
+    /// The call was not made, because a result that it needs is missing.
     Skipped,
 }
 
@@ -91,7 +91,7 @@ struct Ended {
 
 /// The reason why a call cannot be made.
 enum Lacking {
-    /// A call whose result it needs has no result; the text names that call.
+    /// A call whose result is needed has none; the text names it.
     NoResult(String),
     /// A result has no value at the place that the call needs.
     NoValue(Failure),
@@ -127,7 +127,7 @@ impl<'r> Running<'r> {
         self.result()
     }
 
-    /// Returns the first call that waits for nothing and may run beside the running calls.
+    /// Returns the first call that waits for no unfinished call and may run beside the running calls.
     fn startable(&self, nothing_runs: bool, alone: bool) -> Option<usize> {
         let is_settled = |node: &usize| !matches!(self.states[*node], State::Waiting | State::Running);
         (0..self.states.len()).find(|node| {
@@ -208,7 +208,8 @@ impl<'r> Running<'r> {
         self.trace.push(json!({ "node": node.id, "tool": node.tool, "status": "left_out", "error": why }));
     }
 
-    /// Records how a call ended. Returns the composite's result if that ends it.
+    /// Records how a call ended. Returns the composite's result if the failure of the call ends the
+    /// composite.
     fn settle(&mut self, ended: Ended) -> Option<ToolResult> {
         let node = self.node(ended.node);
         let mut entry = json!({
@@ -278,7 +279,7 @@ impl<'r> Running<'r> {
         let before =
             if done.is_empty() { String::new() } else { format!(" Done before: {}.", done.join(", ")) };
         let text = format!("{}.{before}", text.trim_end_matches(['.', ' ']));
-        output::refused(kind, text)
+        output::error_of_type(kind, text)
             .with_metadata("trace", std::mem::take(&mut self.trace))
             .with_metadata("partial_results", partial)
     }
@@ -402,7 +403,7 @@ fn is_unknown(result: &ToolResult) -> bool {
 const IN_DOUBT: &str = "in_doubt";
 
 impl Failure {
-    /// Makes an error of a call that may have taken effect.
+    /// Makes the error for a failed call that may have taken effect, from the call's result.
     fn in_doubt(result: &ToolResult) -> Self {
         let Self { text, .. } = Self::of(result);
         let text = format!(

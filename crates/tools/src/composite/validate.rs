@@ -108,7 +108,8 @@ fn known(spec: &ToolSpec) -> (BTreeSet<&str>, bool) {
     (names, spec.parameters.get("additionalProperties") == Some(&Json::Bool(false)))
 }
 
-/// Returns the number of levels of composites below these tools; `way` is the path to them.
+/// Returns the number of levels of composites among these tools and the tools that they call: 0 if none of
+/// them is a composite. `way` lists the tools from the outermost composite to these tools.
 fn depth(
     tools: &[String],
     registry: &ToolRegistry,

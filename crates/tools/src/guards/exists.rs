@@ -5,7 +5,7 @@ use crate::{
     guard::{Guard, Inspection, Verdict},
 };
 
-/// Maximum number of names in the list; more would not help the model.
+/// Maximum number of tool names that the error lists; more would not help the model.
 const NAMES_LISTED: usize = 50;
 
 pub(crate) struct Exists;

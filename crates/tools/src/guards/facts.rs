@@ -22,7 +22,7 @@ impl Guard for Facts {
     }
 }
 
-/// Writes the facts of a call, also of a refused one.
+/// Writes facts about a call, also about a refused one, into its result's metadata.
 pub(crate) fn stamp(
     result: &mut ToolResult,
     validation: Duration,

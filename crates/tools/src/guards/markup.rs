@@ -25,7 +25,8 @@ impl Guard for Markup {
     }
 }
 
-/// Returns the part for the model of a result that is marked as internal.
+/// Returns what the model reads of a result that is marked as internal, or `None` if the result is not
+/// marked.
 fn internal(text: &str) -> Option<String> {
     if !text.starts_with('{') || !text.contains("\"_internal_only\"") {
         return None;
@@ -68,7 +69,7 @@ fn without_tags<'t>(text: &'t str, tags: &[String]) -> Cow<'t, str> {
     clean
 }
 
-/// Returns the text after one pass of removal, or `None` if it has no such tag.
+/// Returns the text after one pass of removal, or `None` if the text has no such tag.
 fn one_round(text: &str, tag: &str) -> Option<String> {
     if find(text, tag, Kind::Open).is_none() && find(text, tag, Kind::Close).is_none() {
         return None;

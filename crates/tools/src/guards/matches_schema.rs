@@ -15,7 +15,7 @@ impl Guard for MatchesSchema {
             return Verdict::Pass;
         }
         let report = violations::report(&tool.spec, &tool.validator, arguments, inspection.argument_bytes);
-        let mut result = output::refused("validation_error", report.text);
+        let mut result = output::error_of_type("validation_error", report.text);
         if let Some(suggestion) = report.suggestion {
             result = result.with_metadata("suggestion", suggestion);
         }

@@ -13,7 +13,7 @@ pub(crate) struct Rules;
 impl Guard for Rules {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let Some(tool) = inspection.tool.clone() else { return Verdict::Pass };
-        let (permissions, bound) = (&inspection.options.permissions, inspection.run.ceiling.clone());
+        let (permissions, bound) = (&inspection.options.permissions, inspection.run.permission_bound.clone());
         if permissions.is_empty()
             && bound.is_none()
             && !crate::guards::may_ask(&tool.spec, inspection.options)

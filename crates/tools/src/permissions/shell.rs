@@ -102,8 +102,8 @@ impl Part {
         runs || is_program(program, &self.words[0]) && come_in_order(rest, others)
     }
 
-    /// Returns the folders that the command walks: given ones or, if none is given, the current folder.
-    /// Returns `None` if the command walks no folders.
+    /// Returns the folders that the command walks: given ones, or the current folder if perhaps none
+    /// is given. Returns `None` if the command walks no folders.
     pub(crate) fn walks(&self, row: &Harmless) -> Option<Walk> {
         let (letters, patterns) = row.walks;
         let is_asked = |word: &KnownWord| {
@@ -126,7 +126,7 @@ impl Part {
 pub(crate) enum Walk {
     /// The folders among the command's operands.
     Given,
-    /// The current folder, because no operand is a path.
+    /// Possibly the current folder.
     Current,
 }
 

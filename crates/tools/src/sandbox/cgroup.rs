@@ -151,7 +151,7 @@ pub(super) fn limit_user(process: Pid, most: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the number of processes and threads of this user.
+/// Returns the number of threads in all processes of this process's user.
 pub(super) fn processes_of_user() -> io::Result<u64> {
     let all = rustix::process::geteuid().as_raw();
     let there = fs::read_dir("/proc")?.flatten().filter(|entry| {
@@ -161,7 +161,7 @@ pub(super) fn processes_of_user() -> io::Result<u64> {
     Ok(there.map(|entry| number(&entry.path().join("status"), "Threads:")).sum())
 }
 
-/// Returns the number in the first line of a file that begins with `name`, or 0.
+/// Returns the number after `name` in the first line that begins with `name`, or 0 if the file has none.
 fn number(file: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -40,7 +40,7 @@ const MOST_NOTES: usize = 20;
 pub(super) struct Before {
     places: Places,
     trees: BTreeMap<PathBuf, Tree>,
-    /// Start of the search, in seconds since 1970.
+    /// Time when the search for protected places began, in seconds since 1970.
     since: i64,
     /// True if mounts protect the existing files.
     is_held: bool,
@@ -51,8 +51,8 @@ pub(super) struct Before {
 struct Tree {
     id: (u64, u64),
     holder: Option<Holder>,
-    /// Entries by their path relative to the protected path (its own is empty). Empty if a mount protects
-    /// the path, because then there is nothing to restore.
+    /// Entries by their path relative to the protected path, which is itself the entry with an empty path.
+    /// Empty if a mount protects the path, because then there is nothing to restore.
     entries: BTreeMap<PathBuf, Entry>,
 }
 
@@ -124,8 +124,9 @@ impl Before {
     }
 }
 
-/// Finds all places after a command, and the folders whose mode had to be restored to list them. Folders that
-/// were unreadable before stay so.
+/// Searches for protected places again after a command. Returns these places, and the folders whose mode had
+/// to be restored to list them. Folders in `closed`, which could not be listed before the command, stay as
+/// they are.
 fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places, BTreeSet<PathBuf>) {
     let mut opened = BTreeSet::new();
     loop {
@@ -145,7 +146,8 @@ fn warn(note: String) -> String {
     note
 }
 
-/// Lets the owner of a folder list and change it, if its mode forbids that and we own it.
+/// Restores the owner's rights to list and change a folder if the folder's mode lacks them. Returns whether
+/// the mode was changed.
 fn give_back(folder: &Path) -> bool {
     let Ok(of) = folder.symlink_metadata() else { return false };
     let mode = of.mode() & 0o7777;
@@ -419,13 +421,13 @@ impl Tree {
         let mut entries = BTreeMap::new();
         let (mut room, mut queue) = (ALL, vec![PathBuf::new()]);
         while let Some(below) = queue.pop() {
-            let at = at(path, &below);
-            let Ok(of) = at.symlink_metadata() else { continue };
+            let place = at(path, &below);
+            let Ok(of) = place.symlink_metadata() else { continue };
             if of.is_dir() {
-                let names = fs::read_dir(&at).into_iter().flatten().flatten().take(ENTRIES);
+                let names = fs::read_dir(&place).into_iter().flatten().flatten().take(ENTRIES);
                 queue.extend(names.map(|entry| below.join(entry.file_name())));
             }
-            entries.insert(below, Entry::of(&at, &of, &mut room));
+            entries.insert(below, Entry::of(&place, &of, &mut room));
             if entries.len() > ENTRIES {
                 break;
             }

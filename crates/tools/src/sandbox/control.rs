@@ -20,7 +20,8 @@ use crate::{
 /// Maximum number of entries that are searched before a command, upper levels first.
 pub(super) const MOST: usize = 50_000;
 
-/// Folders that are not searched: they have many generated or foreign files, and are removed as a whole.
+/// Folders whose subfolders are not searched: they have many generated or foreign files, and are usually
+/// deleted as a whole.
 const OF_OTHERS: &[&str] = &["node_modules", "target", ".venv", "venv"];
 
 /// The places in the granted folders that a command may not change or see.
@@ -74,7 +75,8 @@ impl Denied {
     }
 }
 
-/// Searches the workspace for these places, at most `most` entries.
+/// Finds the [`Places`] that the command may not change or see; searches at most `most` entries of the
+/// workspace.
 pub(super) fn find(cage: &Cage, denied: &Denied, most: usize) -> Places {
     let mut search =
         Search { cage, denied, places: Places::default(), queue: VecDeque::new(), remaining: most };
@@ -95,7 +97,8 @@ struct Search<'s> {
     cage: &'s Cage,
     denied: &'s Denied,
     places: Places,
-    /// Folders to search: the folder, its root, and whether its subfolders are searched.
+    /// Folders to search: the workspace folder that contains the folder, the folder, and whether the folder's
+    /// subfolders are searched.
     queue: VecDeque<(PathBuf, PathBuf, bool)>,
     /// Number of entries that may still be searched.
     remaining: usize,

@@ -21,14 +21,14 @@ use super::{
     syscalls,
 };
 
-/// The first version that covers every operation that changes a file's content (Linux 6.2).
+/// The first version of Landlock that covers every operation that changes a file's content (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
 
 /// System files that programs need to start. Of `/etc` only files without secrets are listed.
 ///
-/// All of `/proc` is listed, because programs read about themselves there, and the command's process number is
-/// not known before. Of other processes they see names, command lines and states, but not environments, memory
-/// or open files.
+/// All of `/proc` is listed, because programs read about themselves there, and the command's process number
+/// is not known before. Of other processes, a command sees names, command lines and states, but not
+/// environments, memory or open files.
 const SYSTEM: &str = "/bin /sbin /usr /lib /lib32 /lib64 /libx32 /opt /nix/store /proc /sys/devices/system/cpu \
     /etc/alternatives /etc/bash.bashrc /etc/ca-certificates /etc/crypto-policies /etc/debian_version \
     /etc/gai.conf /etc/group /etc/host.conf /etc/hostname /etc/hosts /etc/inputrc /etc/ld.so.cache \
@@ -68,7 +68,7 @@ pub(super) enum Failed<'r> {
     Seccomp(seccompiler::Error),
 }
 
-/// Only an error number is kept, because a child can report nothing else.
+/// Keeps only an error number, because a child process can report nothing else.
 impl From<Failed<'_>> for io::Error {
     fn from(failed: Failed<'_>) -> Self {
         match failed {
@@ -150,7 +150,7 @@ pub(super) fn missing() -> Option<String> {
     }
 }
 
-/// Returns the access to folders that may be written.
+/// Returns the kinds of access that Landlock allows in folders that may be written.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI::V5) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

@@ -174,7 +174,7 @@ enum Call {
     ReadOnly(CString),
     /// Mounts a file system in memory with these options.
     Memory(CString, CString, MountFlags),
-    /// Bind-mounts an empty file on a place; its name is removed right after.
+    /// Creates an empty file, bind-mounts it on a place, and then deletes the name of the file.
     Empty { file: CString, place: CString },
     /// Changes the working directory.
     Enter(CString),

@@ -150,7 +150,8 @@ impl TooMuch {
     }
 }
 
-/// Waits until the killed processes are gone, which are not our children and may still be in a system call.
+/// Waits until the killed processes are gone, about 100 ms at most. They are not our children and may still
+/// be in a system call.
 async fn until_gone(group: Pid, clock: &dyn Clock) {
     for _ in 0..50 {
         if rustix::process::test_kill_process_group(group).is_err() {

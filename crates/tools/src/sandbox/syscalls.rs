@@ -100,7 +100,7 @@ const OWNERS: &[c_long] = &[
 ];
 
 /// System V shared memory, queues and semaphores. A command could reach those of other processes by number,
-/// and its own would stay after its end.
+/// and those that the command makes would stay after its end.
 const SYSTEM_V: &[c_long] = &[
     SYS_msgctl,
     SYS_msgget,
@@ -296,7 +296,7 @@ pub(super) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
 }
 
-/// Returns a constant of C as the kernel compares it.
+/// Returns a constant of C as the number with which a filter compares an argument.
 fn bits(constant: c_int) -> u64 {
     constant.unsigned_abs().into()
 }

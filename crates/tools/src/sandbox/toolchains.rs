@@ -11,12 +11,13 @@ use crate::Workspace;
 
 /// A toolchain. It is found if the search path contains its folder of programs. Lists are separated by spaces.
 struct Toolchain {
-    /// Ends of the paths of the toolchain's program folders in the search path.
+    /// Program folders of the toolchain: the last parts of their paths, as in the search path (`.cargo/bin`).
     programs: &'static str,
-    /// Further files and folders to read, relative to the folder that contains this end.
+    /// Files and folders to read, relative to the home folder: the folder that contains `.cargo/bin`, for
+    /// instance.
     read: &'static str,
-    /// Environment variables with the toolchain's location: the name, and the folder relative to the same
-    /// folder. Variables that are set stay unchanged.
+    /// Environment variables with the toolchain's location: the name, and the folder relative to the home
+    /// folder. Variables that are already set keep their value.
     variables: &'static [(&'static str, &'static str)],
 }
 
@@ -57,11 +58,11 @@ const TOOLCHAINS: &[Toolchain] = &[
 const NVM: &str = ".nvm/versions/node";
 
 impl SandboxOptions {
-    /// Lets commands read and run the toolchains of a home folder that are in this process's `PATH`, and
-    /// sets the variables with their locations: Rust (rustup and cargo), Node (nvm, volta), Bun, Deno,
-    /// Python (pyenv, uv), Ruby (rbenv), Go. For cargo these are its settings and downloaded packages, but
-    /// not its credentials. Commands cannot change the toolchains; to let commands fetch packages, grant
-    /// the network, and the folders for writing.
+    /// Lets commands read and run the toolchains of a home folder that are in this process's `PATH`, and sets
+    /// the variables with their locations: Rust (rustup and cargo), Node (nvm, volta), Bun, Deno, Python
+    /// (pyenv, uv), Ruby (rbenv), Go. Of cargo's files, commands can read the settings and downloaded
+    /// packages, but not the credentials. Commands cannot change the toolchains; to let commands fetch
+    /// packages, grant the network, and the folders for writing.
     ///
     /// ```
     /// use archon_tools::{Workspace, sandbox::SandboxOptions};
@@ -72,8 +73,8 @@ impl SandboxOptions {
     /// # Ok::<(), archon_tools::ToolSetupError>(())
     /// ```
     ///
-    /// Links are resolved now, so that a grant cannot be redirected later. Folders within the workspace, and
-    /// those that contain a folder of no workspace ([`Workspace::without`]), are not granted.
+    /// Links are resolved now, so that a grant cannot be redirected later. Folders that overlap with the
+    /// workspace or with an excluded folder ([`Workspace::without`]) are not granted.
     #[must_use]
     pub fn with_toolchains(mut self, workspace: &Workspace) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();

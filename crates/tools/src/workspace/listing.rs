@@ -29,8 +29,9 @@ impl Workspace {
         Ok(entries)
     }
 
-    /// Walks a folder in a stable order, beginning with itself. Links are not followed, hidden and ignored
-    /// entries are skipped, nothing outside is read, and folders that `enter` refuses are not entered.
+    /// Walks a folder in a stable order; the first entry is the folder itself. Links are not followed, hidden
+    /// and ignored entries are skipped, nothing outside is read, and folders that `enter` refuses are not
+    /// entered.
     pub(crate) fn walk<E>(&self, folder: &Path, enter: E) -> impl Iterator<Item = Entry> + use<E>
     where
         E: Fn(&Path) -> bool + Send + Sync + 'static,
@@ -80,7 +81,8 @@ mod sys {
         Ok(entries)
     }
 
-    /// Looks up entries, and keeps the current folder open, because its entries come one after another.
+    /// Looks up entries, and keeps the folder of the last entry open, because the next entry is often in the
+    /// same folder.
     pub(super) struct Look {
         workspace: Workspace,
         folder: Option<(PathBuf, OwnedFd)>,

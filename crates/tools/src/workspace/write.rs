@@ -122,8 +122,8 @@ impl Workspace {
         self.seen.recall(session, result);
     }
 
-    /// Writes the content in one step, creating folders, and records that the session knows it. Returns the
-    /// metadata for the result.
+    /// Writes the content in one step, creating folders, and records that the session knows the new version.
+    /// Returns the metadata for the result.
     pub(crate) fn replace(
         &self,
         session: &SessionId,

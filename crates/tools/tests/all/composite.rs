@@ -267,8 +267,8 @@ fn composite_validate_reports_all_problems() {
             'hits' of the call 'a' is not a JSON pointer: begin it with '/', or leave it empty for the whole
             the call 'a' needs the tool 'serach', which is not registered. Did you mean 'search'?
             the argument 'title' of the call 'b' has more than one source; keep one of them
-            the call 'b' has the argument 'colour', but the tool 'join' has no such parameter
-            the call 'b' has the argument 'url', but the tool 'join' has no such parameter
+            the call 'b' has the argument 'colour', but the tool 'join' has no such parameter; correct or remove the argument
+            the call 'b' has the argument 'url', but the tool 'join' has no such parameter; correct or remove the argument
             the call 'b' has no value for the argument 'parts': set a constant, map a result to it, or make the call an input of the composite
             the call 'c' cannot be retried, because the tool 'write' may not run twice; set it to abort or continue"#]],
     );

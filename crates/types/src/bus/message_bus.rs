@@ -189,11 +189,14 @@ impl BusMessage {
     }
 }
 
-crate::values::setters! { BusMessage:
+crate::setters! {
+impl BusMessage {
     /// Sets the run in which the message was sent.
-    of_run(run: RunId) => run_id = Some(run);
+    pub fn of_run(self, run: RunId) -> Self { self.run_id = Some(run) }
+
     /// Makes the message a request, with a new correlation id.
-    into_request(ids: &dyn Ids) => correlation_id = Some(ids.fresh("req"));
+    pub fn into_request(self, ids: &dyn Ids) -> Self { self.correlation_id = Some(ids.fresh("req")) }
+}
 }
 
 /// The type of a [`BusMessage`]. In JSON the type is its name as text.

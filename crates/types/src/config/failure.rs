@@ -19,8 +19,8 @@ pub struct FailurePolicy {
     /// The fallback models, in order of use, for a run whose own model cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
-    /// The maximum number of retries on the same target after an answer that broke off, because its tokens
-    /// were paid for and watchers saw them. [`RetryConfig`] limits the number further. Default 1.
+    /// The maximum number of retries on the same target after answers that broke off. Such retries cost more:
+    /// the part of the answer was paid for, and watchers saw it. [`RetryConfig`] may allow fewer. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub broken_stream_retries: u32,
     /// The retries of a tool call after a temporary failure: a timeout, which is retried once, or a failure
@@ -81,10 +81,10 @@ impl FallbackModel {
     }
 }
 
-/// A circuit breaker, which stops the execution of a tool that keeps failing for a while.
+/// A circuit breaker: a tool that fails several times in a row is not run for some time.
 ///
 /// After `max_failures` failures in a row, calls of the tool are answered without running the tool. After the
-/// cool-down one call is let through: a success closes the breaker, a failure starts another cool-down.
+/// cool-down the next call runs the tool: a success closes the breaker, a failure starts another cool-down.
 /// Invalid arguments, refusals and cancelled calls do not count as failures of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -11,7 +11,7 @@ use crate::messages::Usage;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GoalCheck {
-    /// The answer must contain the expected text, ignoring case and spaces.
+    /// The answer must contain the expected text; case and the amount of white space may differ.
     Text,
     /// The run's model judges the answer in a separate request.
     Model,

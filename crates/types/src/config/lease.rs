@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::ExecutionLimits;
 
-/// A lease: the part of the caller's budget that a child run may use.
+/// A lease: the part of a run's budget that a child run may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Lease {
     /// The maximum number of tokens of all model calls, including those of the child run's own child runs.
     pub tokens: u64,
-    /// The maximum cost in millionths of a currency unit; `None` if the caller has no cost limit.
+    /// The maximum cost in millionths of a currency unit; `None` if the calling run has no cost limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     /// The maximum active time in milliseconds.

@@ -29,7 +29,7 @@ pub struct ExecutionLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
     /// The maximum number of levels of child runs below the run. With 1, the default, a child run cannot
-    /// start another one. In a log it is the maximum [`Context::depth`](crate::Context::depth).
+    /// start another one. The log stores the maximum [`Context::depth`](crate::Context::depth) instead.
     #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
     pub max_depth: u32,
     /// The number of turns in a row in which every call failed, after which the model is told that it is
@@ -42,7 +42,7 @@ pub struct ExecutionLimits {
 
 const STUCK_AFTER: u32 = 3;
 
-/// Returns the depth for a log that has none, because agents could not call agents when it was written.
+/// Returns `max_depth` for a log without this field: agents could not call agents when it was written.
 fn depth_where_none_is_written() -> u32 {
     5
 }
@@ -92,26 +92,36 @@ impl ExecutionLimits {
     }
 }
 
-crate::values::setters! { ExecutionLimits:
+crate::setters! {
+impl ExecutionLimits {
     /// Sets the maximum number of turns.
-    with_max_turns(turns: u32) => max_turns = turns;
+    pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = turns }
+
     /// Sets the maximum number of tokens.
-    with_max_total_tokens(tokens: u64) => max_total_tokens = tokens;
+    pub fn with_max_total_tokens(self, tokens: u64) -> Self { self.max_total_tokens = tokens }
+
     /// Sets the maximum active time.
-    with_max_duration(duration: Duration) => max_duration_ms = millis(duration);
+    pub fn with_max_duration(self, duration: Duration) -> Self { self.max_duration_ms = millis(duration) }
+
     /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs a
     /// price, which known models have.
-    with_max_cost_micros(micros: u64) => max_cost_micros = Some(micros);
+    pub fn with_max_cost_micros(self, micros: u64) -> Self { self.max_cost_micros = Some(micros) }
+
     /// Sets the maximum number of levels of child runs.
-    with_max_depth(levels: u32) => max_depth = levels;
+    pub fn with_max_depth(self, levels: u32) -> Self { self.max_depth = levels }
+
     /// Sets the maximum number of calls of the same tool with the same arguments.
-    with_max_repeats(repeats: u32) => max_repeats = repeats;
+    pub fn with_max_repeats(self, repeats: u32) -> Self { self.max_repeats = repeats }
+
     /// Sets the number of answers in a row that cannot be parsed after which the run fails.
-    with_max_parse_failures(failures: u32) => max_parse_failures = failures;
+    pub fn with_max_parse_failures(self, failures: u32) -> Self { self.max_parse_failures = failures }
+
     /// Sets the number of failed turns in a row after which the model is told that it is stuck; 0 for never.
-    with_stuck_after(turns: u32) => stuck_after = turns;
+    pub fn with_stuck_after(self, turns: u32) -> Self { self.stuck_after = turns }
+
     /// Sets the behaviour at a limit.
-    with_on_limit(end: OnLimit) => on_limit = end;
+    pub fn with_on_limit(self, end: OnLimit) -> Self { self.on_limit = end }
+}
 }
 
 /// Larger limits for a run that is resumed. Each limit is for the whole run, including what the run used
@@ -142,7 +152,8 @@ impl MoreLimits {
     }
 }
 
-crate::values::setters! { MoreLimits:
+crate::setters! {
+impl MoreLimits {
     /// Sets a larger maximum number of turns.
     ///
     /// ```
@@ -157,14 +168,20 @@ crate::values::setters! { MoreLimits:
     /// assert_eq!((limits.max_turns, limits.max_total_tokens), (20, 9_000_000));
     /// assert_eq!((limits.max_duration_ms, limits.max_cost_micros), (3_600_000, Some(90_000)));
     /// ```
-    with_max_turns(turns: u32) => max_turns = Some(turns);
+    pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = Some(turns) }
+
     /// Sets a larger maximum number of tokens.
-    with_max_total_tokens(tokens: u64) => max_total_tokens = Some(tokens);
+    pub fn with_max_total_tokens(self, tokens: u64) -> Self { self.max_total_tokens = Some(tokens) }
+
     /// Sets a larger maximum active time.
-    with_max_duration(duration: Duration) => max_duration_ms = Some(millis(duration));
+    pub fn with_max_duration(self, duration: Duration) -> Self {
+        self.max_duration_ms = Some(millis(duration))
+    }
+
     /// Sets a larger maximum cost, in millionths of a currency unit: `50_000` is five cents. A run that was
     /// started without a cost limit gets none.
-    with_max_cost_micros(micros: u64) => max_cost_micros = Some(micros);
+    pub fn with_max_cost_micros(self, micros: u64) -> Self { self.max_cost_micros = Some(micros) }
+}
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -213,7 +230,7 @@ pub enum LimitReached {
         /// The limit.
         max: u32,
     },
-    /// The maximum cost: the next call might cost more than is left.
+    /// The maximum cost: the next call could exceed it.
     Cost {
         /// The limit in millionths of a currency unit.
         max_cost_micros: u64,

@@ -10,7 +10,8 @@ use super::{
     structured_output::{OutputCheck, SchemaProblem, schema_failure},
 };
 
-/// The format of a run's answer and the state of its checks. The machine of a plan or a team holds it.
+/// The format that a run's answer must have, and the number of answers that did not match. The machine of a
+/// plan or a team has such a checker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputChecker {

@@ -51,12 +51,12 @@ pub struct RunConfig {
     pub failure_policy: Option<FailurePolicy>,
     /// The format of tool calls.
     pub tool_mode: ToolMode,
-    /// In text mode, the name of the tags around tool results. The name is different in each run, so that
-    /// text that a tool reads cannot end its result and pose as another one.
+    /// In text mode, the name of the tags around tool results. The name is different in each run, so that a
+    /// text in a tool result cannot close the tag and pretend to be another result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tag: Option<String>,
-    /// The folder that the run's tools work in; `None` if they need no folder, or none was given. Permission
-    /// rules for a session apply only in the folder for which they were given.
+    /// The folder that the run's tools work in; `None` if the tools need no folder, or no folder was given. A
+    /// permission rule for the session applies only in the folder for which the rule was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// A description of the expected output, for text mode and for the check of the answer.

@@ -56,7 +56,8 @@ pub struct Delta {
     /// The run; `run_id` in JSON.
     #[serde(rename = "run_id")]
     pub run: RunId,
-    /// The command of the model call that the delta belongs to; for a tool's output in a plan, of the subtask.
+    /// The command of the model call that the delta belongs to; for a tool's output in a plan, the command of
+    /// the subtask.
     pub command: CommandId,
     /// The number of the attempt. The deltas of a later attempt replace those of an earlier one.
     pub attempt: u32,
@@ -115,7 +116,8 @@ pub enum DeltaKind {
         /// The result so far, which replaces the previous partial result.
         result: Box<ToolResult>,
     },
-    /// Every call of the turn has its result, for which the hooks were called. Sent only in runs with hooks.
+    /// The turn is over, and the hooks of its calls have run; the hook for the end of the turn runs next.
+    /// Sent only in runs with hooks.
     TurnEnd,
 }
 

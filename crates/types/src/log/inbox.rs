@@ -96,8 +96,8 @@ pub enum InboxRequest {
     Answer {
         /// The [`request_id`](crate::ApprovalRequest::request_id) of the question.
         request_id: String,
-        /// The [`binding`](crate::ApprovalRequest::binding) of the question that was answered. The answer is
-        /// ignored if the question has another binding by now.
+        /// The [`binding`](crate::ApprovalRequest::binding) of the question that the person answered. The
+        /// answer is ignored if the question was asked again with another binding.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         binding: String,
         /// The answer.

@@ -32,7 +32,8 @@ pub trait Journal: Send + Sync {
         Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
     }
 
-    /// Returns the runs that match a filter, the last written run first. An unreadable log has a `problem`.
+    /// Returns the runs that match a filter, the last written run first. [`RunHead::problem`] is set for a
+    /// log that cannot be read.
     ///
     /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost must grow
     /// with the result, not with the number of runs.
@@ -40,9 +41,10 @@ pub trait Journal: Send + Sync {
 
     /// Returns the head of one run, as in the list of runs.
     ///
-    /// Default: reads the whole log, and lists the runs of the session if only the list shows that a process
-    /// works on the run. A journal may read only the first and last records; damage between them is then not
-    /// noticed. A log that cannot be read at all is an error, as in [`salvage`](Self::salvage).
+    /// Default: reads the whole log. If the run has neither ended nor been suspended, also lists the runs of
+    /// its session, because only the list shows if a process works on the run. A journal may read only the
+    /// first and last records; damage between them is then not noticed. A log that cannot be read at all is
+    /// an error, as in [`salvage`](Self::salvage).
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
         Box::pin(async move {
             let salvaged = self.salvage(run).await?;
@@ -62,8 +64,9 @@ pub trait Journal: Send + Sync {
     /// Deletes a run and everything that is stored for it. A damaged run can be deleted too.
     ///
     /// A run cannot be deleted while a process writes to it ([`JournalError::Locked`]) or while other runs
-    /// need it ([`JournalError::Needed`]): a run that continues it reads its records, and a run with the
-    /// unfinished call that started it needs its outcome. It may miss a run that is created meanwhile.
+    /// need it ([`JournalError::Needed`]): a run that continues this run reads its records, and a run whose
+    /// call started this run needs the outcome until the call ends. A run that is created during the deletion
+    /// may be overlooked.
     ///
     /// Default: [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {

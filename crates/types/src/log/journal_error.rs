@@ -38,7 +38,7 @@ pub enum JournalError {
     Needed {
         /// The run that was to be deleted.
         run: RunId,
-        /// The runs that continue it, and the run that waits for its outcome.
+        /// The runs that continue the run to delete, and the run that waits for its outcome.
         by: Vec<RunId>,
     },
     /// The inbox of the run already has a message with this id, for instance the answer of another person.
@@ -55,7 +55,7 @@ pub enum JournalError {
         /// The action.
         action: &'static str,
     },
-    /// A version with another store format wrote the store.
+    /// Another version of Archon wrote the store, in a format that this version does not read.
     #[error("{place} has store format {found}, and this version reads format {supported}")]
     UnsupportedStore {
         /// The location of the store.
@@ -65,7 +65,7 @@ pub enum JournalError {
         /// The newest format that this version reads.
         supported: u32,
     },
-    /// A version with another log format wrote the log.
+    /// Another version of Archon wrote the log, in a format that this version does not read.
     #[error("run {run} has log format {found}, and this version reads format {supported}")]
     UnsupportedFormat {
         /// The id of the run.

@@ -64,7 +64,7 @@ pub enum TurnTrigger {
     SubAgent,
     /// Tool results, a steering message, or a run that continues another.
     Continuation,
-    /// The first turn of a branch.
+    /// The first turn of a run that continues with [`ContinuationKind::Branch`].
     Branch,
 }
 

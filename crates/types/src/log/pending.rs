@@ -84,7 +84,7 @@ impl PendingApproval {
     }
 }
 
-/// Returns the open questions of a run and those that its child runs passed up, oldest first.
+/// Returns the open questions of a run and those of its child runs that its log has, oldest first.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
     let source = match (&started.origin, started.first_trigger) {
@@ -134,8 +134,8 @@ fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
     open
 }
 
-/// Returns all open questions of a call's child run, as the calling run logs them. If the child's log has no
-/// open question or cannot be read, returns the question `said`.
+/// Returns all open questions of a call's child run, in the form in which the calling run logs them. If the
+/// child's log has no open question or cannot be read, returns `said`, the question that the call reported.
 pub async fn questions_below(
     journal: Option<&dyn Journal>,
     child: &RunId,

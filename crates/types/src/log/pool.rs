@@ -36,7 +36,7 @@ pub trait PoolIndex: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, JournalError>>;
 }
 
-/// A filter of a pool's entries; all conditions must hold.
+/// A filter of the entries of a [`PoolIndex`]; all conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolFilter {

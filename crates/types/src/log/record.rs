@@ -38,7 +38,8 @@ pub struct Record {
     pub body: RecordBody,
 }
 
-/// The content of a record.
+/// The content of a record. A record that is called derived follows from the records before it; see
+/// [`is_input`](Self::is_input).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -152,7 +153,7 @@ pub enum RecordBody {
         lease: Lease,
     },
     /// A child run used this part of its lease, and the rest is returned to the budget. A second such record
-    /// for the same call replaces the first: the child run went on after a crash.
+    /// for the same call replaces the first; it is written if the child run goes on after a crash.
     LeaseSettled {
         /// The call.
         call: CallId,
@@ -184,7 +185,8 @@ pub enum RecordBody {
         /// The answer.
         answer: Answer,
     },
-    /// A tool is about to run. Unless it is read-only, the record is on the storage medium before it starts.
+    /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
+    /// tool runs.
     ToolCallStarted {
         /// The call.
         call: CallId,
@@ -292,7 +294,7 @@ pub enum RecordBody {
         /// The calls that wait.
         waiting: Vec<CallId>,
     },
-    /// The last record of a run that ended. Derived.
+    /// The run ended with this outcome. If the run is resumed, more records follow. Derived.
     RunFinished(Box<Outcome>),
 }
 
@@ -323,7 +325,8 @@ impl RecordBody {
         )
     }
 
-    /// Returns true if a process resumes the run with this record. Before it, no process worked on the run.
+    /// Returns true if a process resumes the run with this record. No process worked on the run between the
+    /// record before it and this one.
     pub fn is_resumption(&self) -> bool {
         matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }

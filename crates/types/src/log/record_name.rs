@@ -8,7 +8,7 @@ macro_rules! names {
             /// The names of all types of records, as [`RecordBody::name`] returns them.
             pub const NAMES: [&str; [$($name),+].len()] = [$($name),+];
 
-            /// Returns the `type` of the record in the JSON of logs and streams, for instance `tool_call_started`.
+            /// Returns the `type` of the record in the JSON of logs and streams, such as `tool_call_started`.
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)+

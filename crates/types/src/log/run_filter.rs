@@ -59,13 +59,20 @@ impl RunFilter {
     }
 }
 
-crate::values::setters! { RunFilter:
+crate::setters! {
+impl RunFilter {
     /// Restricts the list to runs of this tenant.
-    tenant(tenant: TenantId) => tenant = Some(tenant);
+    pub fn tenant(self, tenant: TenantId) -> Self { self.tenant = Some(tenant) }
+
     /// Restricts the list to runs with one of these statuses.
-    status(status: impl IntoIterator<Item = RunStatus>) => status = status.into_iter().collect();
+    pub fn status(self, status: impl IntoIterator<Item = RunStatus>) -> Self {
+        self.status = status.into_iter().collect()
+    }
+
     /// Restricts the list to the `limit` last written runs.
-    limit(limit: usize) => limit = Some(limit);
+    pub fn limit(self, limit: usize) -> Self { self.limit = Some(limit) }
+
     /// Restricts the list to runs after this position.
-    after(place: RunPlace) => after = Some(place);
+    pub fn after(self, place: RunPlace) -> Self { self.after = Some(place) }
+}
 }

@@ -31,7 +31,7 @@ pub struct RunHead {
     /// The tenant; `None` if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
-    /// The run that started this run; `None` if this is not a child run.
+    /// The run that started this run; `None` if this is not a child run or the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called_by: Option<RunId>,
     /// The parallel loop of which this run is a branch.
@@ -109,7 +109,8 @@ impl RunHead {
         RunPlace { updated_at: self.updated_at, run: self.run_id.clone() }
     }
 
-    /// Returns the head of a run that no process works on: a running run counts as interrupted.
+    /// Returns the head for a run that no process works on: [`Interrupted`](RunStatus::Interrupted) in place
+    /// of [`Running`](RunStatus::Running).
     pub fn not_worked_on(mut self) -> Self {
         if self.status == RunStatus::Running {
             self.status = RunStatus::Interrupted;

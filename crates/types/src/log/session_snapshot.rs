@@ -24,7 +24,7 @@ pub struct SessionSnapshot {
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
     pub messages: Vec<SnapshotMessage>,
-    /// The latest report of a tool call about each file that it read or wrote, oldest first.
+    /// For each file that a tool call read or wrote: the report of the latest such call. Oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SnapshotResult>,
     /// The tokenizer that counted the tokens of the messages; `None` if they are not counted.

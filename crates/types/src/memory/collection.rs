@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::TenantId;
 
-/// A node in the tree of owners. Its name has parts from the general to the particular with `:` between them,
-/// as in `team:eng:alice`. The root has an empty name and contains all other collections.
+/// A collection of memories. Collections form a tree of owners: a name has parts from the general to the
+/// particular with `:` between them, as in `team:eng:alice`. The root has an empty name and contains all
+/// other collections.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
@@ -62,7 +63,7 @@ impl Collection {
         self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
 
-    /// Returns `inner` if it is within this collection; this one if none is named.
+    /// Returns `inner`, which must be within this collection; without `inner`, returns this collection.
     ///
     /// # Errors
     /// [`MemoryError::OutOfScope`].

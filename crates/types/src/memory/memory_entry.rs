@@ -33,8 +33,8 @@ pub trait Episodic: Send + Sync {
 
     /// Returns the newest entries that together have at most `max_tokens`, oldest first.
     ///
-    /// The result ends before an entry that does not fit: it has no gaps. `count` counts the tokens of a
-    /// text.
+    /// The entries are taken from the newest back to the first that does not fit, so the result has no gaps.
+    /// `count` counts the tokens of a text.
     fn get_recent<'a>(
         &'a self,
         max_tokens: usize,
@@ -334,7 +334,7 @@ pub enum MemoryKind {
     Summary,
     /// A fact: subject, relation, object.
     Fact,
-    /// A value of a task.
+    /// A named value of a [`Working`] memory.
     Value,
     /// A mark that an entry was deleted, so that a session does not store the entry again. The mark has no
     /// part of the entry's text.

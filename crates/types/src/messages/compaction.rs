@@ -162,8 +162,8 @@ impl<'a> CompactionInput<'a> {
 ///
 /// The view must keep every pinned message, have messages in order and at most once, and keep the results of
 /// each tool call that it keeps. A view that breaks a rule is not used, and the built-in strategy decides
-/// instead. The result should depend on the input alone. A run with another strategy can still be replayed,
-/// since the log has the view.
+/// instead. The result should depend on the input alone. Replay does not need the strategy, because the log
+/// has the view.
 pub trait CompactionStrategy: Send + Sync {
     /// Returns the new view and its level, or `None` to change nothing.
     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)>;

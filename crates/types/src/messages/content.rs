@@ -81,8 +81,8 @@ impl From<Arc<ToolCall>> for Content {
     }
 }
 
-/// The tool with which a model searches the deferred tools. The requests have no definition of a deferred tool,
-/// so that a thousand tools cost no more tokens than a few.
+/// The tool with which a model searches the deferred tools. Requests do not define deferred tools, so that a
+/// thousand tools cost no more tokens than a few.
 pub const TOOL_SEARCH: &str = "tool_search";
 
 /// The tool with which a model calls a deferred tool by its name.
@@ -130,7 +130,7 @@ impl ToolCall {
 
     /// Returns the call that a call of [`CALL_TOOL`] stands for: of the tool in `name`, with the arguments in
     /// `arguments` (default none). Returns `None` for any other call, and if there is no name.
-    pub fn called_by_name(&self) -> Option<Self> {
+    pub fn resolve_call_tool(&self) -> Option<Self> {
         if self.name != CALL_TOOL || self.malformed.is_some() {
             return None;
         }
@@ -140,8 +140,8 @@ impl ToolCall {
     }
 
     /// Returns the call for people: the call that a call of [`CALL_TOOL`] stands for, otherwise a clone.
-    pub fn meant(&self) -> Self {
-        self.called_by_name().unwrap_or_else(|| self.clone())
+    pub fn target(&self) -> Self {
+        self.resolve_call_tool().unwrap_or_else(|| self.clone())
     }
 
     /// Marks the call as malformed, so that it is never executed. The model reads `reason`, with an earlier

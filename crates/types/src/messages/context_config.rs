@@ -22,7 +22,8 @@ pub struct ContextConfig {
     pub tool_output_max_lines: u32,
     /// The share of the token budget above which the conversation is compacted. Default 0.8.
     pub trigger: f64,
-    /// The minimum milliseconds between compactions, unless the window is nearly full. Default 180,000.
+    /// The minimum milliseconds between compactions, unless the window is nearly full or the policy is
+    /// [`CompactionPolicy::Trim`]. Default 180,000.
     pub min_interval_ms: u64,
     /// The built-in compaction strategy. Default [`CompactionPolicy::Tiered`].
     pub policy: CompactionPolicy,
@@ -37,11 +38,12 @@ pub struct ContextConfig {
     pub force_trim_messages: u32,
     /// The maximum number of times that one request is shortened and sent again after an overflow. Default 3.
     pub max_overflow_recoveries: u32,
-    /// The maximum share of a window of at least 64,000 tokens that one tool result takes. Default 0.3.
+    /// The maximum share of the window that one tool result takes. Default 0.3.
     pub max_tool_result_share: f64,
-    /// The maximum number of characters of a tool result. Default 400,000.
+    /// The maximum number of characters of a tool result in a window of at least 64,000 tokens. Default
+    /// 400,000.
     pub max_tool_result_chars: u64,
-    /// The maximum number of tokens of a tool result in a smaller window.
+    /// The maximum number of tokens of a tool result in a window of less than 64,000 tokens.
     pub tool_result_max_tokens: ResultTokens,
     /// The token counter. Default [`Tokenizer::Estimate`].
     pub tokenizer: Tokenizer,
@@ -92,7 +94,8 @@ pub enum CompactionPolicy {
     #[default]
     Tiered,
     /// Keeps the last [`max_history_messages`](ContextConfig::max_history_messages) messages and a summary of
-    /// the earlier ones. Runs before every request above the trigger.
+    /// the earlier ones. Compacts before each request for which the conversation has grown and is above the
+    /// [`trigger`](ContextConfig::trigger).
     Trim,
     /// From 20 messages on, keeps the last 5 messages and a summary of the work before them.
     Summarize,

@@ -1,4 +1,4 @@
-//! Markers in a conversation where the user stopped a run, so that the model can read it later.
+//! Markers in a conversation at the points where the user stopped a run. The model reads the markers later.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ impl Interruption {
     }
 
     /// Returns the interruption of a marker: a user message with exactly the text of the marker. `None` for a
-    /// message that only contains a marker, and for messages of models and tools.
+    /// user message with any other text beside a marker, and for messages of models and tools.
     pub fn of(message: &Message) -> Option<Self> {
         let Message::User(user) = message else { return None };
         let [block] = &user.content[..] else { return None };

@@ -115,8 +115,8 @@ impl AssistantMessage {
     }
 
     /// Marks a tool call at the end of the answer as malformed if the token limit cut the answer off, so that
-    /// the call is never executed: its arguments may be incomplete even if they are valid JSON. A call before
-    /// another block is complete.
+    /// the call is never executed: its arguments may be incomplete even if they are valid JSON. Calls before
+    /// the last block are complete and stay as they are.
     pub fn refuse_cut_call(&mut self) {
         let is_cut = self.stop_reason == StopReason::Length;
         let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());

@@ -1,5 +1,5 @@
-//! The provenance of messages. Under the role of its user, a model reads more than a person's words: in text
-//! mode also tool results, and texts of the program. So the real speaker is recorded.
+//! The provenance of messages. A message with the role `user` may have other words than a person's: a tool
+//! result (in text mode), or a text of the program. So the real speaker of each message is recorded.
 
 use std::sync::Arc;
 

@@ -3,15 +3,15 @@
 //! A [`Redactor`] is passed down with the [`Context`](crate::Context) of a run. It receives the keys of the
 //! providers that the run uses, and the credentials that its tools get. Each secret is found in these forms:
 //!
-//! - as it is, and escaped as in JSON,
+//! - as it is, and escaped as in JSON or in JSON within a JSON string,
 //! - in base64, at any offset in the encoded bytes, in the standard and in the URL alphabet, with and without
 //!   padding,
-//! - percent-encoded as URLs and forms are, with hex digits in upper and in lower case,
+//! - percent-encoded as in URLs and HTML forms, with hex digits in upper and in lower case,
 //! - in hex, in upper and in lower case.
 //!
-//! Other forms are not found: a part of a secret, or a secret that was encoded twice, reversed or spelt out.
-//! Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, as ordinary words may equal
-//! them.
+//! Other forms are not found: a part of a secret, or a secret that was reversed, spelt out, or encoded twice
+//! in another way. Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, as ordinary
+//! words may equal them.
 
 mod forms;
 mod messages;
@@ -36,7 +36,7 @@ use super::{message::AssistantMessage, tool_result::ToolResult};
 /// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "****";
 
-/// The maximum number of expiring secrets that are remembered; older ones have expired.
+/// The maximum number of expiring secrets that a redactor remembers; older ones count as expired.
 const MOST_EXPIRING: usize = 8;
 
 /// Replaces known secrets in texts by `****`. Clones share their secrets.
@@ -64,8 +64,8 @@ struct Built {
     forms: Arc<Forms>,
 }
 
-/// The number of changes of all redactors in this process. While it is unchanged, forms that were checked are
-/// current. This makes the check cheap, which every streamed delta needs.
+/// The number of changes of all redactors in this process. While the number is unchanged, forms that were
+/// checked are current. So the check is cheap; it is made for every streamed delta.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 fn changes_of_all() -> u64 {
@@ -132,8 +132,8 @@ impl Redactor {
         self.forms().cleaned(&text).unwrap_or(text)
     }
 
-    /// Does the same as [`clean`](Self::clean), for a text that was cut off before each character `cut`. The
-    /// beginning of a secret before `cut` is replaced too, if it has at least four bytes.
+    /// Does the same as [`clean`](Self::clean), for a text in which `cut` marks each place where text was cut
+    /// off. The beginning of a secret directly before `cut` is replaced too, if it has at least four bytes.
     pub fn clean_cut(&self, text: String, cut: char) -> String {
         let forms = self.forms();
         let clean = forms.cleaned(&text).unwrap_or(text);
@@ -166,7 +166,8 @@ impl Redactor {
         self.forms().clean_answer(answer);
     }
 
-    /// Replaces every secret in a tool result, for whomever the part is. Images stay unchanged.
+    /// Replaces every secret in a tool result, in the parts for the model and in those for people and
+    /// programs. Images stay unchanged.
     pub fn clean_result(&self, result: &mut ToolResult) {
         self.forms().clean_result(result);
     }
@@ -215,7 +216,7 @@ impl Known {
 
 crate::debug_fields!(Redactor);
 
-/// The minimum number of bytes of the beginning of a secret that is replaced before a cut.
+/// The minimum number of bytes that the beginning of a secret before a cut must have to be replaced.
 const SHORTEST_CUT: usize = 4;
 
 /// The names of public values in credentials. A run needs these values: it could not find a person's mail if

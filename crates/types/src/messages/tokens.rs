@@ -69,7 +69,7 @@ pub enum Tokenizer {
     O200k,
 }
 
-/// Returns the share of `tokens` in `size`, in whole percent from 0 to 100.
+/// Returns `tokens` as a share of `size`, in whole percent from 0 to 100.
 pub fn percentage(tokens: u64, size: u64) -> u8 {
     let percent = u128::from(tokens) * 100 / u128::from(size.max(1));
     u8::try_from(percent.min(100)).unwrap_or(100)

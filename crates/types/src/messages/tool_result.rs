@@ -25,7 +25,7 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub metadata: serde_json::Map<String, Json>,
-    /// The run that the call of a sub-agent started.
+    /// The child run that the call started; `None` if the call did not start a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_run: Option<RunId>,
     /// The level of detail of `content`; `None` if the result was not formatted.
@@ -76,8 +76,8 @@ impl ToolResult {
         self
     }
 
-    /// Adds the duration and the version of the tool, which every result of an engine has. Values that the
-    /// tool itself set stay unchanged.
+    /// Adds the duration of the call and the version of the tool, as a tool engine does for every result.
+    /// Values that the tool itself set stay unchanged.
     pub fn measured(mut self, took: Duration, tool_version: &str) -> Self {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.metadata.entry(metadata::EXECUTION_TIME_MS).or_insert(ms.into());
@@ -98,8 +98,9 @@ impl ToolResult {
 
 crate::values::from_text!(ToolResult = ToolResult::success);
 
-/// The usual keys of [`ToolResult::metadata`]. An engine always sets
-/// [`EXECUTION_TIME_MS`](metadata::EXECUTION_TIME_MS) and [`TOOL_VERSION`](metadata::TOOL_VERSION).
+/// The usual keys of [`ToolResult::metadata`]. The tool engine sets
+/// [`EXECUTION_TIME_MS`](metadata::EXECUTION_TIME_MS) and [`ATTEMPTS`](metadata::ATTEMPTS) in its results,
+/// and [`TOOL_VERSION`](metadata::TOOL_VERSION) if the tool exists.
 pub mod metadata {
     /// The duration of the execution in milliseconds.
     pub const EXECUTION_TIME_MS: &str = "execution_time_ms";
@@ -107,7 +108,7 @@ pub mod metadata {
     pub const ATTEMPTS: &str = "attempts";
     /// The number of retries of a call that was retried.
     pub const RETRY_COUNT: &str = "retry_count";
-    /// The error of the last but one attempt of a call that was retried.
+    /// For a call that was retried: the error of the attempt before the last.
     pub const LAST_ERROR: &str = "last_error";
     /// The [`version`](crate::ToolSpec::version) of the tool.
     pub const TOOL_VERSION: &str = "tool_version";
@@ -134,11 +135,12 @@ pub mod metadata {
     pub const SEEN: &str = "seen";
     /// The results that the model removed with this call: a list of [`CleanedUp`](crate::CleanedUp).
     pub const CLEANED_UP: &str = "cleaned_up";
-    /// The description of the engine's correction of invalid arguments, which the model reads too.
+    /// The kind of the correction that the tool engine made to invalid arguments. The model reads a
+    /// description of the correction.
     pub const CORRECTION: &str = "correction";
     /// Advice for the model, in the words that the model reads.
     pub const SUGGESTION: &str = "suggestion";
-    /// The value `person` for a call that a person answered or refused, so that it did not run.
+    /// `person` if a person answered or refused the call, so that the tool did not run.
     pub const ANSWERED_BY: &str = "answered_by";
     /// For a call that was refused because nobody could be asked: the narrowest permission rule that allows
     /// the call, or an empty text if no rule allows it.

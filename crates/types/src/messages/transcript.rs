@@ -12,7 +12,7 @@ use crate::values::ContentHash;
 
 use super::message::Message;
 
-/// The messages of a conversation in order. Each is encoded once, however many requests carry it.
+/// The messages of a conversation in order. Each message is encoded once, however many requests send it.
 ///
 /// Every request sends all messages again, and without a cache the encoding would make a turn cost more the
 /// longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes the new
@@ -24,16 +24,16 @@ pub struct Transcript {
     hashed: Mutex<Hashed>,
 }
 
-/// The head of a body and the text of the first `count` messages after the head, in one format.
+/// The head of a request body and the text of the first `count` messages after the head, in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
     format: String,
     /// The size of the head in bytes.
     head: usize,
     count: usize,
-    /// The position at which the text of the messages ends; the tail of the last body follows.
+    /// The position in `text` after the last message; the tail of the last body may follow.
     end: usize,
-    /// The text, which bodies that are being sent share.
+    /// The text. Request bodies that are being sent share this text.
     text: Arc<String>,
 }
 
@@ -58,7 +58,8 @@ impl Transcript {
     /// Appends the text of all messages in `format` to `out`.
     ///
     /// `encode` appends the text of one message; it is called for messages that are not yet encoded. `format`
-    /// names the encoding, including every option that changes its output. Another format encodes all again.
+    /// names the encoding, including every option that changes its output. With another format than before,
+    /// all messages are encoded again.
     pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
         let mut encoded = self.encoded();
         self.encode(&mut encoded, format, "", encode);

@@ -55,7 +55,8 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// Returns the maximum trust level of a text by this speaker. A model may repeat a text that it has read.
+    /// Returns the maximum trust level of a text by this speaker. A model's text may have a lower level,
+    /// because a model may repeat a text that it has read.
     pub const fn trust(self) -> Trust {
         match self {
             Self::Person => Trust::Trusted,

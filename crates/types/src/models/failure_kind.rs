@@ -12,13 +12,13 @@ pub enum FailureKind {
     Unreachable,
     /// The service was too busy for the request, even after the retries.
     Overloaded,
-    /// The key is missing, or the service refuses it.
+    /// The API key is missing, or the service refuses it.
     Auth,
     /// The service refused the request, for instance because it does not know the model.
     Rejected,
     /// The conversation does not fit into the model's context window.
     ContextOverflow,
-    /// The model gave no answer, for another reason.
+    /// The model gave no answer, for a reason that no other kind names.
     Model,
     /// The model's answers cannot be parsed.
     UnparsableAnswer,
@@ -32,7 +32,7 @@ pub enum FailureKind {
     Filtered,
     /// There is no plan, or the plan is invalid.
     Plan,
-    /// Subtasks failed that the goal needs.
+    /// Subtasks failed, and the goal needs them.
     Subtasks,
     /// No branch of a parallel loop has an answer, or no branch was selected.
     NoBranch,

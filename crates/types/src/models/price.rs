@@ -19,7 +19,8 @@ pub struct ModelPrice {
     pub cache_read: u64,
     /// The price of prompt tokens that were written to a cache.
     pub cache_write: u64,
-    /// The prices for all tokens of a call with a long prompt; `None` if they do not differ.
+    /// The prices for all tokens of a call with a long prompt; `None` if a long prompt costs the same per
+    /// token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPromptPrice>,
 }
@@ -30,7 +31,7 @@ pub struct ModelPrice {
 #[serde(default)]
 #[non_exhaustive]
 pub struct LongPromptPrice {
-    /// The maximum number of tokens of a prompt at normal prices, including those of a cache.
+    /// The maximum number of prompt tokens, cached ones included, at normal prices.
     pub above: u64,
     /// The price of prompt tokens that the model processed.
     pub input: u64,

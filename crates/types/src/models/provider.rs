@@ -39,9 +39,9 @@ pub trait Provider: Send + Sync {
         Capabilities::default()
     }
 
-    /// Returns the redactors with the keys and tokens that are sent to the service, also future ones. A run
-    /// removes these secrets from everything that it keeps or shows, so a wrapper must return the redactors
-    /// of the wrapped provider.
+    /// Returns the redactors of the keys and tokens that the provider sends to the service, now or later. A
+    /// run removes these secrets from everything that it keeps or shows, so a wrapper must return the
+    /// redactors of the wrapped provider.
     fn secrets(&self) -> Vec<Redactor> {
         Vec::new()
     }
@@ -140,20 +140,28 @@ pub struct RequestOptions {
     pub cache: CacheConfig,
 }
 
-crate::values::setters! { RequestOptions:
+crate::setters! {
+impl RequestOptions {
     /// Sets the maximum number of tokens of an answer.
-    with_max_tokens(tokens: u32) => max_tokens = Some(tokens);
+    pub fn with_max_tokens(self, tokens: u32) -> Self { self.max_tokens = Some(tokens) }
+
     /// Sets the sampling temperature.
-    with_temperature(temperature: f32) => temperature = Some(temperature);
+    pub fn with_temperature(self, temperature: f32) -> Self { self.temperature = Some(temperature) }
+
     /// Sets the sampling seed.
-    with_seed(seed: u64) => seed = Some(seed);
+    pub fn with_seed(self, seed: u64) -> Self { self.seed = Some(seed) }
+
     /// Sets the stop sequences.
-    with_stop(texts: impl IntoIterator<Item = impl Into<String>>) =>
-        stop = texts.into_iter().map(Into::into).collect();
+    pub fn with_stop(self, texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.stop = texts.into_iter().map(Into::into).collect()
+    }
+
     /// Sets the rule for tool calls.
-    with_tool_choice(choice: ToolChoice) => tool_choice = choice;
+    pub fn with_tool_choice(self, choice: ToolChoice) -> Self { self.tool_choice = choice }
+
     /// Sets the thinking level.
-    with_thinking(level: ThinkingLevel) => thinking = level;
+    pub fn with_thinking(self, level: ThinkingLevel) -> Self { self.thinking = level }
+}
 }
 
 /// The prompt cache hints for services that cache only on request; other services get no hints.
@@ -231,9 +239,9 @@ pub struct CachedParts {
 ///
 /// The text of the answer message is that JSON. The schema is sent to services that enforce it; other
 /// services get the request for JSON as a tool call, or in the instructions. Other tools stay usable. If the
-/// JSON comes as a tool call, it is streamed as it arrives. Text beside the tool call is held back, because
-/// it may be the answer of a model that did not call the tool: the text is sent in one piece without a call,
-/// and dropped with one.
+/// JSON comes as a tool call, it is streamed as it arrives. Other text is kept back until the answer is
+/// complete: if the model did not call the tool, this text is the answer and is sent in one piece; otherwise
+/// it is dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResponseFormat {
@@ -408,7 +416,7 @@ pub enum ProviderError {
     #[error("the conversation does not fit into the model's context window: {0}")]
     ContextOverflow(ErrorText),
     /// The answer of the service violates the protocol.
-    #[error("protocol: {0}")]
+    #[error("the answer violates the protocol: {0}")]
     Protocol(ErrorText),
     /// The caller cancelled before an answer began.
     #[error("the request to the model was cancelled")]
@@ -438,7 +446,7 @@ pub enum ApiErrorKind {
     Other,
 }
 
-/// The pattern of the variants whose text is an [`ErrorText`].
+/// Expands to a pattern that matches the variants whose text is an [`ErrorText`].
 macro_rules! with_error_text {
     ($error:ident) => {
         Self::RateLimited { message: $error, .. }
@@ -462,6 +470,16 @@ impl ProviderError {
         )
     }
 
+    /// Returns the text of the error, without the words that the display adds. `None` if the error has no text
+    /// of its own.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Overloaded { message, .. } | Self::Api { message, .. } => Some(message),
+            with_error_text!(error) => Some(&error.text),
+            Self::Cancelled => None,
+        }
+    }
+
     /// Returns the error with its text replaced by the result of `change`.
     pub fn with_text(mut self, change: impl FnOnce(String) -> String) -> Self {
         match &mut self {
@@ -474,7 +492,8 @@ impl ProviderError {
         self
     }
 
-    /// Returns the HTTP status of the response, or the one in the error's body. `None` if no response came.
+    /// Returns the HTTP status of the response, or the status that the body of the error names. `None` if no
+    /// response came.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } => (*status > 0).then_some(*status),

@@ -17,7 +17,8 @@ use crate::{
 
 use super::task::{SubTask, Task};
 
-/// An event in the run of a plan.
+/// A record of a plan's run. A record marked "Derived" follows from earlier records and carries no data from
+/// outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -53,7 +54,8 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The spending of the planner for one request, logged before the record of its answer.
+    /// The spending of the planner for one request. This record comes before the record of the planner's
+    /// answer.
     PlanningPaid {
         /// The command of the request.
         command: CommandId,
@@ -70,7 +72,7 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// The planner made no plan, or an invalid plan, of which nothing was started.
+    /// The planner made no plan, or an invalid plan, which was not started.
     Rejected {
         /// The command of the request.
         command: CommandId,
@@ -84,7 +86,7 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureKind>,
     },
-    /// The plan changes from here on, or after a person's approval ([`Confirm::Each`]).
+    /// A change of the plan, which applies at once, or after a person's approval ([`Confirm::Each`]).
     Replanned {
         /// The command of the request.
         command: CommandId,
@@ -108,13 +110,15 @@ pub enum PlanRecord {
         /// The reason.
         reason: String,
     },
-    /// The list of a loop was evaluated: the plan has the subtasks of its items, for which the loop waits.
+    /// The list of a loop was evaluated. The plan now has the subtasks of all items, and the loop waits for
+    /// them.
     LoopExpanded {
         /// The call of the loop.
         call: CallId,
         /// The subtasks of all items.
         subtasks: Vec<SubTask>,
-        /// For each item, the subtasks that may give its result; the first one with a result gives it.
+        /// For each item, the subtasks that may give the item's result; the first subtask with a result gives
+        /// it.
         results: Vec<Vec<SubTaskId>>,
     },
     /// All items of a loop are done. The result of the loop is the list of the items' results. Derived.
@@ -124,7 +128,7 @@ pub enum PlanRecord {
     },
     /// The plan is paused: no subtask starts.
     Paused {
-        /// The person who paused the plan or the reason, to show to people.
+        /// The reason for the pause, or the person who paused the plan, to show to people.
         reason: String,
     },
     /// The plan goes on after a pause.
@@ -134,9 +138,10 @@ pub enum PlanRecord {
         /// The command that the record of the answer must name.
         command: CommandId,
     },
-    /// The final answer was written. If it must match a schema, it is checked, and written again if it fails.
+    /// The final answer was written. If it must match a schema, it is then checked, and written again if it
+    /// does not match.
     AnswerFinished {
-        /// The command of the request.
+        /// The command of the `answer_started` record.
         command: CommandId,
         /// The answer.
         answer: String,
@@ -148,7 +153,7 @@ pub enum PlanRecord {
     },
     /// No answer with the required schema could be written, and the results do not match it either.
     AnswerFailed {
-        /// The command of the request.
+        /// The command of the `answer_started` record.
         command: CommandId,
         /// The reason.
         problem: String,
@@ -158,7 +163,7 @@ pub enum PlanRecord {
 }
 
 impl PlanRecord {
-    /// Returns true if the record carries data from outside.
+    /// Returns true if the record carries data from outside; false if it follows from earlier records.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
@@ -224,7 +229,7 @@ pub struct PlanSettings {
     /// The delay before a failed subtask is retried, in milliseconds. Default 0.
     pub retry_delay_ms: u64,
     /// The time that a question waits for a person, in milliseconds. A question without an answer counts as
-    /// refused. Default 30 minutes.
+    /// refused, but a question about a call in doubt waits without an end. Default 30 minutes.
     #[serde(skip_serializing_if = "crate::tools::is_usual_wait")]
     pub question_timeout_ms: u64,
 }
@@ -266,8 +271,8 @@ pub enum Confirm {
 pub struct ReplanPolicy {
     /// The number of failures of a subtask that lead to a new plan instead of a retry. Default 3.
     pub same_subtask: u32,
-    /// The number of different subtasks that fail in a row, without a success between them, that leads to a
-    /// new plan. Default 2; `None` for no limit.
+    /// The number of different subtasks that must fail in a row, without a success between them, to cause a
+    /// new plan. Default 2; `None` if such a row causes no new plan.
     pub consecutive: Option<u32>,
     /// The consequence of the failure of a critical subtask. Default [`OnCritical::Replan`].
     pub critical: OnCritical,
@@ -328,7 +333,7 @@ impl PlanDiff {
 }
 
 impl Answer {
-    /// Returns the edited plan; `None` if the answer is not an edit.
+    /// Returns the plan as the person edited it; `None` if the answer is not [`Answer::Edit`].
     ///
     /// # Errors
     /// The edit is not a valid task.

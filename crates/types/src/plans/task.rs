@@ -50,7 +50,8 @@ impl Task {
         self.subtasks.iter().find(|s| s.id == *id)
     }
 
-    /// Returns the task with `subtask` in place of the one with its id; `None` if there is none.
+    /// Returns the task with `subtask` in place of the subtask with the same id; `None` if no subtask has
+    /// this id.
     #[must_use = "the task itself is unchanged"]
     pub fn update_subtask(&self, subtask: SubTask) -> Option<Self> {
         let place = self.subtasks.iter().position(|s| s.id == subtask.id)?;
@@ -60,16 +61,20 @@ impl Task {
     }
 }
 
-crate::values::setters! { Task:
+crate::setters! {
+impl Task {
     /// Sets the goal.
-    with_goal(goal: impl Into<String>) => goal = goal.into();
+    pub fn with_goal(self, goal: impl Into<String>) -> Self { self.goal = goal.into() }
+
     /// Sets the subtasks.
-    with_subtasks(subtasks: Vec<SubTask>) => subtasks = subtasks;
+    pub fn with_subtasks(self, subtasks: Vec<SubTask>) -> Self { self.subtasks = subtasks }
+}
 }
 
 /// One subtask of a [`Task`].
 ///
-/// Status, result, dependencies and tool follow rules, so methods read and change them.
+/// Status, result, dependencies and tool are private, because not every change is allowed: methods read and
+/// change them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "SubTaskJson")]
@@ -90,7 +95,8 @@ pub struct SubTask {
     status: SubTaskStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<ToolResult>,
-    /// True if a failure of the subtask leads to a new plan at once.
+    /// True if a failure of the subtask leads to a new plan without a retry; see
+    /// [`ReplanPolicy::critical`](crate::ReplanPolicy::critical).
     pub critical: bool,
     /// The rules of this subtask that differ from the default.
     #[serde(skip_serializing_if = "crate::values::is_default")]
@@ -119,7 +125,8 @@ pub struct SubTaskRules {
     /// The role of the team member that should do the subtask, if a team executes the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The maximum number of attempts before the subtask counts as failed; `None` for the plan's setting.
+    /// The maximum number of attempts before the subtask counts as failed; `None` for
+    /// [`ReplanPolicy::same_subtask`](crate::ReplanPolicy::same_subtask).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
     /// The tools to try after the subtask's own tool has failed, in this order and with the same arguments.
@@ -152,7 +159,7 @@ pub struct ForEach {
     pub item: String,
     /// The subtasks for one item. Subtasks without dependencies start first.
     pub steps: Vec<SubTask>,
-    /// The subtasks that may give the result of an item; the first one with a result gives it.
+    /// The subtasks that may give the result of an item; the first subtask with a result gives it.
     pub results: Vec<SubTaskId>,
     /// The maximum number of items; a longer list is refused.
     pub max_items: u32,
@@ -192,7 +199,8 @@ impl OnFailure {
 }
 
 impl SubTask {
-    /// Names a goal that may be reached after these of `all` subtasks failed: the same one without them.
+    /// Returns advice for a run in which the subtasks `failed`, out of `all` subtasks: a simpler goal, which
+    /// leaves the failed subtasks out.
     pub fn simpler_goal(failed: &[&Self], all: usize) -> String {
         const LONGEST: usize = 200;
         if failed.len() >= all {
@@ -204,7 +212,7 @@ impl SubTask {
         format!("A simpler goal may work: the same without {}.", parts.join(" and "))
     }
 
-    /// Creates a step without dependencies and without a fixed tool.
+    /// Creates a subtask without dependencies and without a tool.
     pub fn new(id: impl Into<SubTaskId>, description: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -240,7 +248,7 @@ impl SubTask {
         self
     }
 
-    /// Returns the name of the tool that does the subtask, as the plan has it.
+    /// Returns the name of the tool that the plan sets for the subtask.
     pub fn tool_name(&self) -> Option<&str> {
         self.tool_name.as_deref()
     }

@@ -16,7 +16,7 @@ pub struct Role {
     /// The tools that the work of the role needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// The text before each task for this role.
+    /// The text that an agent with this role reads before each task.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// The types of message that the role may send; all types if empty.
@@ -73,14 +73,19 @@ impl Member {
     }
 }
 
-crate::values::setters! { Member:
+crate::setters! {
+impl Member {
     /// Sets the tools that the member has.
-    with_tools(tools: impl IntoIterator<Item = impl Into<String>>) =>
-        tools = tools.into_iter().map(Into::into).collect();
+    pub fn with_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = tools.into_iter().map(Into::into).collect()
+    }
+
     /// Sets the weight of the member's answers when a conflict is settled by authority.
-    with_authority(authority: i32) => authority = authority;
+    pub fn with_authority(self, authority: i32) -> Self { self.authority = authority }
+
     /// Sets the maximum number of tasks that the member does in parallel.
-    with_max_tasks(tasks: u32) => max_tasks = tasks;
+    pub fn with_max_tasks(self, tasks: u32) -> Self { self.max_tasks = tasks }
+}
 }
 
 /// The pattern by which a team delegates its work.
@@ -121,7 +126,8 @@ pub enum ConflictStrategy {
         /// The role of the expert.
         role: String,
     },
-    /// Each side explains its answer, and the lead decides. The others work again with the accepted answer.
+    /// Each side explains its answer, and the lead decides. The members with other answers work again, with
+    /// the accepted answer.
     Arbitration,
     /// The shortest answer.
     Simplest,
@@ -160,14 +166,15 @@ impl Default for ConflictPolicy {
 pub struct TeamSettings {
     /// The pattern of delegation.
     pub pattern: TeamPattern,
-    /// The maximum number of parallel delegations, except for members' requests. Default 8; 0 counts as 1.
+    /// The maximum number of parallel delegations. Delegations that members ask for do not count. Default 8;
+    /// 0 counts as 1.
     pub max_concurrent: u32,
     /// The maximum length of a chain of delegations. Default 5.
     pub max_delegation_depth: u32,
     /// The number of delegations after which a task counts as failed. Default 3; 0 counts as 1.
     pub max_attempts: u32,
-    /// The maximum number of new plans for a run whose plan lost subtasks. Default 3; 0 for none, also in
-    /// logs without this field.
+    /// The maximum number of new plans in a run, made after all attempts at a subtask failed. Default 3; 0
+    /// for none, also in logs without this field.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub max_replans: u32,
     /// The maximum number of delegations in one run, including those that members ask for. Default 1,000.

@@ -17,7 +17,8 @@ use super::{
     team::{Member, Role, TeamSettings},
 };
 
-/// An event in a team's run.
+/// A record of a team's run. A record marked "Derived" follows from earlier records and carries no data from
+/// outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -37,8 +38,8 @@ pub enum TeamRecord {
     },
     /// The inputs of the team, for a process that resumes the run; logged before the goal.
     Inputs {
-        /// The configurations of the runs of the members and the lead, by agent id. Agents that cannot tell
-        /// their configuration are missing.
+        /// The configurations of the runs of the members and the lead, by agent id. An agent without a known
+        /// configuration has no entry.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         agents: BTreeMap<AgentId, RunConfig>,
         /// The fixed plan; `None` if a planner is asked.
@@ -57,7 +58,7 @@ pub enum TeamRecord {
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// The planner changed the plan, because of lost subtasks and the subtasks that wait for them.
+    /// The planner changed the plan, because all attempts at some subtasks failed.
     Replanned {
         /// The change.
         diff: Box<PlanDiff>,
@@ -65,7 +66,7 @@ pub enum TeamRecord {
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// The planner made no plan, or no new plan for the lost subtasks.
+    /// The planner made no plan, or no new plan after all attempts at some subtasks had failed.
     PlanningFailed {
         /// The reason.
         problem: String,
@@ -99,7 +100,7 @@ pub enum TeamRecord {
     Heartbeat {
         /// The delegation of the member.
         call: CallId,
-        /// The time of the last heartbeat, Unix milliseconds.
+        /// The time of the last heartbeat, in Unix milliseconds.
         last_seen: Timestamp,
     },
     /// A task was taken from a member, whose answer is ignored from here on. Derived.
@@ -129,8 +130,8 @@ pub enum TeamRecord {
         /// The id of a member, or a role.
         assignee: String,
     },
-    /// A member waits for other members that wait for a person. The run of the member was stopped; it is
-    /// resumed when they have answered, or when the team's run is resumed.
+    /// A member waits for other members that wait for a person. The run of this member was stopped. It is
+    /// resumed when the other members have answered, or when the team's run is resumed.
     MemberWaiting {
         /// The delegation of the member.
         call: CallId,
@@ -176,7 +177,7 @@ pub enum TeamRecord {
 }
 
 impl TeamRecord {
-    /// Returns true if the record carries data from outside.
+    /// Returns true if the record carries data from outside; false if it follows from earlier records.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,

@@ -269,7 +269,7 @@ impl Context {
     }
 }
 
-/// The line after an answer that its token limit cut off, for readers that get no [`Outcome`].
+/// The line that follows an answer that the token limit cut off, for readers that get no [`Outcome`].
 pub const CUT_OFF: &str = "[Cut off: the limit of tokens of one answer; the answer is not complete]";
 
 impl Outcome {
@@ -300,7 +300,8 @@ impl Outcome {
         result
     }
 
-    /// Returns the question of `call` while its run, a run of `agent`, waits. Its log has the details.
+    /// Returns the question that `call` logs while its child run, a run of `agent`, waits. The log of the
+    /// child run has the details.
     pub fn to_question(&self, call: CallId, agent: &str) -> ApprovalRequest {
         let summary = format!("run {} waits for an answer", self.run);
         let mut request =

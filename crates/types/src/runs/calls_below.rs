@@ -90,7 +90,7 @@ impl Sink for Below {
     }
 }
 
-/// Registers processes of inner calls as processes of the outer call, with which they are logged and ended.
+/// Registers processes of inner calls as processes of the outer call: the outer call logs and ends them.
 struct Through(Arc<dyn Processes>);
 
 impl ProcessLog for Through {

@@ -25,7 +25,7 @@ pub struct Context {
     pub tenant: TenantId,
     /// The depth of the run: 0 for a run that a person started, one more for each delegation.
     pub depth: u32,
-    /// Cancels the run.
+    /// The token that cancels the run.
     pub cancel: CancellationToken,
     /// Receives the events of the run and of its child runs. Each event names its run.
     pub sink: Arc<dyn Sink>,
@@ -55,15 +55,15 @@ pub struct Context {
     /// The permission rules that need no question for the rest of the session, because a person trusted them.
     pub trusted: Arc<[String]>,
     /// The permission bound of the runs above, for this run and its child runs.
-    pub ceiling: Option<Arc<dyn PermissionBound>>,
+    pub permission_bound: Option<Arc<dyn PermissionBound>>,
     /// The tools whose calls led to this call, the outermost first, to detect circles of calls.
     pub tools_above: Arc<[String]>,
     /// The tool results that the run's model sees, oldest first. The loop sets them for the tool that removes
     /// results from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
     pub results: Option<Arc<[SeenResult]>>,
-    /// The calls of the run that are under way. The loop that executes the calls sets it. If all of them wait
-    /// for other members of a team, the run may be dropped, and resumed later. `None` for calls that a tool
-    /// makes: the run is then never dropped.
+    /// The calls of the run that are under way. The loop that executes the calls sets it. If all these calls
+    /// wait for other members of a team, the run may be dropped, and resumed later. `None` for calls that a
+    /// tool makes: the run is then never dropped.
     pub under_way: Option<CallsUnderWay>,
     /// The calls whose tools may ask a person while they run; set by the loop that logs the questions.
     pub tool_questions: Option<Arc<ToolQuestions>>,
@@ -108,7 +108,7 @@ impl Context {
             agreed: None,
             agreed_above: false,
             trusted: Arc::new([]),
-            ceiling: None,
+            permission_bound: None,
             tools_above: Arc::new([]),
             results: None,
             under_way: None,

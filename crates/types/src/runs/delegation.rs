@@ -31,7 +31,7 @@ pub struct Delegation {
     pub lease: Lease,
     /// The maximum number of turns, if the call sets it.
     pub max_turns: Option<u32>,
-    /// The maximum depth of the runs below the child run.
+    /// The maximum [depth](crate::Context::depth) that the caller allows for the runs below the child run.
     pub max_depth: u32,
     /// The journal of the caller and of the child run.
     pub journal: Arc<dyn Journal>,

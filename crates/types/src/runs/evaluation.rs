@@ -19,7 +19,8 @@ pub trait EvaluationStrategy: Send + Sync {
     /// Returns the short lower-case name of the strategy, for logs.
     fn name(&self) -> &str;
 
-    /// Selects a branch; there is at least one. The cancellation token of the context ends a slow selection.
+    /// Selects one of the branches, of which there is at least one. The cancellation token of the context
+    /// ends a slow selection.
     fn evaluate<'a>(
         &'a self,
         evaluation: Evaluation<'a>,

@@ -61,7 +61,7 @@ pub trait Hooks: Send + Sync {
     }
 
     /// Called before watchers get a partial result of a running tool. `false` hides the partial result from
-    /// watchers only. The task of the tool calls this method, so it must return at once.
+    /// watchers only. The running tool waits for this method, so it must return at once.
     fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
         let _ = (call, partial);
         true

@@ -156,7 +156,8 @@ pub struct PlanningContext {
     /// Background for the planner besides the goal; see
     /// [`SessionPlace::background`](crate::SessionPlace::background).
     pub background: String,
-    /// The completed subtasks of an earlier plan. A new subtask may depend on one, but must not reuse its id.
+    /// The completed subtasks of an earlier plan. A new subtask may depend on a completed one, but must not
+    /// reuse its id.
     pub completed: Vec<SubTask>,
     /// The reason why the earlier plan failed; `None` for a first plan.
     pub failure: Option<String>,
@@ -277,14 +278,14 @@ pub enum PlanError {
         /// The part of the goal that the plan does not reach.
         problem: String,
     },
-    /// The run has a cost limit, and the price of the planner's model is unknown.
-    #[error("the run has a cost limit, but the price of the planner's model {model} is unknown")]
+    /// The run has a cost limit, and the price of the model that plans or checks is unknown.
+    #[error("the run has a cost limit, but the price of {model}, the model that plans or checks, is unknown")]
     UnknownPrice {
         /// The name of the model.
         model: String,
     },
-    /// The remaining budget is too small for another request to the planner's model.
-    #[error("the remaining budget of {what} is too small for a request to the planner's model")]
+    /// The remaining budget is too small for another request to the model that plans or checks.
+    #[error("the remaining budget of {what} is too small for a request to the model that plans or checks")]
     OverBudget {
         /// The kind of the budget: `tokens` or `money`.
         what: &'static str,

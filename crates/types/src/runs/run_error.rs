@@ -46,7 +46,8 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
-    /// The run stopped without an outcome, for instance because its log cannot be written. Watchers get this.
+    /// The run stopped without an outcome, for instance because its log cannot be written. Watchers of the
+    /// run get this error.
     #[error("run {run} stopped: {error}")]
     Stopped {
         /// The run.
@@ -110,8 +111,8 @@ pub enum RunError {
         /// The part of the request that differs, as in "prompt".
         differs: &'static str,
     },
-    /// The session is busy: its newest run works, waits or was interrupted. A parallel message would be
-    /// missing from the conversation.
+    /// The session is busy: its newest run works, waits or was interrupted. A run that started now would not
+    /// see the messages of the newest run.
     #[error("the session is busy: its run {run} is {status}")]
     SessionBusy {
         /// The newest run of the session.

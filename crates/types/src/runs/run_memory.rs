@@ -20,7 +20,8 @@ pub trait RunMemory: Send + Sync {
     /// messages; `None` at the end of the run. The memory must report its own failures: the run goes on, and
     /// its log has all messages.
     ///
-    /// The run waits for this, even after a cancel. Slow work that can wait must stop at `context.cancel`.
+    /// The run waits for this method, even after a cancel. Slow work that can wait must stop at
+    /// `context.cancel`.
     fn keep<'a>(
         &'a self,
         context: &'a Context,

@@ -83,8 +83,8 @@ pub trait StartRuns: Send + Sync {
     /// Returns the records after the sequence number `after`, then live events, until the run ends or is
     /// suspended. A run may have any number of watchers; dropping the stream cancels nothing.
     ///
-    /// Events of child runs are included while this process works on them. For a run of another process there
-    /// are only records, a moment later. The stream ends after an error.
+    /// Events of child runs are included while this process works on them. For a run of another process the
+    /// stream has only records, which come with a short delay. The stream ends after an error.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -271,26 +271,39 @@ impl StartRun {
     }
 }
 
-crate::values::setters! { StartRun:
+crate::setters! {
+impl StartRun {
     /// Sets the agent.
-    agent(agent: impl Into<AgentId>) => agent = Some(agent.into());
+    pub fn agent(self, agent: impl Into<AgentId>) -> Self { self.agent = Some(agent.into()) }
+
     /// Sets the kind of the run.
-    kind(kind: RunKind) => kind = kind;
+    pub fn kind(self, kind: RunKind) -> Self { self.kind = kind }
+
     /// Sets the idempotency key.
-    key(key: impl Into<String>) => key = Some(key.into());
+    pub fn key(self, key: impl Into<String>) -> Self { self.key = Some(key.into()) }
+
     /// Sets the session to continue.
-    session(session: impl Into<SessionId>) => session = Some(session.into());
+    pub fn session(self, session: impl Into<SessionId>) -> Self { self.session = Some(session.into()) }
+
     /// Sets the behaviour if the session is busy.
-    when_busy(choice: WhenBusy) => when_busy = choice;
+    pub fn when_busy(self, choice: WhenBusy) -> Self { self.when_busy = choice }
+
     /// Sets the tenant.
-    tenant(tenant: impl Into<TenantId>) => tenant = Some(tenant.into());
+    pub fn tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
+
     /// Sets the limits of this run.
-    limits(limits: ExecutionLimits) => settings.limits = Some(limits);
+    pub fn limits(self, limits: ExecutionLimits) -> Self { self.settings.limits = Some(limits) }
+
     /// Sets the standing instructions of this run.
-    system(instructions: impl Into<String>) => settings.system = Some(instructions.into());
+    pub fn system(self, instructions: impl Into<String>) -> Self {
+        self.settings.system = Some(instructions.into())
+    }
+
     /// Sets the names of the agent's tools that this run may use.
-    tools(names: impl IntoIterator<Item = impl Into<String>>) =>
-        settings.tools = Some(names.into_iter().map(Into::into).collect());
+    pub fn tools(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.tools = Some(names.into_iter().map(Into::into).collect())
+    }
+}
 }
 
 /// The behaviour for a message to a session whose newest run works, waits or was interrupted.

@@ -9,7 +9,8 @@ use crate::{
 
 use super::context::Context;
 
-/// The start of a plan's or a team's run: the run that it continues, and background for its agents.
+/// The place of a plan's or a team's run in its session: the run that it continues, and background for its
+/// agents.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionPlace {
@@ -25,7 +26,7 @@ pub struct SessionPlace {
 }
 
 impl SessionPlace {
-    /// Creates a position without earlier runs, background and extensions.
+    /// Creates a place without earlier runs, background and extensions.
     pub fn new(origin: Origin) -> Self {
         Self { origin, earlier: 0, background: String::new(), extensions: Vec::new() }
     }

@@ -98,7 +98,8 @@ pub struct ToolContext {
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     /// Registers the processes that the tool starts; see [`register_process`](Self::register_process).
     pub processes: Option<Arc<dyn Processes>>,
-    /// Checks permission rules for paths that the call finds, as below a folder; `None` without rules.
+    /// Checks the permission rules for paths that the tool finds during the call, for instance below a
+    /// folder; `None` without rules.
     pub places: Option<Arc<dyn PermissionBound>>,
     /// The target of the call at the time at which the call was allowed; `None` if no check needed it. If the
     /// target has changed, because a symbolic link was changed meanwhile, the tool must not go on.
@@ -191,15 +192,15 @@ impl ToolContext {
 
 /// Questions that a tool asks a person during its call.
 impl ToolContext {
-    /// Returns true if the call may end with [`ToolError::Suspended`](crate::ToolError::Suspended) and a question of
-    /// the tool ([`ApprovalRequest::of_tool`]). The call then waits, also without this process, and is executed again
-    /// with the answer.
+    /// Returns true if the call may end with [`ToolError::Suspended`](crate::ToolError::Suspended) and a
+    /// question of the tool ([`ApprovalRequest::of_tool`]). The call then waits, even if this process ends,
+    /// and is executed again with the answer.
     pub fn may_suspend(&self) -> bool {
         self.questions().is_some_and(|(questions, _)| questions.can_ask)
     }
 
-    /// Returns the last question of the tool about this call, with its answer. It is the same in every further
-    /// execution of the call, until the tool asks another one.
+    /// Returns the last question that the tool asked in this call, with the answer. Every further execution
+    /// of the call gets the same question, until the tool asks another question.
     pub fn answered(&self) -> Option<&AnsweredQuestion> {
         self.questions()?.1.as_deref()
     }
@@ -209,9 +210,9 @@ impl ToolContext {
         self.questions().is_some_and(|(questions, _)| questions.can_ask && questions.approver.is_some())
     }
 
-    /// Asks the approver of this process while the call runs, and waits for the answer. Returns `None` if there is no
-    /// approver, or if it defers the answer. The question is not in the log, so use this only for a call that cannot
-    /// be suspended.
+    /// Asks the approver of this process while the call runs, and waits for the answer. Returns `None` if
+    /// there is no approver, or if it defers the answer. The question is not in the log, so use this only for
+    /// a call that cannot be suspended.
     pub async fn ask_now(&self, mut request: ApprovalRequest) -> Option<Answer> {
         let (questions, _) = self.questions()?;
         let approver = questions.approver.as_ref().filter(|_| questions.can_ask)?;
@@ -224,7 +225,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the questions of the run, if this is one of its own calls, and the answer for this call.
+    /// Returns the tool questions of the run and the answer for this call; `None` for a call that is not in
+    /// the log, such as a call that a tool makes.
     fn questions(&self) -> Option<(&ToolQuestions, &Option<Arc<AnsweredQuestion>>)> {
         let questions =
             self.run.tool_questions.as_deref().filter(|questions| questions.run == self.run.run)?;

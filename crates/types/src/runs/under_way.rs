@@ -23,7 +23,7 @@ impl CallsUnderWay {
         self.0.store(calls, Ordering::Release);
     }
 
-    /// Sets the maximum number, because the loop itself works and must not be interrupted.
+    /// Sets the number to the maximum, because the loop itself works, so that the run must not be dropped.
     pub fn set_busy(&self) {
         self.set(usize::MAX);
     }
@@ -34,7 +34,7 @@ impl CallsUnderWay {
     }
 }
 
-/// The maximum number, as after [`set_busy`](CallsUnderWay::set_busy).
+/// Creates a count with the maximum number, as after [`set_busy`](CallsUnderWay::set_busy).
 impl Default for CallsUnderWay {
     fn default() -> Self {
         Self::new(usize::MAX)

@@ -66,7 +66,7 @@ pub struct ApprovalRequest {
 pub struct AnsweredQuestion {
     /// The question.
     pub request: ApprovalRequest,
-    /// The answer, which may be a no, or that none came in time: the tool decides what follows.
+    /// The answer. It may be a refusal, or say that nobody answered in time: the tool decides what follows.
     pub answer: Answer,
 }
 
@@ -113,9 +113,9 @@ impl ApprovalRequest {
     }
 
     /// Creates a question of a tool that asks during its call ([`ToolError::Suspended`](crate::ToolError)).
-    /// When the call is executed again, the tool gets the question back with the answer, and in it `state`,
-    /// which must not be null. The details should have the missing fields as `missing`, each with a `name`, a
-    /// `kind` and a `description`.
+    /// When the call is executed again, the tool gets back the answer and the question, which contains
+    /// `state`. `state` must not be null. The details should have the missing fields as `missing`, each with
+    /// a `name`, a `kind` and a `description`.
     pub fn of_tool(
         request_id: impl Into<String>,
         action_summary: impl Into<String>,
@@ -129,7 +129,7 @@ impl ApprovalRequest {
         request
     }
 
-    /// Returns true if a tool asks during its call. The answer is for the tool.
+    /// Returns true if a tool asked the question during its call. The tool then reads the answer.
     pub fn is_of_tool(&self) -> bool {
         !self.tool_state.is_null()
     }
@@ -150,13 +150,14 @@ impl ApprovalRequest {
         request
     }
 
-    /// Replaces the summary of a question in doubt by the words in which a person approved the call before.
+    /// Sets the summary of a question about a call in doubt: the words of the earlier question in which a
+    /// person approved the call.
     pub fn in_words(mut self, summary: &str) -> Self {
         self.action_summary = format!("{summary}, again? {CUT_OFF}");
         self
     }
 
-    /// Adds to the summary that the log of the child run is lost, for a call that started one.
+    /// Adds to the summary that the log of the child run is lost, for a call that started a child run.
     pub fn of_lost_run(mut self, child: &RunId) -> Self {
         self.action_summary = format!("The log of run {child} is lost. {}", self.action_summary);
         self
@@ -191,7 +192,8 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns the question as the log of the parent stores it, whose `call` started the run `child`.
+    /// Returns the question as the log of the calling run stores it. `call` is the call that started the run
+    /// `child`.
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
         self.call_path.insert(0, AskingRun { run: child, call });
         // The child run has the data of its tool.
@@ -200,10 +202,11 @@ impl ApprovalRequest {
     }
 }
 
-/// The reason for a question in doubt, in words.
+/// The reason for a question about a call in doubt, in words.
 const CUT_OFF: &str = "It was cut off, and may have done its work: check first whether it happened.";
 
-/// The maximum number of characters of arguments in the summary of a question in doubt; details have all.
+/// The maximum number of characters of the arguments in the summary of a question about a call in doubt. The
+/// details have the whole arguments.
 const SHOWN_IN_DOUBT: usize = 1_000;
 
 /// The answer of a person to a question.
@@ -279,14 +282,19 @@ impl Default for ApprovalSettings {
     }
 }
 
-crate::values::setters! { ApprovalSettings:
+crate::setters! {
+impl ApprovalSettings {
     /// Sets the time that a question waits for a person.
-    with_timeout(wait: std::time::Duration) =>
-        timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    pub fn with_timeout(self, wait: std::time::Duration) -> Self {
+        self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Sets the behaviour after a refusal.
-    with_on_deny(what: OnDeny) => on_deny = what;
+    pub fn with_on_deny(self, what: OnDeny) -> Self { self.on_deny = what }
+
     /// Sets the behaviour after a question has expired.
-    with_on_expiry(what: OnExpiry) => on_expiry = what;
+    pub fn with_on_expiry(self, what: OnExpiry) -> Self { self.on_expiry = what }
+}
 }
 
 /// The behaviour after a person refused a call.

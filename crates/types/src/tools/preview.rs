@@ -15,8 +15,8 @@ pub struct Preview {
     /// True if the call would change something outside of the working directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_cwd: bool,
-    /// The reason why no permission rule can allow this call, so that a person must approve it; `None`
-    /// without one.
+    /// The reason why no permission rule can allow this call, so that a person must approve it; `None` if a
+    /// rule can allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// The possible answers; empty for `approve`, `edit` and `cancel`.

@@ -50,7 +50,8 @@ pub enum ToolError {
     PermissionDenied(String),
     /// Memory, disk, processes or a quota ran out.
     Resource(String),
-    /// The call waits for a person, and continues when it is executed again. Only for tools that are agents.
+    /// The call waits for a person, and is executed again after the answer. Only for tools that are agents,
+    /// and for tools that ask a question themselves ([`ApprovalRequest::of_tool`]).
     Suspended(Box<ApprovalRequest>),
 }
 

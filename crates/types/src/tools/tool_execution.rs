@@ -15,7 +15,8 @@ pub enum ToolExecutionStrategy {
     Parallel,
     /// The calls run in sequence, even if the tools allow more.
     Sequential,
-    /// The calls run in batches. Steering messages, read between batches, skip calls that have not started.
+    /// The calls run in batches, one batch after the other; the calls of a batch run in parallel. Steering
+    /// messages, read between batches, skip calls that have not started.
     Batched {
         /// The maximum number of calls in a batch; 0 counts as 1.
         size: u32,

@@ -32,7 +32,8 @@ pub struct ToolSpec {
     /// Examples of arguments, each an object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
-    /// The names of similar tools, best first, for the model while the circuit breaker of this tool is open.
+    /// The names of similar tools, best first. The model reads them while the circuit breaker of this tool
+    /// blocks its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
 }
@@ -74,12 +75,16 @@ impl ToolSpec {
     }
 }
 
-crate::values::setters! { ToolSpec:
+crate::setters! {
+impl ToolSpec {
     /// Sets the names of tools that can replace this one, best first.
-    with_alternatives(names: impl IntoIterator<Item = impl Into<String>>) =>
-        alternatives = names.into_iter().map(Into::into).collect();
+    pub fn with_alternatives(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.alternatives = names.into_iter().map(Into::into).collect()
+    }
+
     /// Sets the annotations.
-    with_annotations(annotations: ToolAnnotations) => annotations = annotations;
+    pub fn with_annotations(self, annotations: ToolAnnotations) -> Self { self.annotations = annotations }
+}
 }
 
 fn default_version() -> String {
@@ -104,8 +109,8 @@ pub struct ToolAnnotations {
     /// budget) and ends by itself when the call is cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent: bool,
-    /// True if the definition of the tool may be left out of the model's requests when there are many: it is
-    /// then found with a search. Tools of MCP servers are so.
+    /// True if the tool's definition may be left out of requests to the model when there are many tools. The
+    /// model then finds the tool with a search. True for tools of MCP servers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deferrable: bool,
     /// True if the tool depends on a network, so that a failed call may succeed on a retry.

@@ -68,7 +68,8 @@ pub fn object_at(text: &str, open_end: OpenEnd) -> Result<ParsedObject, NoObject
     }
 }
 
-/// Returns true if a quote, a closing bracket, the end, or a word with a colon follows the opening bracket.
+/// Returns true if the opening bracket is followed by a quote, a closing bracket, a word with a colon, or the
+/// end of the text.
 fn begins_like_an_object(text: &str) -> bool {
     let inside = text.strip_prefix('{').unwrap_or(text).trim_start();
     let word = inside.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));

@@ -11,7 +11,8 @@ use serde::Serialize;
 pub struct ContentHash(u64);
 
 impl ContentHash {
-    /// Adds the JSON form of a value, which shows its end: `ab`, `c` and `a`, `bc` give different hashes.
+    /// Adds the JSON form of a value. The form marks the end of the value: `ab`, `c` and `a`, `bc` give
+    /// different hashes.
     pub fn add(&mut self, value: &(impl Serialize + ?Sized)) {
         // All hashed values can be written as JSON, and this writer cannot fail.
         let _ = serde_json::to_writer(&mut *self, value);

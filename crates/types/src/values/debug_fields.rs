@@ -1,7 +1,7 @@
 //! A macro for the `Debug` of types that contain functions, connections or secrets.
 
-/// Implements `Debug` for a type, with its name and the fields that are listed; the others are left out. A field
-/// within another one has a name: `name = parts.name`.
+/// Implements `Debug` for a type, with its name and the fields that are listed; the others are left out. A
+/// field of a field is listed with a name: `name = parts.name`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_fields {

@@ -1,15 +1,20 @@
-//! A macro for the methods that set one field of a value.
+//! A macro for setters, in the form in which they are called.
 
-/// Writes methods that set one field and return the value: `name(argument: Type) => field = value;`.
+/// Writes setters from their signatures. The body of each is the assignment of one field; each setter returns
+/// the changed value. The form of an `impl` lets `cargo xtask reach` find the setters.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! setters {
-    ($type:ident: $($(#[$doc:meta])+ $name:ident($argument:ident: $of:ty) => $($field:ident).+ = $value:expr;)+) => {
-        impl $type {
-            $($(#[$doc])+ pub fn $name(mut self, $argument: $of) -> Self {
+    (impl $type:ident { $(
+        $(#[$attribute:meta])*
+        $vis:vis fn $name:ident(self, $argument:ident: $of:ty) -> Self { self.$($field:ident).+ = $value:expr }
+    )* }) => {
+        impl $type { $(
+            $(#[$attribute])*
+            $vis fn $name(mut self, $argument: $of) -> Self {
                 self.$($field).+ = $value;
                 self
-            })+
-        }
+            }
+        )* }
     };
 }
-
-pub(crate) use setters;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::time::Timestamp;
 
-/// Allows a number of actions at once. Used tokens are refilled one by one, this number in each period.
+/// Limits the rate of actions. Each action takes a token from the bucket. The bucket is refilled one token at
+/// a time, at the speed that fills an empty bucket in one period.
 ///
 /// ```
 /// use std::time::Duration;

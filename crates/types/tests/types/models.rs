@@ -83,7 +83,7 @@ fn provider_error_is_retryable_by_kind() {
         (api(ApiErrorKind::ContentFiltered), "api", false, None),
         (ProviderError::ContextOverflow(text().into()), "context_overflow", false, None),
         (ProviderError::Protocol(text().into()), "protocol", false, None),
-        (ProviderError::Cancelled, "the request to the model was cancelled", false, None),
+        (ProviderError::Cancelled, "cancelled", false, None),
         (ProviderError::Other(text().into()), "other", false, None),
     ];
     for (error, code, retryable, retry_after) in table {

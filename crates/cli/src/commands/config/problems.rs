@@ -125,7 +125,7 @@ impl Found<'_> {
                 ("embedder", _) => self.check_names(value, memory::embedder_not_built),
                 ("mcp", DeValue::Table(_)) => {
                     if let Some(e) = mcp::not_built() {
-                        self.add(key.span().start, e.what(), &e.advice().join(" "));
+                        self.add(key.span().start, e.what(), &e.advice_line());
                     }
                 }
                 ("agents", DeValue::Table(agents)) => {
@@ -144,7 +144,7 @@ impl Found<'_> {
         }
         let names = value.get_ref().as_str().unwrap_or_default().split(',').map(str::trim);
         for e in names.filter_map(not_built) {
-            self.add(value.span().start, e.what(), &e.advice().join(" "));
+            self.add(value.span().start, e.what(), &e.advice_line());
         }
     }
 

@@ -148,8 +148,8 @@ fn is_without_log(lock: &Path) -> bool {
     !lock.with_extension("jsonl").exists()
 }
 
-/// Removes a lock while it is locked, as its own writer does, so that no process can hold a lock without a
-/// name. Returns false if a run has begun.
+/// Removes the file of a lock while this process holds the lock, as the process of a run does, so no process
+/// can hold a lock whose file is gone. Returns false if another process holds the lock or the run has a log.
 fn remove_lock(path: &Path) -> std::io::Result<bool> {
     let file = File::options().write(true).open(path)?;
     match file.try_lock().is_ok() && is_without_log(path) {

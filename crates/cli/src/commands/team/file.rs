@@ -172,7 +172,7 @@ impl Place<'_> {
             let name: &str = tool.get_ref();
             if !tools.iter().any(|known| known == name) {
                 let e = toolset::unknown(name, tools.iter().map(String::as_str));
-                return Err(self.wrong(&tool.span(), e.what(), e.advice().join(" ")));
+                return Err(self.wrong(&tool.span(), e.what(), e.advice_line()));
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ pub(super) enum Shape {
     Date,
 }
 
-/// Words that end an object; another clause follows them.
+/// Words that do not belong to the object before them, but begin another clause.
 const ENDS: &[&str] = &["because", "and", "but", "since", "so", "which"];
 
 /// Words that refer to an earlier statement.

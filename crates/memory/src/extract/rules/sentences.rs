@@ -4,12 +4,12 @@
 const OPENERS: &str = "today now currently yes well ok okay so also and but btw actually hi hello hey thanks";
 
 /// Words that make the whole text doubtful: it may be a pretence, or a text to work on.
-const PRETENCE: &str = "suppose supposing pretend imagine assume assuming hypothetically roleplay role-play translate \
-     rephrase proofread kidding joking";
+const PRETENCE: &str = "suppose supposing pretend imagine assume assuming hypothetically roleplay role-play \
+     translate rephrase proofread kidding joking";
 
 /// Words that make a sentence a condition, a possibility or reported speech.
-const CONDITIONS: &str = "if unless whether when whenever until would could might should maybe perhaps probably possibly \
-     supposedly allegedly wish say says said told claims claimed thinks believes wrote writes \
+const CONDITIONS: &str = "if unless whether when whenever until would could might should maybe perhaps \
+     probably possibly supposedly allegedly wish say says said told claims claimed thinks believes wrote writes \
      according example";
 
 /// Words that make a sentence a negation, an alternative or a correction. They may belong to another clause
@@ -115,8 +115,8 @@ fn is_quoting(word: &str) -> bool {
     word.contains(marks) || word.starts_with(opening) || word.ends_with([':', '\u{FF1A}'])
 }
 
-/// Returns true if the word is one of `words`, which have spaces between them. Case and punctuation around the
-/// word are ignored.
+/// Returns true if the word is one of `words`, which have spaces between them. Case and punctuation around
+/// the word are ignored.
 fn is_one_of(word: &str, words: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     words.split(' ').any(|one| one.eq_ignore_ascii_case(word))

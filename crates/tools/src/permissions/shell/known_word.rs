@@ -1,6 +1,7 @@
 //! A word of a command as far as it is known before it runs: known characters, and places for unknown ones.
 
-/// A place in a form, which describes a word or a path pattern place by place.
+/// One place of a form. A form is a list of places, and describes all texts that a word or a path pattern
+/// stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// This character.
@@ -46,7 +47,8 @@ impl KnownWord {
         said
     }
 
-    /// Returns a word of a line that was not parsed: characters of patterns and expansions count as such.
+    /// Returns a word of a line that was not parsed: each character of a pattern or an expansion stands for
+    /// unknown text.
     pub(crate) fn guessed(text: &str) -> Self {
         let mut said = Self::default();
         for c in text.chars() {

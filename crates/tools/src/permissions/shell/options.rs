@@ -14,8 +14,8 @@ const LINE_NUMBERS: &str = "0123456789,$p;=q \t";
 /// Characters with which an awk script can call functions, or write to files and programs.
 const MORE_THAN_COLUMNS: &str = "|<>()@\\";
 
-/// Returns the row of a command if it is harmless: the row has all its options, and no word with unknown
-/// parts could be an option. The first `named` words are in the rule.
+/// Returns the row of a command if the command is harmless: the row has all options of the command, and no
+/// word with unknown parts could be an option. The first `named` words are in the rule.
 pub(super) fn harmless(words: &[KnownWord], named: usize) -> Option<&'static Harmless> {
     let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
     let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
@@ -210,7 +210,7 @@ fn parts(option: &str) -> (&str, Takes) {
     }
 }
 
-/// Returns whether the value of an option can only be a value, or is a negative number.
+/// Returns whether the value of an option cannot be read as another option; a negative number is allowed.
 fn is_plain(value: &KnownWord) -> bool {
     match value.beginning().strip_prefix('-') {
         Some(number) => value.known().is_some() && number.parse::<u32>().is_ok(),

@@ -108,7 +108,7 @@ impl Forms {
     }
 }
 
-/// Returns the index of the word and the bit in it for the first two bytes of the text.
+/// Returns the position in `heads` for the first two bytes of the text: the index of the number, and the bit.
 fn head(text: &[u8]) -> Option<(usize, u64)> {
     let [first, second, ..] = text else { return None };
     let number = usize::from(*first) << 8 | usize::from(*second);
@@ -148,7 +148,8 @@ fn ascii(escaped: &str, upper: bool) -> String {
     all
 }
 
-/// Adds the forms in base64: per alphabet three, because the digits depend on the offset modulo three.
+/// Adds the forms in base64: three for each alphabet, because the encoded text depends on the offset of the
+/// secret modulo three.
 fn base64(secret: &[u8], forms: &mut Vec<String>) {
     for last_two in [b"+/", b"-_"] {
         for (ahead, foreign) in [(0, 0), (1, 2), (2, 3)] {
@@ -185,9 +186,9 @@ fn base64_digit(sextet: u8, last_two: [u8; 2]) -> u8 {
     }
 }
 
-/// The characters, besides letters and digits, that programs leave unescaped: the unreserved characters (RFC
-/// 3986), these and the slash, those of JavaScript's `encodeURIComponent`, those allowed in a path, those
-/// allowed in a query, and those of forms.
+/// The sets of characters, besides letters and digits, that programs leave unescaped: the unreserved
+/// characters (RFC 3986); the same with the slash; those of JavaScript's `encodeURIComponent`; those of a URL
+/// path; those of a URL query; those of HTML forms.
 const UNESCAPED: [&[u8]; 6] =
     [b"-._~", b"-._~/", b"-._~!*'()", b"-._~!$&'()*+,;=:@", b"-._~!$&'()*+,;=:@/?", FORM];
 const FORM: &[u8] = b"*-._";

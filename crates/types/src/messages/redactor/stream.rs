@@ -8,7 +8,7 @@ use super::{HIDDEN, Redactor, changes_of_all, forms::Forms};
 /// input. Only the end of the input is held back, and only while a secret may begin there.
 pub struct RedactedStream {
     redactor: Redactor,
-    /// The number of changes of all redactors, and the forms of all secrets at that number.
+    /// The number of changes of all redactors at the last check, and the forms of all secrets at that time.
     forms: (u64, Arc<Forms>),
     /// The input that was not returned yet.
     held: String,
@@ -33,7 +33,7 @@ impl RedactedStream {
         self.give(end)
     }
 
-    /// Returns the rest of the text, at its end.
+    /// Returns the rest of the text. Call this after the last piece.
     pub fn end(&mut self) -> String {
         if self.held.is_empty() {
             return String::new();
