@@ -44,8 +44,8 @@ impl Archon {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// Works on a task until there is a reply, with these options. The future does the work itself; no task
-    /// is spawned.
+    /// Works on a task until there is a reply, with these options. The returned future does the work itself;
+    /// no async task is spawned.
     ///
     /// # Errors
     /// As [`run`](Self::run); [`RunError::SessionBusy`] if the newest run of the session is at work or
@@ -93,7 +93,8 @@ impl Archon {
         self.post(run, InboxRequest::FollowUp { message }).await
     }
 
-    /// Cancels a run, also in another process. A run without a process ends as cancelled at its next resume.
+    /// Cancels a run, also in another process. A run on which no process works ends as cancelled at its next
+    /// resume.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -244,7 +245,7 @@ impl Archon {
         Ok(continuation_point(&*self.journal, &run, &records).await?)
     }
 
-    /// Works on a run in a new task. The events of the run also go to `sink`.
+    /// Works on a run in a new async task. The events of the run also go to `sink`.
     pub(crate) fn launch<F, T>(
         &self,
         mut context: Context,
@@ -262,7 +263,7 @@ impl Archon {
         }
     }
 
-    /// Works on a run in the returned future, without a new task.
+    /// Works on a run in the returned future, without a new async task.
     pub(crate) async fn work<F: Future>(
         &self,
         mut context: Context,
@@ -274,7 +275,8 @@ impl Archon {
         }
     }
 
-    /// Returns the saver of the run's session, which gets the events of the run, if sessions are saved.
+    /// Returns the saver of the run's session, and sends the events of the run to the saver; `None` if
+    /// sessions are not saved.
     fn saving(&self, context: &mut Context) -> Option<Arc<Saving>> {
         let saver = self.auto_save.as_ref()?;
         let saving = saver.of(context.session.clone(), self.journal.clone(), self.clock.clone());

@@ -16,8 +16,9 @@ use archon_types::{CancellationToken, Clock, Event, Journal, RecordBody, Session
 use archon_views::{Session, SessionState, SessionStore};
 use tokio::sync::Notify;
 
-/// Saves the session of a run after each new message or summary, at most once per pause, and when the run
-/// ends. A session without messages is not saved. Clones share one saver.
+/// Saves the session of a run while the run works, and when the run ends. After a new message or summary, the
+/// saver waits for a [pause](Self::with_pause) and then saves all changes together. A session without
+/// messages is not saved. Clones share one saver.
 #[derive(Clone)]
 pub struct AutoSave {
     store: Arc<dyn SessionStore>,
@@ -37,7 +38,7 @@ impl AutoSave {
         self
     }
 
-    /// Returns the state of saving a session.
+    /// Returns the state of a session: with unsaved changes, being saved, or saved.
     pub fn state(&self, session: &SessionId) -> SessionState {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied().unwrap_or_default()
     }
@@ -99,7 +100,7 @@ impl Saving {
         done
     }
 
-    /// Waits for a change, and then for the pause.
+    /// Waits for a change of the session, and then for the pause.
     async fn due(&self) {
         self.changed.notified().await;
         self.clock.sleep_until(self.clock.now() + self.saver.pause).await;

@@ -108,7 +108,8 @@ impl ArchonBuilder {
         })
     }
 
-    /// Defers tools beyond the budget, and adds the tools that search and call them.
+    /// Defers tools if their definitions have more tokens than the budget, and adds the tools that search and
+    /// call deferred tools.
     #[cfg(feature = "tool-search")]
     fn defer_tools(&mut self) {
         let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);

@@ -186,7 +186,7 @@ impl ArchonBuilder {
         self.options.expected_output = Some(expected.into())
     }
 
-    /// Checks answers against the expected output, and sends back answers that fall short. Disabled by
+    /// Checks answers against the expected output, and sends back answers that do not meet it. Disabled by
     /// default.
     pub fn goal_check(self, check: GoalCheck) -> Self { self.options.goal_check = Some(check) }
 
@@ -308,7 +308,8 @@ impl ArchonBuilder {
     }
 
     /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for
-    /// `limit`. Of a server that is not connected by then, the pinned tools are added.
+    /// `limit`. Of a server that is not connected by then, the pinned tools (to whose definitions a person
+    /// agreed) are added.
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)

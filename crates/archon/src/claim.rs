@@ -164,7 +164,7 @@ impl Archon {
         }
     }
 
-    /// Claims this run, or the start of the first run of a session.
+    /// Claims this run, or the start of a session without runs.
     async fn claim(
         &self,
         run: Option<&RunId>,

@@ -298,7 +298,8 @@ impl Conversation {
         }))
     }
 
-    /// Puts messages back for the next run.
+    /// Puts the messages of an opening whose run could not be started back, before the other messages for the
+    /// next run.
     fn put_back(&self, opening: &mut Opening) {
         let mut state = self.state();
         state.steers.splice(0..0, opening.steers.drain(..));
@@ -323,7 +324,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the point at which the next run continues: the last run, or `base` if the last run has no log.
+    /// Returns the point at which the next run continues: the end of the last run, or `base` if there is no
+    /// last run or it has no log.
     async fn newest(&self, last: Option<RunId>, base: Base) -> Result<Base, RunError> {
         let Some(last) = last else { return Ok(base) };
         match self.archon.journal().read(&last).await {

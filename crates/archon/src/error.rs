@@ -39,7 +39,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// Returns advice, as one line.
+    /// Returns one line of advice about what to change in the builder.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",

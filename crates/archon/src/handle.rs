@@ -88,7 +88,7 @@ impl RunHandle {
         &self.run
     }
 
-    /// Returns the session of the run, which the next prompt must name to continue it.
+    /// Returns the session of the run. The options of the next prompt must name this session to continue it.
     pub fn session_id(&self) -> &SessionId {
         &self.session
     }

@@ -223,8 +223,8 @@ pub use archon_store as store;
 /// Tool search: finds the deferred tools of an agent that has many.
 #[cfg(feature = "tool-search")]
 pub use archon_tool_search as tool_search;
-/// Teams, the bus of one process, agents as tools whose runs may wait for people, the pool of these runs, and
-/// assistants.
+/// Teams, a bus for messages within one process, agents as tools whose runs may wait for people, the pool of
+/// these runs, and assistants.
 #[cfg(feature = "orchestrator")]
 pub mod orchestrator {
     pub use archon_assistant::*;

@@ -162,7 +162,7 @@ impl Parallel {
         &self.branches
     }
 
-    /// Returns the branches with the limits of one run; without `limits` with their own.
+    /// Returns the parallel loop, with `limits` for all its branches together if `limits` are given.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::ParallelLoop {
         let branches = self.branches.clone();
         match limits {

@@ -137,7 +137,8 @@ impl Archon {
 runs_of_several!(Planning, agent, RunKind::Plan);
 
 impl Planning {
-    /// Changes the agent that plans and does the work, for instance its control or its conclusion.
+    /// Changes the agent that plans and does the work: sets, for instance, its control, with which a program
+    /// pauses the run, or its conclusion, which writes the answer.
     pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
         self.agent = change(self.agent);
         self

@@ -79,8 +79,8 @@ impl Instructions for ProjectFile {
 }
 
 impl ArchonBuilder {
-    /// Sets the file with the project's instructions, which the model reads after the standing instructions.
-    /// Agents that this agent calls do not read the file.
+    /// Sets the file with the project's instructions, which the model reads after the system text. Agents
+    /// that this agent calls do not read the file.
     pub fn project_file(self, file: ProjectFile) -> Self {
         self.instructions(Arc::new(file))
     }

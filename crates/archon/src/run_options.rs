@@ -49,7 +49,8 @@ pub struct RunOptions {
     pub tenant: Option<TenantId>,
     /// The token that cancels the run.
     pub cancel: Option<CancellationToken>,
-    /// The sink that gets the events of the run and its child runs. The run's own task calls the sink.
+    /// The sink that gets the events of the run and its child runs. The async task that works on the run
+    /// calls the sink.
     pub sink: Option<Arc<dyn Sink>>,
     /// The limits of this run, instead of those of the agent. Start from
     /// [`Archon::limits`](crate::Archon::limits).
@@ -108,13 +109,14 @@ impl RunOptions {
         self
     }
 
-    /// Returns an error for options that name a run, a session or a branch, because `on` already sets them.
+    /// Returns an error if the options name a run, a session or a branch, because `on`, for instance a
+    /// resumed run, already determines them.
     pub(crate) fn refuse_place(&self, on: &'static str) -> Result<(), RunError> {
         let set = [(self.run.is_some(), "run"), (self.session.is_some(), "session"), (self.branch, "branch")];
         refuse(&set, on)
     }
 
-    /// Takes out the settings that differ from those of the agent.
+    /// Takes the limits, the system text and the tools of this run out of the options.
     pub(crate) fn settings(&mut self) -> RunSettings {
         let mut settings = RunSettings::default();
         (settings.limits, settings.system, settings.tools) =

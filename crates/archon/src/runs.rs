@@ -213,7 +213,8 @@ impl Runs {
         Ok(head.run_id)
     }
 
-    /// Returns the head of a run, or an error with the most similar ids.
+    /// Returns the head of a run, which is its entry in lists of runs, or an error with the ids most similar
+    /// to `run`.
     async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
         self.with_similar_ids(run, self.archon().journal.head(run).await).await
     }
@@ -232,8 +233,8 @@ impl Runs {
         RunError::UnknownRun { run: run.clone(), nearest: nearest(run, ids) }
     }
 
-    /// Works on a run in a new task. Returns once the first new record is in the log, or with the error of a
-    /// run that failed before.
+    /// Works on a run in a new async task. Returns once the first new record is in the log, or with the error
+    /// of the run if the run failed before that.
     async fn work<F>(
         &self,
         context: Context,

@@ -1,5 +1,5 @@
-//! What plans and teams have in common: the work behind their methods, the context that their agents read, and
-//! storing the prompt and the answer in the memory.
+//! What plans and teams have in common: the work behind their methods, the context that their agents read,
+//! and storing the prompt and the answer in the memory.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -12,8 +12,8 @@ use archon_types::{
 use crate::Archon;
 
 /// Writes what [`Planning`](crate::Planning) and [`Teamwork`](crate::Teamwork) have in common: the work
-/// behind their public methods, and the [`RunAgent`](archon_types::RunAgent). `$agents` is the field that does
-/// the work.
+/// behind their public methods, and the [`RunAgent`](archon_types::RunAgent). `$agents` is the field that
+/// does the work.
 macro_rules! runs_of_several {
     ($type:ident, $agents:ident, $kind:expr) => {
         impl $type {
@@ -64,7 +64,7 @@ macro_rules! runs_of_several {
                 Ok((own, context, origin))
             }
 
-            /// Returns this agent with the limits of one run; without `limits` with its own.
+            /// Returns this agent, with `limits` for the whole run if `limits` are given.
             fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
                 let own = self.clone();
                 match limits {

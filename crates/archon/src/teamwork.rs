@@ -80,8 +80,8 @@ impl Teamwork {
         Arc::new(self.clone())
     }
 
-    /// Makes a plan, lets the members work on its subtasks and combines their answers, until there is an answer
-    /// or the run is suspended.
+    /// Makes a plan, lets the members work on its subtasks and combines their answers, until there is an
+    /// answer or the run is suspended.
     ///
     /// # Errors
     /// [`RunError::Failed`] if there is no plan, or a required subtask failed. Another error if the task is

@@ -36,7 +36,7 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sending end. Dropping it ends the stream after the queued events.
+/// The sending end of the queue. Dropping it ends the stream after the queued events.
 #[derive(Debug)]
 pub(crate) struct EventSink(Arc<Mutex<Queue>>);
 
@@ -48,7 +48,7 @@ impl EventSink {
 }
 
 impl EventStream {
-    /// Returns the number of events that wait.
+    /// Returns the number of events in the queue.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).events.len()
     }
@@ -118,7 +118,7 @@ fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     Some(delta)
 }
 
-/// The receiving end: the events of the run in order, until the run has ended.
+/// The receiving end of the queue: the events of the run in order, until the run has ended.
 #[derive(Debug)]
 pub(crate) struct EventStream(Arc<Mutex<Queue>>);
 

@@ -106,7 +106,8 @@ impl AgentTool {
         &self.parts.spec.name
     }
 
-    /// Returns the hash of the fields. A call that waits with another hash is refused, not resumed.
+    /// Returns the hash of the fields. A waiting call whose question was asked with another hash is refused,
+    /// not resumed.
     pub fn schema_version(&self) -> &str {
         &self.parts.spec.version
     }
@@ -121,7 +122,7 @@ impl AgentTool {
         self
     }
 
-    /// Runs a call without a journal. It cannot wait, so a missing field is an error.
+    /// Runs a call without a journal. Such a call cannot wait for a person, so a missing field is an error.
     async fn at_once(&self, given: &Map<String, Json>, context: &Context) -> Outcome {
         let filled = fill(&self.parts.fields, given);
         if let Some(problem) = self.parts.cannot_begin(&filled, false) {
@@ -214,7 +215,8 @@ pub(crate) fn instruction(given: &Map<String, Json>) -> Option<&str> {
     given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Reads the fields from a task that an [`AgentTool`] gave its agent. Agents that are programs use this.
+/// Reads the fields from a task that an [`AgentTool`] gave its agent. For agents whose work is done by code,
+/// not by a model.
 pub fn fields_of(task: &str) -> Option<Map<String, Json>> {
     let at = task.rfind(FIELDS)? + FIELDS.len();
     serde_json::from_str(task.get(at..)?).ok()

@@ -227,8 +227,8 @@ impl Assistant {
 
     /// Answers a message from a person or a trigger.
     ///
-    /// If runs of the tenant wait for a person, a person's message goes to the run whose questions were
-    /// shown last, or to the oldest waiting run if that one no longer waits. A trigger's message answers no
+    /// If runs of the tenant wait for a person, a person's message goes to the run whose questions were shown
+    /// last, or to the oldest waiting run if that run no longer waits. A trigger's message answers no
     /// question.
     ///
     /// # Errors
@@ -307,8 +307,8 @@ impl Assistant {
     }
 
     /// Takes a person's message as an answer to the questions of the run that gets the next message, and
-    /// resumes that run. Runs whose questions were answered earlier are resumed first; their texts come
-    /// before the reply.
+    /// resumes that run. Runs whose questions were answered earlier are resumed first, and the texts of their
+    /// replies are returned, too.
     async fn ask_waiting_questions(
         &self,
         message: &Incoming,
@@ -395,7 +395,8 @@ impl Assistant {
         }
     }
 
-    /// Updates the pool for a run that failed or cannot continue, so that it is not found again.
+    /// Updates the pool for a run that failed or cannot continue, so that the pool does not return the run
+    /// again, and makes the error.
     async fn failed(&self, run: Option<&RunId>, tenant: &TenantId, error: RunError) -> AssistantError {
         if let Some(run) = run.or(error.run())
             && let Err(error) = self.pool.note(run).await
@@ -438,7 +439,7 @@ impl Assistant {
     }
 
     /// Returns the questions of the run that gets the tenant's next message: the run whose questions were
-    /// shown last, or the oldest run if that one no longer waits.
+    /// shown last, or the oldest waiting run if that run no longer waits.
     async fn next_questions(
         &self,
         tenant: &TenantId,

@@ -78,7 +78,7 @@ impl InputField {
     /// Checks the type of a value, and then applies the field's validator.
     ///
     /// # Errors
-    /// The problem, in one line.
+    /// The value has the wrong type, or the validator refuses it. The text is one line.
     pub fn check(&self, value: &Json) -> Result<(), String> {
         let fits = match &self.kind {
             FieldKind::Text => value.as_str().is_some_and(|text| !text.trim().is_empty()),

@@ -29,7 +29,7 @@ pub struct AgentPool {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     options: PoolOptions,
-    /// Schema versions of the known agents, by tool name.
+    /// Schema versions of the agents in [`with_agents`](Self::with_agents), by tool name.
     versions: Arc<HashMap<String, String>>,
 }
 
@@ -120,8 +120,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Returns the number of open questions of the tenant's other runs. The journal is searched for answers
-    /// only if the limit would be exceeded otherwise.
+    /// Returns the number of open questions of the tenant's other runs. The journal is searched for answered
+    /// questions only if the index alone has more than `max_per_tenant`.
     async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
         let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
@@ -176,8 +176,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Returns the run that began first among the runs of these questions. Of two runs that began at the
-    /// same time, the one whose question comes first.
+    /// Returns the run that began first among the runs of these questions. If two runs began at the same
+    /// time, the run whose question comes first in `waiting` is returned.
     pub(crate) async fn oldest_run(
         &self,
         waiting: &[PendingApproval],
@@ -309,8 +309,8 @@ impl AgentPool {
         }
     }
 
-    /// Writes the changed question into the logs of all runs that wait for the answer, the lowest run
-    /// first, because a resumed run repeats the question of the run below it.
+    /// Writes the changed question into the logs of all runs that wait for the answer, the run that asked
+    /// first and its callers after it, because a resumed caller repeats its child run's question.
     async fn ask_again(
         &self,
         entry: &PendingApproval,

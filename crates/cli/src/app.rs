@@ -55,7 +55,7 @@ impl App {
         Self::new(Arc::new(output), config, Sources::default(), PathBuf::from("/nowhere/archon"))
     }
 
-    /// Creates a context without stored keys, for a person.
+    /// Creates a context without stored keys, with output for a person.
     pub(crate) fn new(output: Arc<Output>, config: Config, sources: Sources, data_dir: PathBuf) -> Self {
         Self {
             output,
@@ -152,7 +152,7 @@ impl App {
         }
     }
 
-    /// Prints a list of items, or for people the hint `none` if there are no items.
+    /// Prints a list of items. If there are none, people get the text `none` as a hint.
     pub(crate) fn list<T: serde::Serialize>(&self, items: &[T], none: &str, row: impl Fn(&T) -> String) {
         self.hint_if(items.is_empty(), none);
         items.iter().for_each(|item| self.item(item, || row(item)));

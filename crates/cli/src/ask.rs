@@ -47,7 +47,7 @@ type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
-    /// The store of rules that a person wants to keep.
+    /// The store for the permission rules from answers with `always`; `None` if rules cannot be stored.
     rules: Option<StoredRules>,
     asker: Asker,
 }
@@ -282,7 +282,7 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
 }
 
 struct Way {
-    /// The short form, as in the line that lists all answers: `[y]es`.
+    /// The short form of the answer, as in the line that lists all answers: `[y]es`.
     key: String,
     /// What the person types: the letter, and the text that may follow the letter.
     typed: &'static str,

@@ -67,8 +67,8 @@ pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Resu
     Ok(with_deferral(builder, settings, settings.tools.as_ref()))
 }
 
-/// Sets which tools are deferred: if the definitions of the tools exceed the budget, the tools of MCP servers
-/// that the settings do not name.
+/// Sets which tools requests do not define, so that the model must search for them (deferred tools): if all
+/// definitions exceed the budget, the tools of MCP servers that the settings do not name.
 #[cfg(feature = "mcp")]
 fn with_deferral(
     builder: ArchonBuilder,
@@ -91,7 +91,7 @@ fn with_deferral(builder: ArchonBuilder, _: &Settings, _: Option<&ToolSelection>
     builder
 }
 
-/// Defers the tools that a log says are deferred, and no others.
+/// Defers exactly the tools that the log of a run lists as deferred.
 #[cfg(feature = "mcp")]
 fn with_recorded_deferral(builder: ArchonBuilder, config: &RunConfig) -> ArchonBuilder {
     let tokens = if config.deferred_tools.is_empty() { u64::MAX } else { 0 };

@@ -38,8 +38,8 @@ use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 /// The maximum time for a local server to list its models: enough for an idle server, and too short for
 /// people to notice. A busy server gets [more time](LATE_TIMEOUT) later.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(400);
-/// The maximum time when a server that was too slow is asked again, because no other server has a fitting
-/// model.
+/// The maximum time for a local server that was too slow to list its models at a second attempt. The second
+/// attempt follows if no other server has a fitting model.
 pub(crate) const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum time for a service in the settings to list its models, since the service may be far away.
 const FAR_TIMEOUT: Duration = Duration::from_secs(10);
@@ -193,14 +193,14 @@ fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static
     keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
 }
 
-/// The protocol of all profiles.
+/// The protocol of all [`Profile`]s, the services that are known by name.
 const OPENAI_COMPATIBLE: &str = "openai-compatible";
 
 fn is_openai_compatible(parts: &ModelRef) -> bool {
     parts.protocol.name == OPENAI_COMPATIBLE
 }
 
-/// Connects to a provider whose protocol is not that of the profiles, with the `named` keys or with the keys
+/// Connects to a provider whose protocol is not [`OPENAI_COMPATIBLE`], with the `named` keys or with the keys
 /// in the provider's own variables. A [foreign](is_foreign) address gets no key and no other value of the
 /// environment.
 fn other(
@@ -380,7 +380,8 @@ fn local_service(app: &App, server: &LocalServer) -> Result<Connected, Failure> 
     service(app, Profile::named(server.profile), Some(&server.base_url), None)
 }
 
-/// Connects to a service of a profile, at its own address or at `url` from `origin`.
+/// Connects to the profile's service at its own address, or to the service at `url`, which comes from
+/// `origin`.
 fn service(
     app: &App,
     profile: Option<&'static Profile>,
@@ -391,7 +392,7 @@ fn service(
     connect(app, profile, url, keys(app, profile, url, origin)?)
 }
 
-/// Returns the address unless it is the service's own address.
+/// Returns `url` unless it is the own address of the profile's service.
 fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a str> {
     let own = profile.map_or("", |p| p.base_url);
     url.filter(|url| !same_address(url, own))

@@ -96,7 +96,7 @@ impl Failure {
         self
     }
 
-    /// Adds the command that resumes the run after the remedy.
+    /// Appends to the advice the command that resumes the run.
     pub(crate) fn then(mut self, resume: &str) -> Self {
         if let Some(last) = self.advice.last_mut() {
             *last = one_line(&format!("{last}; then resume the run: {resume}"), SHOWN);

@@ -12,12 +12,13 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The maximum time between quick presses.
+/// The maximum time between two presses of Ctrl-C; [`FORCE`] presses in such quick succession end the process
+/// at once.
 const QUICK: Duration = Duration::from_millis(500);
 const FORCE: u32 = 3;
 
-/// Cancels the run on Ctrl-C, on a request to terminate, and when the terminal closes, until the task is
-/// aborted. Signals are caught from the call of this function on.
+/// Cancels the run on Ctrl-C, on a request to terminate, and when the terminal closes, until the returned
+/// task is aborted. Signals are caught as soon as this function is called.
 pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHandle<()> {
     let mut requests = Requests::new();
     tokio::spawn(async move {
@@ -35,7 +36,8 @@ pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHand
     })
 }
 
-/// The signals that request a stop. They are caught from creation on, not from the first poll.
+/// The signals that request a stop. They are caught as soon as this value is created, not only from the first
+/// poll.
 #[cfg(unix)]
 struct Requests {
     signals: Vec<tokio::signal::unix::Signal>,

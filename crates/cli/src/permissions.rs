@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{app::App, failure::Failure, own_file, servers::Tools, toolset};
 
-/// Returns all rules.
+/// Returns all permission rules: those of the settings, those stored from answers with `always`, and those
+/// that allow calls of agents and of the tool that clears results.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     let mut rules = app.config.settings.permissions.clone().unwrap_or_default();
     if let Some(stored) = stored_rules(app) {
@@ -26,7 +27,7 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     })
 }
 
-/// Writes a warning about tools with effects if every call of them is allowed.
+/// Writes a warning about each tool with effects if a rule allows every call of the tool.
 pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
     for spec in tools.iter().map(|tool| tool.spec()) {
         let annotations = &spec.annotations;

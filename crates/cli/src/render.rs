@@ -36,7 +36,8 @@ trait View: std::fmt::Debug + Send {
     /// runs.
     fn apply(&mut self, run: &RunId, record: &Record, output: &Output);
 
-    /// Shows a record; returns true if the record was one of the plan's or the team's own.
+    /// Shows a record about the plan or the team itself or about its subtasks, and returns true; returns
+    /// false for any other record.
     fn show(&self, record: &Record, output: &Output) -> bool;
 
     /// Returns the number of finished subtasks, if the log is one of a plan or a team.

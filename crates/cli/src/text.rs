@@ -9,7 +9,7 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-/// Returns text for printing: as [`visible`] shows it, with plain line ends.
+/// Returns text for printing: as [`visible`] shows it, but without carriage returns.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     match text.contains(is_hidden) {
         true => Cow::Owned(visible(&text.replace('\r', ""))),

@@ -31,8 +31,8 @@ impl Picked {
     }
 }
 
-/// Returns the choice of the settings. The default is the tools that change nothing, those of MCP servers,
-/// and all agents of the settings.
+/// Returns the tools and agents that the settings choose. The default is the tools that change nothing, those
+/// of MCP servers, and all agents of the settings.
 pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
     match &app.config.settings.tools {
         None => {

@@ -19,9 +19,9 @@ use crate::{
     failure::Failure,
 };
 
-/// The maximum time for the answer.
+/// The maximum time for the model's answer to the test question.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum number of tokens of the answer: few, and enough for every service.
+/// The maximum number of tokens of the answer to the test question: few, and enough for every service.
 const TOKENS: u32 = 32;
 
 /// Asks the model a question with this key, or with the existing keys.
@@ -73,7 +73,7 @@ fn with(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<App, 
     Ok(app)
 }
 
-/// Returns the error for a service's answer, with advice.
+/// Returns the error for a test question that the service did not answer, with advice.
 fn failure(e: &ProviderError, key: Option<(Service, &Secret)>, model: &str) -> Failure {
     let mut what = e.to_string();
     // Some services repeat the key.

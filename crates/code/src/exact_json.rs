@@ -36,7 +36,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the rest after a string whose opening quote was already read.
+/// Returns the JSON text after the end of a string; `text` begins after the string's opening quote.
 fn after_text(text: &str) -> &str {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate() {

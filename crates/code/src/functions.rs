@@ -91,7 +91,8 @@ impl Functions {
         text
     }
 
-    /// Calls the tool as an agent's loop does. Every problem is a [`Failure`], also a question for a person.
+    /// Calls the tool as an agent's loop does. Every problem is a [`Failure`]; so is a call that needs a
+    /// person's answer.
     pub(crate) async fn call(
         &self,
         function: usize,

@@ -28,7 +28,7 @@ pub(crate) enum HostMessage {
     Ended(Outcome),
 }
 
-/// Everything outside of the program that its thread can use.
+/// The program thread's access to everything outside of the program: limits, functions and output.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) meter: Rc<Meter>,
@@ -90,7 +90,7 @@ impl Host {
         answered.blocking_recv().map_err(|_| Refused::Stopped)?.map_err(Refused::Failed)
     }
 
-    /// Returns an error text for the program if the arguments of a call are too large as JSON.
+    /// Fails with an error text for the program if the arguments of a call are too large as JSON.
     pub(crate) fn check_size(&self, function: &str, arguments: &str) -> Result<(), String> {
         let (bytes, most) = (arguments.len(), self.max_arguments);
         match bytes > most {

@@ -97,7 +97,7 @@ fn shown<'js>(value_of: &Function<'js>, value: Js<'js>) -> rquickjs::Result<Opti
     Ok(text.and_then(Value::parse))
 }
 
-/// Calls a tool with arguments that are JSON.
+/// Calls the function with the index `place`; its arguments are JSON.
 fn called<'js>(ctx: &Ctx<'js>, host: &Host, place: usize, arguments: &str) -> rquickjs::Result<Js<'js>> {
     let Some(function) = host.functions.get(place) else {
         return Err(Exception::throw_reference(ctx, "there is no such function"));
@@ -113,7 +113,7 @@ fn called<'js>(ctx: &Ctx<'js>, host: &Host, place: usize, arguments: &str) -> rq
     }
 }
 
-/// Converts a result into a JavaScript value. Integers above 2^53 - 1 become a BigInt.
+/// Converts a function's result into a JavaScript value. Integers above 2^53 - 1 become a BigInt.
 fn value_from<'js>(ctx: &Ctx<'js>, value: &Json) -> rquickjs::Result<Js<'js>> {
     Ok(match value {
         Json::Null => Js::new_null(ctx.clone()),

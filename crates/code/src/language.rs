@@ -25,7 +25,7 @@ impl Language {
         Self::JavaScript,
     ];
 
-    /// Returns the name that calls use.
+    /// Returns the language's name in the arguments of calls.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(feature = "python")]

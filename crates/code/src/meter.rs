@@ -13,7 +13,7 @@ use std::{
 /// The reason why a program was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// The call was cancelled or dropped.
+    /// The tool call that runs the program was cancelled or dropped.
     Cancelled,
     /// The program used up its processor time.
     Time,
@@ -40,7 +40,7 @@ pub(crate) struct Meter {
     memory: usize,
     began: Instant,
     steps: Cell<u32>,
-    /// The earliest moment at which the processor time can be used up.
+    /// The earliest moment at which the program can have used up its processor time.
     look_at: Cell<Instant>,
     used: Cell<usize>,
     stopped: Cell<Option<Stopped>>,
@@ -61,8 +61,9 @@ impl Meter {
         }
     }
 
-    /// Checks the limits; called at each step, so it is cheap. The clock is read at every 16th step, and
-    /// the thread's processor time only if enough time has passed to use up the limit.
+    /// Checks the limits of the program. The interpreter calls this at each step, so it is cheap: the clock
+    /// is read at every 16th step, and the thread's processor time only if enough time has passed to use up
+    /// the limit.
     pub(crate) fn step(&self) -> Result<(), Stopped> {
         self.check_stop()?;
         let steps = self.steps.get().wrapping_add(1);
@@ -73,7 +74,7 @@ impl Meter {
         self.check_limits()
     }
 
-    /// Checks the limits and always reads the clock; for steps that may take long.
+    /// Checks the limits of the program and always reads the clock; for steps that may take long.
     pub(crate) fn check_limits(&self) -> Result<(), Stopped> {
         self.check_stop()?;
         let now = Instant::now();
@@ -98,7 +99,7 @@ impl Meter {
         }
     }
 
-    /// Counts `bytes` more of memory. If they do not fit into the limit, the program is stopped.
+    /// Counts `bytes` more of used memory. If they do not fit into the limit, the program is stopped.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     pub(crate) fn grow(&self, bytes: usize) -> Result<(), Stopped> {
         self.fits(bytes)?;
@@ -137,7 +138,7 @@ impl Meter {
         self.began.elapsed()
     }
 
-    /// Stops the program with a reason. The first reason is kept.
+    /// Stops the program for the reason `why`. If it was stopped before, the earlier reason stays.
     fn end(&self, why: Stopped) -> Result<(), Stopped> {
         let why = self.stopped.get().unwrap_or(why);
         self.stopped.set(Some(why));

@@ -18,7 +18,8 @@ pub struct CodeOptions {
     /// nested calls of small functions. Default 1,000. Each level reserves a piece of the thread's stack, so
     /// large numbers cost address space.
     pub recursion: usize,
-    /// Maximum number of bytes that are kept of the printed output, and of the value. Default 64 KiB.
+    /// Maximum number of bytes that are kept of the printed output, and of the value of the last expression.
+    /// Default 64 KiB.
     pub output: usize,
     /// Maximum size of the program's code, in bytes. Default 256 KiB.
     pub code: usize,

@@ -38,8 +38,8 @@ pub(crate) enum Failed {
 }
 
 impl Value {
-    /// Parses the text that the lines that were added around the program produce: `j` and JSON, or another
-    /// letter and the value as the language prints it. Returns `None` for an empty text.
+    /// Parses the program's value from the text that our code around the program makes of it: `j` and JSON,
+    /// or another letter and the value as the language prints it. Returns `None` for an empty text.
     pub(crate) fn parse(text: String) -> Option<Self> {
         let mut rest = text.chars();
         let is_json = rest.next()? == 'j';
@@ -51,7 +51,7 @@ impl Value {
 }
 
 impl Outcome {
-    /// Makes the tool result: the text for the model, and facts in the metadata.
+    /// Makes the tool result: the text for the model, and facts about the program's run in the metadata.
     pub(crate) fn into_result(
         self,
         language: Language,

@@ -21,7 +21,7 @@ impl Output {
         self.lost = self.lost.saturating_add(text.len() - kept.len());
     }
 
-    /// Returns the text with a note about what is missing, and the number of bytes lost.
+    /// Returns the kept text with a note about how much is missing, and the number of missing bytes.
     pub(crate) fn into_text(self) -> (String, usize) {
         (with_note(self.text, self.lost), self.lost)
     }

@@ -65,7 +65,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     }
 }
 
-/// Answers an external call; `None` if the program was stopped.
+/// Answers a call of a function outside of the program; returns `None` if the program was stopped.
 fn answer(call: &FunctionCall<Tracker>, host: &Host) -> Option<ExtFunctionResult> {
     if call.function_name != source::CALL {
         // The program calls a name that it never defined.
@@ -100,7 +100,7 @@ fn answer(call: &FunctionCall<Tracker>, host: &Host) -> Option<ExtFunctionResult
     }
 }
 
-/// Splits the arguments into positional and named ones.
+/// Splits the arguments of a call, which are JSON, into positional and named ones.
 fn parts(arguments: &str) -> Result<(Vec<Json>, serde_json::Map<String, Json>), String> {
     match exact_json(arguments)? {
         Json::Array(both) => match <[Json; 2]>::try_from(both) {

@@ -66,7 +66,7 @@ enum Rest {
 }
 
 impl<'s> Call<'s> {
-    /// Reads a request.
+    /// Reads a client's request to call a tool or an agent.
     ///
     /// # Errors
     /// The server offers nothing with this name, or the call of an agent has no prompt.
@@ -265,7 +265,7 @@ impl<'s> Call<'s> {
     }
 }
 
-/// Returns the first prompt in a log, without the text that a memory added.
+/// Returns the text of the first message in a log, the prompt, without the text that a memory added.
 fn prompt(records: &[Arc<Record>]) -> Option<String> {
     records
         .iter()

@@ -32,9 +32,9 @@ use tokio::{
 
 use crate::error::ServeError;
 
-/// The path of the protocol.
+/// The path at which the server speaks the protocol; requests for other paths get the status 404.
 const PATH: &str = "/mcp";
-/// Maximum time for the headers of a request.
+/// Maximum time until the headers of a request have arrived.
 const HEADERS: Duration = Duration::from_secs(10);
 /// Time without a message after which a session is closed.
 const IDLE: Duration = Duration::from_secs(60 * 60);
@@ -47,9 +47,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct HttpServerOptions {
     /// The token of all clients, as `Authorization: Bearer TOKEN`. Required for an address beyond loopback.
     pub token: Option<Secret>,
-    /// The hosts by which clients reach the server, with a port or for every port. Requests for other
-    /// hosts, and requests of web pages of other hosts, are refused. Default: only the hosts of the address
-    /// itself.
+    /// Further hosts by which clients reach the server: `HOST:PORT`, or `HOST` for every port. The hosts of
+    /// the address itself are always allowed. Requests for other hosts, and requests of web pages of other
+    /// hosts, are refused. Default: none.
     pub hosts: Vec<String>,
     /// Maximum size of the body of a request in bytes. Default 4 MiB.
     pub max_body: usize,
@@ -81,7 +81,7 @@ impl HttpServerOptions {
         self
     }
 
-    /// Sets the hosts by which clients reach the server.
+    /// Sets further hosts by which clients reach the server.
     pub fn with_hosts<T: Into<String>>(mut self, hosts: impl IntoIterator<Item = T>) -> Self {
         self.hosts = hosts.into_iter().map(Into::into).collect();
         self
@@ -92,8 +92,8 @@ impl HttpServerOptions {
 /// under way get [`HttpServerOptions::grace`], and the remaining calls are cancelled.
 ///
 /// # Errors
-/// The address is reachable from other machines and there is no token, or it means every address of this
-/// machine and there are no hosts.
+/// The address is reachable from other machines and there is no token, or the address means every address of
+/// this machine and `options` has no hosts.
 pub async fn serve_http<H: ServerHandler + Clone>(
     handler: H,
     listener: TcpListener,
@@ -153,7 +153,7 @@ async fn accept(
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// The checks that a request passes before the protocol reads it.
+/// The checks of a request before the library `rmcp` handles the request.
 struct Door<H> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
@@ -232,7 +232,7 @@ fn opens_session(request: &Request<Incoming>) -> bool {
     request.method() == Method::POST && !is_stateless && !headers.contains_key("mcp-session-id")
 }
 
-/// Returns the hosts by which a server at this address is reached.
+/// Returns the hosts for which requests are allowed: those in `named`, and those of the server's address.
 fn hosts(address: SocketAddr, named: &[String]) -> Vec<String> {
     let port = address.port();
     let mut hosts = named.to_vec();

@@ -9,7 +9,7 @@ use rmcp::{
 
 use crate::server::What;
 
-/// Maximum number of characters of a message that are sent.
+/// Maximum number of characters of a progress message that are sent.
 const SHOWN: usize = 200;
 
 /// Sends the progress of one call.

@@ -69,7 +69,7 @@ pub(crate) fn waiting(run: &RunId, questions: &[String]) -> CallToolResult {
     of(vec![ContentBlock::text(text)], true, run)
 }
 
-/// Returns the result of a call that failed outside of its tool.
+/// Returns the result of a call whose run cannot be started, followed or read.
 pub(crate) fn failure(error: &RunError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(format!("Error: {error} ({})", error.advice()))])
 }

@@ -9,10 +9,11 @@ use std::{
 
 use archon_types::{Json, SessionId, ToolResult, Toolbox, metadata};
 
-/// The maximum number of files that are remembered; an older file must be read again.
+/// The maximum number of files that are remembered. A file that is no longer remembered must be read again
+/// before a tool changes it.
 const FILES: usize = 64;
 
-/// The latest result about each file, the newest last.
+/// For each file, the tool that read or wrote the file last, and its result; the newest result is the last.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<VecDeque<(String, Arc<ToolResult>)>>);
 
@@ -28,7 +29,7 @@ impl Seen {
         }
     }
 
-    /// Passes the results of earlier calls to the tools, in a new session.
+    /// Passes the results of earlier calls to the tools, for the new session of a call.
     pub(crate) fn recall(&self, session: &SessionId, toolbox: &dyn Toolbox) {
         let results = self.lock().clone();
         results.iter().for_each(|(tool, result)| toolbox.recall(session, tool, result));

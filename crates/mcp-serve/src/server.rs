@@ -44,7 +44,8 @@ pub enum Questions {
     /// refused, and its result names the rule that would allow it.
     #[default]
     AtClient,
-    /// A person at this program, later: the run waits, and its result names the run. Clients cannot answer.
+    /// A person who uses this program, not the client. The run waits for the answer, and the result of the
+    /// call names the run. Clients cannot answer.
     Here,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     server::{Questions, Server},
 };
 
-/// Time between two polls of a client, in milliseconds.
+/// Time in ms that a client is asked to wait between two polls of a task.
 const POLL_MS: u64 = 1_000;
 
 impl Server {

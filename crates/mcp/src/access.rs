@@ -112,8 +112,8 @@ async fn challenge(server: &Url) -> Option<String> {
     answer.headers().get(WWW_AUTHENTICATE)?.to_str().ok().map(str::to_owned)
 }
 
-/// Makes an HTTP client. As in the library, connections are not kept. A redirect is never followed, so a
-/// token is sent to no other server.
+/// Makes an HTTP client. As in the library `rmcp`, connections are not kept for further requests. A redirect
+/// is never followed, so a token is sent to no other server.
 fn client() -> Result<Client, McpProblem> {
     let client = Client::builder().pool_max_idle_per_host(0).redirect(Policy::none()).build();
     client.map_err(|e| McpProblem::Io(with_causes(&e)))
@@ -159,7 +159,7 @@ async fn program(found: Found, sign_in: &SignIn, address: &str) -> Result<Grant,
     Ok(Grant { manager, by: By::Program(client) })
 }
 
-/// Returns the problem of the sign-in of a person without a token store.
+/// Returns the problem that a person signs in, but the options have no token store.
 pub(crate) fn no_tokens() -> McpProblem {
     McpProblem::Invalid("the sign-in of a person needs a store of tokens (`McpOptions::tokens`)".to_owned())
 }
@@ -218,7 +218,7 @@ impl Access {
     }
 }
 
-/// The means to get tokens: the library's manager, and the party that signs in.
+/// The parts that get tokens: the manager of the library `rmcp`, and the party that signs in.
 struct Grant {
     manager: AuthorizationManager,
     by: By,

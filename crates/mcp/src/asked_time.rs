@@ -7,7 +7,7 @@ use std::{
 
 use archon_types::Timestamp;
 
-/// Time that a call waited for a person; it does not count for the call's limit.
+/// Time that a call waited for a person, which does not count for the call's time limit.
 #[derive(Debug, Default)]
 pub(crate) struct AskedTime(Mutex<(Option<Timestamp>, Duration)>);
 

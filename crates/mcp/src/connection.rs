@@ -36,7 +36,7 @@ use crate::{
     text::{MESSAGE, plain, with_causes},
 };
 
-/// Maximum number of pages of a list.
+/// Maximum number of pages of one list of a server, for instance of its tools.
 const PAGES: usize = 100;
 /// Maximum number of tools, resources or prompts of a server.
 const LISTED: usize = 2_000;
@@ -245,7 +245,8 @@ impl Connection {
         }
     }
 
-    /// Returns whether the server asks for input in the result of a call (revision 2026-07-28), and not during it.
+    /// Returns true if the server asks for input in the result of a call (since revision 2026-07-28); false
+    /// if it asks while the call is open.
     fn asks_in_results(&self) -> bool {
         self.peer.peer_info().is_some_and(|server| !server.protocol_version.has_initialize())
     }
@@ -313,7 +314,7 @@ impl Connection {
         }
     }
 
-    /// Returns the process group of the server, if the server is a process of ours.
+    /// Returns the process group of the server, if this program started the server.
     pub(crate) fn group(&self) -> Option<&ProcessGroup> {
         self.group.as_ref()
     }
@@ -366,7 +367,8 @@ impl Drop for Connection {
 /// Callbacks and settings of one call of a tool.
 pub(crate) struct CallWay<'c> {
     pub(crate) on_progress: OnProgress,
-    /// True if the call can wait for a person; the server is then told that it may ask in its result.
+    /// True if the call can wait for a person; the server is then told that it may ask for input in the
+    /// result of the call.
     pub(crate) may_ask: bool,
     /// Answers a server that asks during the call.
     pub(crate) on_question: OnQuestion,
@@ -396,7 +398,8 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A request without an answer. When it is dropped, the server is told that the request is cancelled.
+/// A request that the server has not answered. When this value is dropped, the server is told that the
+/// request is cancelled.
 struct Pending(Option<RequestHandle<RoleClient>>);
 
 impl Drop for Pending {
@@ -410,7 +413,7 @@ impl Drop for Pending {
 
 /// Returns the handshake for a server after this number of failures in a row: the newest revision, and the
 /// older ones if the server does not know it. Every second attempt begins with the older revisions, because
-/// some servers end at a first message that they do not know.
+/// some servers exit if they do not know the first message.
 pub(crate) fn lifecycle(failures: u32) -> ClientLifecycleMode {
     match failures % 2 {
         0 => ClientLifecycleMode::Auto {
@@ -463,7 +466,7 @@ impl Link {
 /// The server behind a connection.
 #[derive(Default)]
 struct FarEnd {
-    /// The server's process, if it is one of ours and was not ended yet.
+    /// The server's process, if this program started the process and has not ended it.
     process: Option<ServerProcess>,
     errors: Tail,
     is_too_long: Arc<AtomicBool>,
@@ -472,8 +475,8 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// Adds the reason why the connection was closed: a message that was too long, or the exit code of a
-    /// server that ends soon.
+    /// Adds the reason why the connection was closed: a message that was too long, or the exit code of the
+    /// server's process, if the process ends within 200 ms.
     async fn explained(&mut self, problem: McpProblem, clock: &dyn Clock) -> McpProblem {
         const SOON: Duration = Duration::from_millis(200);
         match (problem, &mut self.process) {
@@ -500,7 +503,7 @@ impl FarEnd {
     }
 }
 
-/// Returns the problem of an answer of the wrong kind.
+/// Returns the problem that the server's answer is of another kind than the wanted one.
 fn unexpected(wanted: &str, answer: &ServerResult) -> McpProblem {
     McpProblem::Protocol(match answer {
         ServerResult::InputRequiredResult(_) => {

@@ -44,7 +44,7 @@ pub enum Phase {
 pub enum McpProblem {
     /// The settings of the server are wrong, for this reason.
     Invalid(String),
-    /// Reading, writing, or starting the process failed.
+    /// The server's process cannot be started, or reading from the server or writing to it failed.
     Io(String),
     /// The server ended or closed its output; the exit code, if it is known.
     ConnectionClosed(Option<i32>),

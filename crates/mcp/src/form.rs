@@ -18,13 +18,13 @@ const ABOUT: usize = 500;
 /// Maximum number of choices that are listed for a person.
 const SHOWN: usize = 20;
 
-/// A form.
+/// A form that a server asks a person to fill in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Form {
     fields: Vec<Field>,
 }
 
-/// A field.
+/// A field of a form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Field {
     name: String,
@@ -34,7 +34,7 @@ struct Field {
     default: Option<Json>,
 }
 
-/// The values that a field takes.
+/// The type of a field, and the limits of its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -46,7 +46,7 @@ enum Kind {
     Choices { choices: Vec<Choice>, fewest: Option<u64>, most: Option<u64> },
 }
 
-/// The format of a text.
+/// The format that a text field requires.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Format {
@@ -86,17 +86,17 @@ impl Form {
         Ok(Self { fields: fields.collect::<Result<_, _>>()? })
     }
 
-    /// Returns true if there is nothing to fill in.
+    /// Returns true if the form has no fields.
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Returns a line about each field.
+    /// Returns a line for each field, which describes the field to a person.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.fields.iter().map(|field| format!("- {}: {}", field.name, field.description()))
     }
 
-    /// Returns the fields for programs that ask for each by its name.
+    /// Returns the fields as JSON, for a program that asks the person for the value of each field separately.
     pub(crate) fn missing(&self) -> Json {
         let field = |field: &Field| {
             json!({
@@ -203,7 +203,8 @@ impl Field {
         }
     }
 
-    /// Returns the value as this field takes it. People write numbers and choices as text.
+    /// Converts a value to the type of this field, because people write numbers and choices as text, and
+    /// checks the result.
     fn fitting(&self, value: &Json) -> Result<Json, String> {
         let value = match (value.as_str(), &self.kind) {
             (Some(text), Kind::Number { .. } | Kind::Integer { .. }) => {
@@ -358,7 +359,7 @@ fn is_host(text: &str) -> bool {
     !text.contains('@') && text.split('.').all(|label| !label.is_empty())
 }
 
-/// Returns the number in a text of exactly so many digits.
+/// Returns the number in a text of exactly `count` digits; `None` for any other text.
 fn digits(text: &str, count: usize) -> Option<u32> {
     (text.len() == count && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }

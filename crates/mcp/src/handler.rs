@@ -24,27 +24,27 @@ use crate::{input, text::plain};
 /// Maximum number of characters of a progress message that are shown.
 const SHOWN: usize = 200;
 
-/// Receives the texts of one call's progress.
+/// Callback that receives the progress messages of one call.
 pub(crate) type OnProgress = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Answers the questions of a server during a call.
+/// Callback that answers the questions of a server during one call.
 pub(crate) type OnQuestion =
     Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
 
-/// The client's end of a connection.
+/// Handles the messages that a server sends by itself. Clones share one state.
 #[derive(Clone, Default)]
 pub(crate) struct Handler {
     progress: Arc<Mutex<HashMap<ProgressToken, OnProgress>>>,
-    /// The calls during which a server may ask, by numbers that this client gives them, and the last number.
+    /// The number that was given last, and the callbacks of the calls during which a server may ask, by their
+    /// numbers.
     talks: Arc<Mutex<(u64, HashMap<u64, OnQuestion>)>>,
     changed: Arc<Notify>,
-    /// True if servers that ask during a call are told that they may.
+    /// True if the handshake tells servers of revisions before 2026-07-28 that they may ask during a call.
     announces: bool,
 }
 
 impl Handler {
-    /// Creates the client's end. `announces` is true if servers that ask during a call are told that they
-    /// may.
+    /// Creates a handler. `announces` is true if the handshake tells servers that they may ask during a call.
     pub(crate) fn new(announces: bool) -> Self {
         Self { announces, ..Self::default() }
     }
@@ -79,7 +79,7 @@ impl Handler {
     }
 }
 
-/// A call whose progress is passed on.
+/// Passes the progress of one call on until this value is dropped.
 pub(crate) struct Listening {
     handler: Handler,
     token: ProgressToken,
@@ -91,7 +91,7 @@ impl Drop for Listening {
     }
 }
 
-/// A call during which a server may ask.
+/// Lets the server ask questions during one call until this value is dropped.
 pub(crate) struct Talking {
     handler: Handler,
     number: u64,

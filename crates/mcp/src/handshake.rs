@@ -17,7 +17,7 @@ use crate::handler::Handler;
 pub(crate) type Handshake =
     BoxFuture<'static, Result<RunningService<RoleClient, Handler>, ClientInitializeError>>;
 
-/// Our side of a handshake.
+/// The client's side of a handshake.
 pub(crate) struct Shake {
     pub(crate) handler: Handler,
     pub(crate) lifecycle: ClientLifecycleMode,

@@ -13,14 +13,14 @@ use crate::{Definition, ServerPins, text::plain};
 pub struct Held {
     /// The server, by its configured name.
     pub server: String,
-    /// The tool, by the server's name.
+    /// The name of the tool on the server.
     pub tool: String,
-    /// The reason.
+    /// The reason why the tool is held back.
     pub kind: HeldKind,
     /// The hash of the definition that is held back. An approval is for this definition only.
     pub hash: String,
-    /// The difference from what was agreed to, for a person: lines that begin with `-`, `+` or a space. The
-    /// text is the server's, and untrusted.
+    /// The difference from the definition that was agreed to, for a person: lines that begin with `-`, `+` or
+    /// a space. The text comes from the server and is untrusted.
     pub difference: String,
 }
 
@@ -34,7 +34,7 @@ pub enum HeldKind {
     Changed,
     /// The tool was agreed to under another name.
     Renamed {
-        /// The agreed name.
+        /// The name under which the tool was agreed to.
         from: String,
     },
     /// The server's command or address is not the one whose tools were agreed to.
@@ -66,7 +66,7 @@ impl Held {
 /// The tools of a server after a comparison with its pins.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// The agreed tools, by the server's names.
+    /// The definitions that were agreed to, by the tool's name on the server.
     pub(crate) allowed: BTreeMap<String, Definition>,
     pub(crate) held: Vec<Held>,
 }
@@ -110,7 +110,7 @@ pub(crate) fn judge(server: &str, identity: &str, pins: &ServerPins, definitions
     judged
 }
 
-/// Holds every tool back, because the agreed definitions are not known.
+/// Holds every tool back, because the pins cannot be read, for the reason `why`.
 pub(crate) fn hold_all(server: &str, identity: &str, why: &str, definitions: &[Definition]) -> Judged {
     let held = definitions.iter().map(|definition| Held {
         server: server.to_owned(),

@@ -19,7 +19,7 @@ mod without_http {
         http::Access,
     };
 
-    /// Returns the problem of a build without HTTP.
+    /// Fails, because this program was built without HTTP.
     pub(crate) fn handshake(
         _: &HttpServer,
         _: usize,
@@ -45,7 +45,7 @@ mod without_sign_in {
     /// The access to a server in a build without sign-in; it has no values.
     pub(crate) enum Access {}
 
-    /// Returns the problem of a build without sign-in, if the server has one.
+    /// Fails if the settings of the server have a sign-in, because this program was built without sign-in.
     pub(crate) async fn sign_in(
         server: &McpServer,
         _: Option<&TokenStore>,
@@ -98,7 +98,7 @@ mod with_http {
         })
     }
 
-    /// Returns the problem of a sign-in among the causes of an error.
+    /// Returns the problem of the sign-in if one of the causes of an error is a failed sign-in.
     pub(crate) fn sign_in_problem(error: &(dyn Error + 'static)) -> Option<McpProblem> {
         let mut causes = std::iter::successors(Some(error), |&cause| cause.source());
         causes.find_map(|cause| {

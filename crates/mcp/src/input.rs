@@ -14,7 +14,7 @@ use crate::{
 /// Maximum length of an address, in characters.
 const ADDRESS: usize = 2_048;
 
-/// A request for input.
+/// A server's request for input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Input {
@@ -24,13 +24,13 @@ pub(crate) enum Input {
     Address { message: String, url: String },
 }
 
-/// A tool of a server that asks, as people read it.
+/// The tool during whose call the server asks, for the text of the question.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) server: &'a str,
-    /// The name on the server.
+    /// The tool's name on the server.
     pub(crate) tool: &'a str,
-    /// The name for models.
+    /// The tool's name for models.
     pub(crate) name: &'a str,
 }
 
@@ -58,7 +58,8 @@ impl Input {
         }
     }
 
-    /// Makes the question. `problems` are those of the last answer; `state` is given back with the answer.
+    /// Makes the question for a person. `problems` are the problems with the last answer. The question stores
+    /// `state`, so that it comes back with the answer.
     pub(crate) fn question(
         &self,
         id: String,

@@ -14,7 +14,7 @@ use crate::{
     tokens::StoredLogin,
 };
 
-/// The name that a person reads at the authorization server.
+/// The name of the client, which the authorization server shows to the person.
 const CLIENT_NAME: &str = "Archon";
 
 /// A person's login to a server. It ends with tokens in the store of the options, which the server's connection

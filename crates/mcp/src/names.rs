@@ -6,7 +6,7 @@ use hmac_sha256::Hash;
 const LONGEST: usize = 64;
 /// Maximum length of the name of a server, so that there is room for the names of its tools.
 const LONGEST_SERVER: usize = 32;
-/// Number of hexadecimal digits of the hash in a changed name.
+/// Number of hexadecimal digits of the hash at the end of a name that was shortened or cleaned.
 const DIGITS: usize = 8;
 
 /// Returns the name by which a model calls a tool of a server: `server__tool`.
@@ -44,7 +44,8 @@ fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// Returns whether the name of a tool ends like a changed name, so that the two could be confused.
+/// Returns whether a tool's name ends with `_` and a hash, like a name that was shortened or cleaned, so that
+/// one could be taken for the other.
 fn ends_like_a_hash(tool: &str) -> bool {
     tool.len() > DIGITS
         && tool.is_char_boundary(tool.len() - DIGITS)

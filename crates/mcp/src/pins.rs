@@ -14,7 +14,7 @@ use crate::Definition;
 
 /// Stores the pins of servers.
 pub trait Pins: Send + Sync {
-    /// Returns the pins of a server; `None` if it was never connected.
+    /// Returns the pins of a server; `None` if the server has no pins yet.
     ///
     /// # Errors
     /// The pins cannot be read. The server's tools are then held back.
@@ -33,7 +33,7 @@ pub trait Pins: Send + Sync {
 pub struct ServerPins {
     /// The identity of the server: its command line, or its web address.
     pub identity: String,
-    /// The tools, by the server's names.
+    /// The pins of the tools, by the tool's name on the server.
     pub tools: BTreeMap<String, Pin>,
 }
 
@@ -41,9 +41,9 @@ pub struct ServerPins {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Pin {
-    /// [`Definition::hash`].
+    /// The hash of the definition: [`Definition::hash`].
     pub hash: String,
-    /// The definition, to show a difference later.
+    /// The definition, for the difference that a person sees after a change.
     pub definition: Definition,
     /// True if a person agreed to the definition; false if it was trusted on first use, without a person.
     pub by_person: bool,
@@ -66,16 +66,16 @@ impl ServerPins {
     }
 }
 
-/// Pins that cannot be read or stored.
+/// The pins of a server cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[error("the pins of the MCP server '{server}' cannot be {action}: {why}")]
 #[non_exhaustive]
 pub struct PinError {
-    /// The server.
+    /// The configured name of the server.
     pub server: String,
-    /// `read` or `stored`.
+    /// What failed, as a word of the error text: `read` or `stored`.
     pub action: &'static str,
-    /// The reason.
+    /// The reason of the failure.
     pub why: String,
 }
 
@@ -93,7 +93,7 @@ pub struct FilePins {
     folder: PathBuf,
 }
 
-/// The content of a file.
+/// The content of a file with the pins of a server.
 #[derive(Serialize, Deserialize)]
 struct File {
     format: u32,
@@ -101,7 +101,7 @@ struct File {
     pins: ServerPins,
 }
 
-/// The format that is written and read.
+/// Version of the file format. Files of other versions cannot be read.
 const FORMAT: u32 = 1;
 
 impl FilePins {

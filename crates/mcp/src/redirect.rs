@@ -22,8 +22,8 @@ pub(crate) async fn listen() -> io::Result<(TcpListener, String)> {
     Ok((listener, address))
 }
 
-/// Waits for the answer to the login with this state, and returns the address that the browser asked for.
-/// Other requests are refused: any web page can make a browser send some.
+/// Waits for the request whose query has the `state` of this login, and returns the address that the browser
+/// requested. Other requests are refused: any web page can make a browser send some.
 pub(crate) async fn answer(listener: &TcpListener, state: &str) -> io::Result<String> {
     // A browser opens connections that it does not use, so one must not hold up the others.
     let mut connections = FuturesUnordered::new();

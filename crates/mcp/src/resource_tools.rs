@@ -25,10 +25,11 @@ const READ: &str = "read_mcp_resource";
 const LISTED: usize = 200;
 /// Maximum number of characters of a description in the list.
 const SHORT: usize = 200;
-/// Time added to the sum of a server's time limits, so that the server's own error comes first.
+/// Time by which a tool's time limit exceeds the sum of the server's time limits, so that a slow server fails
+/// with its own error first.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Makes the two tools.
+/// Makes `list_mcp_resources` and `read_mcp_resource`.
 pub(crate) fn tools(servers: &[Arc<Server>]) -> [Arc<dyn Tool>; 2] {
     let longest = |server: &Arc<Server>| {
         let limits = server.settings.timeouts;

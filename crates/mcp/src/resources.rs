@@ -27,7 +27,7 @@ pub struct Resource {
     pub size: Option<u64>,
 }
 
-/// A part of a resource that was read. A resource that is a folder has several. The data are untrusted.
+/// A part of a resource that was read. A resource that is a folder has several parts. The data are untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ResourceContent {

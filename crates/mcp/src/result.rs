@@ -9,11 +9,11 @@ use crate::{McpError, McpProblem, Phase, text::plain};
 const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Maximum size of a picture, in characters of base64.
 const LARGEST_PICTURE: usize = 8 << 20;
-/// Maximum number of characters of an address or a kind in a description.
+/// Maximum number of characters of a name, an address or a media type in a description.
 const SHORT: usize = 300;
 
-/// Makes a result of a server's answer. Its text is untrusted, like that of a web page: the guards remove tags
-/// and secrets, and the source is recorded.
+/// Makes a tool result of a server's answer. The text of the result is untrusted, like that of a web page:
+/// the guards remove tags and secrets, and the source is recorded.
 pub(crate) fn shaped(answer: CallToolResult, source: &str) -> ToolResult {
     let mut content: Vec<Content> = answer.content.into_iter().map(block).collect();
     let structured = answer.structured_content;

@@ -15,15 +15,16 @@ use crate::{
 
 /// Maximum number of rounds of questions in a call.
 pub(crate) const ROUNDS: u32 = 5;
-/// Maximum number of answers to one question that do not fit.
+/// Maximum number of unusable answers to one question; after them, the server gets the response that the
+/// question was cancelled.
 pub(crate) const USELESS: u32 = 5;
-/// Maximum number of requests for input at once.
+/// Maximum number of requests for input in one round.
 const INPUTS: usize = 5;
 /// Maximum sizes of a server's state, and of a whole round, in bytes.
 const STATE: usize = 32 << 10;
 const LARGEST: usize = 96 << 10;
 
-/// A round of questions, with the answers so far.
+/// A round of questions: the requests for input in one result of a call, with the answers so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
     /// The hash of the definition of the tool that asks.
@@ -37,7 +38,7 @@ pub(crate) struct Round {
     responses: BTreeMap<String, Json>,
     /// Valid values for the first request, from answers that were not valid as a whole.
     given: Map<String, Json>,
-    /// Number of answers to the first request that did not fit.
+    /// Number of unusable answers to the first request.
     useless: u32,
 }
 

@@ -14,9 +14,9 @@ pub struct McpServer {
     pub transport: Transport,
     /// The time limits.
     pub timeouts: McpTimeouts,
-    /// The tools that change nothing, by the server's names; `*` means all tools. Only this setting counts,
-    /// not the server's own description. A call of such a tool needs no approval, and is repeated after a
-    /// crash.
+    /// The tools that change nothing, by their names on the server; `*` means all tools. Only this setting
+    /// counts, not the server's own description. A call of such a tool needs no approval, and is repeated
+    /// after a crash.
     pub read_only: Vec<String>,
     /// The tools whose changes can be undone; `*` means all tools. A person is then asked only where the
     /// engine asks before every change.
@@ -108,7 +108,8 @@ impl McpServer {
         redactor
     }
 
-    /// Returns the address of a server that can be signed in to.
+    /// Returns the web address for the sign-in. Fails if the server has no web address, or has a header
+    /// `Authorization`.
     pub(crate) fn signed_in_address(&self) -> Result<&HttpServer, McpProblem> {
         let refused = |why: &str| Err(McpProblem::Invalid(why.to_owned()));
         match &self.transport {
@@ -221,7 +222,7 @@ pub struct McpTimeouts {
     pub list: Duration,
     /// For a call of a tool. Default 120 s.
     pub call: Duration,
-    /// For the process to end by itself, and then once more after SIGTERM. Default 2 s.
+    /// Time for the server's process to end by itself, and the same time again after SIGTERM. Default 2 s.
     pub close: Duration,
 }
 

@@ -38,7 +38,7 @@ pub struct ServerStatus {
     pub held: Vec<Held>,
     /// The tools that no model can use, with the reasons.
     pub unusable: Vec<(String, String)>,
-    /// The time that each phase of the connection took; `None` if the server is not connected.
+    /// The times that the start and the first list of tools took; `None` if the server is not connected.
     pub took: Option<Took>,
 }
 

@@ -55,9 +55,9 @@ pub(crate) fn start(server: &StdioServer, max_message: usize) -> io::Result<Runn
     Ok(Running { process, input: near, output, errors: tail })
 }
 
-/// Maximum number of bytes that are buffered for a server that does not read. The library reads nothing
-/// while it waits to write, so without this buffer a server that writes at the same time would block for
-/// ever, and so would we.
+/// Maximum number of bytes that are buffered for a server that does not read. The library reads nothing while
+/// it waits to write, so without this buffer a server that writes at the same time would block for ever, and
+/// so would this program.
 const UNREAD: usize = 64 << 20;
 
 /// The messages in a server's output. Lines that are not messages are dropped, because the library would
@@ -65,7 +65,7 @@ const UNREAD: usize = 64 << 20;
 pub(crate) struct Messages<R> {
     inner: R,
     most: usize,
-    /// The line so far.
+    /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     /// Complete lines; `taken` is the number of their bytes that were read.
     whole: Vec<u8>,
@@ -130,7 +130,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
 /// Number of bytes of one read.
 const PIECE: usize = 8 << 10;
 
-/// Returns whether a line is an object with a part that only messages have.
+/// Returns whether a line is a JSON object with a field that only messages have.
 fn is_message(line: &[u8]) -> bool {
     // Some programs begin their output with a byte order mark.
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
@@ -138,12 +138,12 @@ fn is_message(line: &[u8]) -> bool {
     parts.is_ok_and(|parts| ["method", "result", "error"].iter().any(|part| parts.contains_key(*part)))
 }
 
-/// The end of a server's error output.
+/// The last bytes of a server's error output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
-    /// Reads the error output to its end, so that the server never waits for us.
+    /// Reads the error output to its end, so that the server never blocks on a full pipe.
     async fn read(self, mut from: impl AsyncRead + Unpin) {
         let mut piece = vec![0; KEPT];
         while let Ok(read @ 1..) = from.read(&mut piece).await {

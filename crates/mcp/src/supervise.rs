@@ -16,7 +16,8 @@ use crate::{
     held::{Judged, hold_all, judge},
 };
 
-/// Time after which a connection counts as a successful start, so that the next attempt comes soon.
+/// Time after which a connection counts as a success: after its end, the pause before the next attempt is the
+/// shortest one.
 const STEADY: Duration = Duration::from_secs(60);
 
 /// Maximum number of addresses of resources that are noted for a server.
@@ -50,9 +51,9 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Took {
-    /// From the start of the process to the end of the handshake.
+    /// Time from the start of the process to the end of the handshake.
     pub initialize: Duration,
-    /// For the first list of tools.
+    /// Time until the first list of tools was complete.
     pub list: Duration,
 }
 
@@ -60,7 +61,7 @@ pub struct Took {
 pub(crate) struct Ready {
     pub(crate) connection: Arc<Connection>,
     pub(crate) took: Took,
-    /// All tools that a model could use.
+    /// The definitions of all tools that a model can use, also of those that are held back.
     definitions: Vec<Definition>,
     pub(crate) judged: Judged,
     /// Tools that no model can use, with the reasons.

@@ -20,7 +20,7 @@ use crate::{
     text::plain,
 };
 
-/// Longest time for an answer while a call is open.
+/// Maximum time for a person's answer while a call is open.
 pub(crate) const ANSWER: Duration = Duration::from_secs(30 * 60);
 
 /// The questions of a server during one call.

@@ -24,7 +24,8 @@ use crate::{
 const DESCRIPTION: usize = 4_000;
 /// Maximum number of characters of a text in the schema of the arguments.
 const SCHEMA_TEXT: usize = 1_000;
-/// Time added to the sum of a server's time limits, so that the server's own error comes first.
+/// Time by which a tool's time limit exceeds the sum of the server's time limits, so that a slow server fails
+/// with its own error first.
 const MARGIN: Duration = Duration::from_secs(5);
 /// The pause before a call is repeated because the server wants the same call again without asking anybody.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -37,9 +38,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub struct McpTool {
     spec: ToolSpec,
     server: Arc<Server>,
-    /// The name on the server.
+    /// The tool's name on the server.
     tool: String,
-    /// The definition that the model was given.
+    /// The hash of the definition that the model was given.
     hash: String,
 }
 
@@ -177,7 +178,7 @@ impl McpTool {
     }
 }
 
-/// The reason why there is no answer.
+/// The reason why a call ends without a result: the server failed, or the tool refuses or suspends the call.
 enum Stopped {
     Failed(McpError),
     Refused(ToolError),
@@ -238,8 +239,8 @@ fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
     annotations
 }
 
-/// Adds the time that a person has to answer, if servers may ask while a call is open. A call without a
-/// question still ends at the server's own time limits.
+/// Adds the time that a person has to answer to the tool's time limit, if servers may ask while a call is
+/// open. A call without a question still ends at the server's own time limits.
 fn with_time_to_ask(annotations: ToolAnnotations, options: &McpOptions) -> ToolAnnotations {
     match annotations.timeout() {
         Some(limit) if options.questions_during_calls => annotations.with_timeout(limit + ANSWER),

@@ -76,14 +76,14 @@ pub struct TurnMemory {
     /// The first line of a model's summary.
     summary: String,
     extractions: Vec<Extraction>,
-    /// Ids that are known to be stored, in lock stripes by session. The lock lets the writers of one session
-    /// store one after the other.
+    /// The ids of entries that are known to be stored, in [`STRIPES`] sets; all ids of a session are in the
+    /// same set. The mutex of a set makes the writers of one session store one after the other.
     stored: [Mutex<HashSet<String>>; STRIPES],
 }
 
-/// Number of lock stripes, which is the maximum number of sessions that store at the same time.
+/// The number of sets of known ids, which is also the maximum number of sessions that store at the same time.
 const STRIPES: usize = 16;
-/// The maximum number of known ids in a stripe; for other ids the store is queried.
+/// The maximum number of known ids in a set; for other ids the store is queried.
 const MOST_KNOWN: usize = 4_096;
 /// The maximum number of ids in one request to the store.
 const ASKED: usize = 250;

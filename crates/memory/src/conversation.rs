@@ -35,8 +35,8 @@ impl ConversationMemory {
         Ok(entries)
     }
 
-    /// Matches the turns of this session in the memory's own collection only: nested collections may have
-    /// sessions with the same name.
+    /// Returns a filter for the turns of this session in the memory's own collection only: nested collections
+    /// may have sessions with the same name.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::from(self.session.as_str()));

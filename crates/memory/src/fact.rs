@@ -23,8 +23,8 @@ pub struct Fact {
     pub objects: Objects,
     /// Topics for grouping facts.
     pub topics: Vec<String>,
-    /// The times at which the fact was stated again after it began: the latest 256, in order. A later fact
-    /// about a time before one of these times ends this fact only until that time.
+    /// The times at which the fact was stated again after it began: the latest 256, in order. If another fact
+    /// ends this fact before one of these times, this fact holds again from that time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_again: Vec<Timestamp>,
     /// The run in which the fact was learnt.

@@ -221,7 +221,7 @@ impl LongTermMemory {
     }
 }
 
-/// Merges the hits by vector into the hits by words.
+/// Merges the hits of the search by vector into the hits of the search by words.
 fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
     let places: HashMap<u64, usize> =
         candidates.iter().enumerate().map(|(at, candidate)| (candidate.entry.position, at)).collect();
@@ -233,7 +233,7 @@ fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
     }
 }
 
-/// The minimum number of candidates by words, and of candidates by vector.
+/// The minimum number of candidates that the search by words requests, and also the search by vector.
 const LEAST_POOL: usize = 50;
 
 /// Makes an item for the ranking. A role is not a speaker's name: a question about users does not refer to
@@ -246,7 +246,7 @@ fn item(candidate: &Candidate) -> Item<'_> {
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 
-/// The number of hits whose neighbours are added.
+/// The maximum number of hits whose neighbouring turns are added to the candidates.
 const LOOKED_AROUND: usize = 6;
 
 fn filter_of(query: &MemoryQuery, now: Timestamp) -> MemoryFilter {

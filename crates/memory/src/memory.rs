@@ -34,15 +34,16 @@ pub(crate) struct Parts {
     pub(crate) answers: Mutex<Answers>,
     /// The number of writes by this handle and by the handles derived from it.
     pub(crate) written: Arc<AtomicU64>,
-    /// Held while facts are compared and written. The store detects conflicts anyway; the lock prevents
-    /// tasks of one process from repeating work after a conflict.
+    /// Locked while facts are compared and written. The store detects conflicts anyway; the lock prevents
+    /// callers in the same process from repeating work after a conflict.
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
 /// Cached answers to queries, the newest at the end. They are valid until the next write.
 #[derive(Default)]
 pub(crate) struct Answers {
-    /// The number of writes when the first of the answers was looked up.
+    /// The number of writes when the first of these answers was looked up; after a further write the answers
+    /// are removed.
     pub(crate) generation: u64,
     /// The hash of each query, and its hits in order.
     pub(crate) cached: VecDeque<([u8; 32], Vec<Recalled>)>,
@@ -312,17 +313,18 @@ pub(crate) struct Tries {
 
 const MOST_TRIES: u32 = 256;
 
-/// The text of a marker, which contains no word, so that no search finds it.
+/// The text of the marker that takes the place of a forgotten entry. It contains no word, so that no search
+/// finds the marker.
 const NOTHING: &str = "-";
 
-/// Matches this entry only, in its own collection.
+/// Returns a filter that matches only this entry, in its own collection.
 pub(crate) fn filter_for(entry: &MemoryEntry) -> MemoryFilter {
     let mut filter = MemoryFilter::all().exactly(&entry.collection);
     filter.ids = vec![entry.id.clone()];
     filter
 }
 
-/// Deletes an entry in its own collection only.
+/// Returns the change that deletes this entry, in its own collection only.
 pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
     MemoryChange::Forget(filter_for(entry))
 }

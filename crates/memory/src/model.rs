@@ -9,7 +9,7 @@ use archon_types::{
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-/// The instruction for every summary, with the facts that it must keep.
+/// The instruction in every prompt for a summary, which lists the facts that the summary must keep.
 pub(crate) const KEEP_FACTS: &str =
     "Keep every name, number, date, URL and every explicit instruction of the user.";
 

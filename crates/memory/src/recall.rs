@@ -101,7 +101,8 @@ impl Recall {
         self
     }
 
-    /// Sets the session without including its turns: its memories are not marked as from a past session.
+    /// Sets the current session without including its turns: memories of this session are then not marked as
+    /// from a past session.
     pub fn in_session(mut self, session: impl Into<SessionId>) -> Self {
         self.session = Some(session.into());
         self

@@ -110,7 +110,7 @@ impl TaskMemory {
         Ok(values)
     }
 
-    /// Matches the task's values in the memory's own collection.
+    /// Returns a filter for the task's values in the memory's own collection.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]).exactly(self.memory.store().scope());
         filter.metadata.insert(TASK.to_owned(), Json::from(self.task.as_str()));

@@ -262,8 +262,9 @@ fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {
     read.map(drop).map_err(|e| format!("the value is not JSON: {e}"))
 }
 
-/// Removes from summaries the position of the last turn that they replace. A summary that this store already
-/// contains gets the position that it has in this store, so it still replaces its turns.
+/// Removes from imported summaries the position of the last turn that they replace, since it is valid only in
+/// the store of the export. A summary that this store already contains keeps the position in this store, so
+/// that it still replaces its turns.
 fn with_places_of(
     mut entries: Vec<(usize, MemoryEntry)>,
     before: &[MemoryEntry],

@@ -285,7 +285,8 @@ fn resting_on(facts: &[MemoryEntry]) -> HashMap<(Collection, String), Vec<usize>
     resting
 }
 
-/// Returns the facts, with their indexes, whose sources change when only the first of equal notes stays.
+/// Returns the facts whose sources change when only the first of the equal notes stays, each with its index
+/// in `facts`.
 fn moved_to_first(
     same: &[MemoryEntry],
     facts: &[MemoryEntry],
@@ -302,8 +303,8 @@ fn moved_to_first(
     moved.collect()
 }
 
-/// Returns the changes that keep the first of equal notes, with the greatest importance of all, and move the
-/// facts of the others to it.
+/// Returns the changes that keep only the first of the equal notes, give it the greatest importance among
+/// them, and make it the source of the facts in `moved`.
 fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEntry)]) -> Vec<MemoryChange> {
     let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();

@@ -78,7 +78,7 @@ pub enum TeamHandleError {
         /// The role or the member that was asked.
         to: String,
     },
-    /// The run has ended, or the delegation was revoked.
+    /// The team's run has ended, or the member's delegation was revoked.
     #[error("the run of the team has ended, or the delegation was revoked")]
     Over,
 }

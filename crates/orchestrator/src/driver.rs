@@ -33,7 +33,7 @@ use crate::{
 /// Maximum time to wait until the bus has taken the queued messages of a run.
 const BUS_WAIT: Duration = Duration::from_secs(2);
 
-/// Maximum time of the same wait for a run that was cancelled or reached a limit.
+/// Replaces [`BUS_WAIT`] for a run that was cancelled or reached a limit.
 const BUS_WAIT_STOPPED: Duration = Duration::from_millis(40);
 
 /// The state of the executor of a team.
@@ -62,7 +62,7 @@ struct AtWork {
     waits_for: Vec<CommandId>,
 }
 
-/// The result of a task in flight, or a request of a member.
+/// What the driver waits for: the end of a member's run, the planner's answer, or a member's request.
 pub(crate) enum Happened {
     Ended(CallId, Box<Outcome>),
     /// The member's run was dropped while it waited for other members.
@@ -123,7 +123,8 @@ impl Executor<TeamMachine> for Working<'_> {
     const GRACE: Option<Duration> = Some(Duration::from_millis(200));
 
     /// Reads the inbox first, because a cancel or an answer in it may end a delegation, whose member then
-    /// does not start. A member that still waits for a person starts, too, and asks again.
+    /// does not start. On a resume a member that still waits for a person starts, too, and asks the person
+    /// again.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.receive(self).await?;
         self.answered.clear();
@@ -132,7 +133,7 @@ impl Executor<TeamMachine> for Working<'_> {
         self.run_again(run, under_way).await
     }
 
-    /// Restarts the members whose wait is over, and answers requests of members.
+    /// Restarts the dropped members that can continue, and answers the requests of members.
     async fn before_step(&mut self, run: &mut Run) -> Recorded {
         if !run.machine.is_stopping() {
             let calls = run.machine.can_go_on();
@@ -170,7 +171,8 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// Handles the result of a task. While the team stops, only outcomes of members are recorded.
+    /// Handles the end of a member's run, the planner's answer or a member's request. While the team stops,
+    /// only the ends of members' runs are recorded.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopped = run.stop().is_cancelled();
         match happened {
@@ -226,7 +228,8 @@ impl Executor<TeamMachine> for Working<'_> {
     }
 
     /// Returns true if the driver may wait for the next event. False means that the driver asks the machine
-    /// again first, because a person answered; runs in doubt whose restart the person allowed are restarted.
+    /// again first, because a person answered a question. If the person allowed the restart of a run in
+    /// doubt, this restarts the run.
     async fn may_wait(&mut self, run: &mut Run) -> Result<bool, JournalError> {
         if self.answered.is_empty() {
             self.stop_waiting(&run.machine);
@@ -252,7 +255,7 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// Drops the requests of members.
+    /// Drops the open requests of members, because no member gets an answer once the team stops.
     fn stopped(&mut self) {
         self.asks.clear();
         self.waits.clear();
@@ -279,7 +282,8 @@ impl Executor<TeamMachine> for Working<'_> {
 }
 
 impl Working<'_> {
-    /// Sets what the machine does not know of a question: the team's name, and the expiry as time of day.
+    /// Sets the fields of a question that the machine cannot know: the team's name, and the time of the
+    /// expiry.
     fn complete(&self, request: &mut ApprovalRequest) {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);

@@ -1,7 +1,7 @@
 //! Heartbeats: the time of a member's last sign of life.
 //!
-//! All members of a team run on the task of the team's driver. The time in which a member is ready and
-//! waits for the driver, from the wake of its run to the next poll, does not count as silence. A run that
+//! The team's driver polls the runs of all members, in one async task. The time in which a member is ready
+//! and waits for the driver, from the wake of its run to the next poll, does not count as silence. A run that
 //! waits for a slow tool or model emits no events; a timer then sends the heartbeats, unless the team counts
 //! events only.
 
@@ -72,12 +72,13 @@ impl State {
     }
 }
 
-/// A member's run as a future that measures its waits to be polled, and sends heartbeats by a timer.
+/// A member's run as a future that measures how long it is ready before it is polled, and sends heartbeats by
+/// a timer.
 pub(crate) struct Attended<T> {
     run: BoxFuture<'static, T>,
     heartbeat: HeartbeatState,
     timer: Option<Timer>,
-    /// The waker of the last poll, and the wrapper made of it.
+    /// The waker of the last poll, and the waker around it that notes when the run becomes ready.
     wakers: Option<(Waker, Waker)>,
 }
 

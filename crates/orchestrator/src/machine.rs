@@ -40,7 +40,7 @@ use crate::board::Board;
 /// Version of the serialized [`TeamMachine`]. Other versions cannot be read.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// A task of a team, for the driver.
+/// A task that the machine gives to the driver.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TeamTask {
@@ -81,7 +81,7 @@ pub struct TeamMachine {
     delegations: u32,
     /// Number of failed delegations since a person was last asked about them.
     failures: u32,
-    /// The reason for each replan; with the planner's problem if no plan was found.
+    /// The reason for each replan, followed by the planner's problem if the planner found no new plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replan_reasons: Vec<String>,
     late: u32,
@@ -112,7 +112,8 @@ pub struct TeamMachine {
 pub struct MemberState {
     /// The member as configured.
     pub member: Member,
-    /// True after the member fell silent, until its next answer.
+    /// True after a delegation was revoked because the member's heartbeats were missing, until the member
+    /// answers.
     pub silent: bool,
     /// Number of the member's open delegations.
     pub load: u32,
@@ -352,12 +353,12 @@ impl TeamMachine {
         self.budget.deadline()
     }
 
-    /// Returns a lease of the whole rest of the budget, for one caller that works alone.
+    /// Returns a lease of the whole unspent budget, for a planner, which works while no member does.
     pub fn remaining_budget(&self) -> archon_types::Lease {
         self.budget.lease(1)
     }
 
-    /// Returns the lease of a delegation, a share of the rest of the budget.
+    /// Returns the lease of a delegation: a share of the unspent budget.
     pub fn lease(&self, call: CallId) -> archon_types::Lease {
         if let Some(lease) = self.hand(call).and_then(|hand| hand.money.lease(call)) {
             return lease;

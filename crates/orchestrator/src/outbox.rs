@@ -29,7 +29,7 @@ impl Outbox {
         Self { bus, state: Mutex::default() }
     }
 
-    /// Appends a message to the queue, and sends as many messages as the bus takes at once.
+    /// Appends a message to the queue, and sends as many messages as the bus takes without a wait.
     pub(crate) fn send(&self, message: BusMessage) {
         if self.bus.is_none() {
             return;
@@ -44,7 +44,7 @@ impl Outbox {
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Continues to send. Ready when the queue is empty.
+    /// Continues to send the queued messages. Returns `Ready` when the queue is empty.
     pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<()> {
         let Some(bus) = &self.bus else { return Poll::Ready(()) };
         let mut state = self.state();

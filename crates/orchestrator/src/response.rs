@@ -20,7 +20,7 @@ pub struct Response {
     /// The member's confidence in the result, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Facts on which other members may differ, by key.
+    /// The member's claims by key: values that the team compares with the claims of other members.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub claims: BTreeMap<String, Json>,
 }
@@ -49,7 +49,8 @@ impl Response {
         Self { result, ..Self::default() }
     }
 
-    /// Reads an answer. Reading never fails, because any other answer is text.
+    /// Reads an answer. Reading never fails: an answer that is not a JSON object with a `result` becomes a
+    /// text result.
     pub fn read(answer: &str) -> Self {
         let inner = answer.trim();
         let inner = inner.strip_prefix("```json").and_then(|s| s.strip_suffix("```")).unwrap_or(inner);

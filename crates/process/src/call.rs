@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::{GRACE, REMOVAL, Table, signal, table, until_gone};
 
-/// Ends a call's process groups: gracefully with [`end`](Self::end), or at once when it is dropped.
+/// Ends a call's process groups: gracefully with [`end`](Self::end), or at once when this value is dropped.
 pub struct CallProcesses {
     registered: Arc<Registered>,
     table: Table,
@@ -62,7 +62,7 @@ impl Drop for CallProcesses {
 }
 
 impl Registered {
-    /// Refuses further groups, and returns the registered ones.
+    /// Refuses groups from now on, and returns the groups registered so far.
     fn close(&self) -> Vec<ProcessGroup> {
         let mut state = self.state();
         state.is_over = true;
@@ -78,7 +78,7 @@ impl Registered {
         !state.is_over
     }
 
-    /// Logs a group; returns `false` if the call is over. Without a log there is nothing to do.
+    /// Logs a group; returns `false` if the call is over. Without a log, does nothing and returns `true`.
     async fn logged(&self, group: &ProcessGroup) -> bool {
         match &self.log {
             Some(log) => log.spawned(self.call, group.clone()).await,

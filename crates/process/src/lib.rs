@@ -59,14 +59,15 @@ pub use {
     table::{members, start_ticks},
 };
 
-/// The environment variable with the id of the run that started a process, by which a resume finds it.
+/// The environment variable with the id of the run that started a process. A resume of the run finds the
+/// process by it.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
 
 /// The environment variable of a server's process that identifies its keeper, the process that started it.
 #[cfg(target_os = "linux")]
 const KEEPER_VARIABLE: &str = "ARCHON_KEEPER";
 
-/// Variables of our environment that are passed on; none of them is secret.
+/// Variables that commands get from the environment of this process; none of them is secret.
 const PASSED_ON: &[&str] = &[
     "PATH",
     "LANG",
@@ -81,12 +82,12 @@ const PASSED_ON: &[&str] = &[
     "SHELL",
 ];
 
-/// Variables that are passed on too, to processes without a scratch folder.
+/// Further variables from the environment of this process, for commands without a scratch folder.
 const FOLDERS: &[&str] = &["HOME", "TMPDIR"];
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(150);
-/// Maximum wait for killed processes to disappear. It usually takes milliseconds.
+/// Maximum wait for killed processes to disappear. Usually they need milliseconds.
 const REMOVAL: Duration = Duration::from_secs(2);
 /// Interval between checks whether a group is gone.
 const LOOK: Duration = Duration::from_millis(5);

@@ -15,15 +15,16 @@ use rustix::process::{
 
 use super::{LOOK, REMOVAL, number, table};
 
-/// The bit that every mark has. Because of it, a mark is larger than any real limit.
+/// The bit that every mark has. A mark is the value of a process limit, `RLIMIT_RTTIME`, and this bit makes
+/// the value larger than any that a program would set.
 const MARKED: u64 = 1 << 62;
-/// Maximum number of bits of a process id; see `kernel.pid_max` in proc(5).
+/// Number of bits for the process id in a mark; see `kernel.pid_max` in proc(5).
 const NUMBER: u32 = 22;
-/// Number of bits for the start time, in clock ticks since the boot.
+/// Number of bits for the start time in a mark, in clock ticks since the boot.
 const TICKS: u32 = 62 - NUMBER;
 
 /// Marks a process and all its future children as members of the group that `leader` leads. If the system
-/// refuses that, they are recognised by their environment alone.
+/// refuses the mark, the processes are recognised by their environment alone.
 pub fn mark(process: Pid, leader: u32) {
     let Some(mark) = table::start_ticks(leader).and_then(|ticks| of_parts(leader, ticks)) else { return };
     // The hard limit is inherited from us, and must not be lowered.

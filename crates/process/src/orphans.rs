@@ -8,7 +8,8 @@ use std::{fs, sync::Once};
 
 use super::{KEEPER_VARIABLE, kill_if, table};
 
-/// Returns the name of this process as a keeper: boot, namespace of process ids, id and start time.
+/// Returns the value by which [`KEEPER_VARIABLE`] names this process: boot, namespace of process ids, id and
+/// start time.
 pub(super) fn keeper() -> Option<String> {
     let own = std::process::id();
     Some(format!("{}/{own}/{}", numbers()?, table::start_ticks(own)?))

@@ -70,7 +70,8 @@ mod system {
     const BECOMING: u32 = 1_000;
 }
 
-/// On other systems the start time of a process is not known, so no group is proved to belong to a run.
+/// On systems other than Linux the start time of a process is not known, so no group is proved to belong to a
+/// run.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use archon_types::{ProcessGroup, RunId};

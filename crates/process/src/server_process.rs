@@ -31,7 +31,7 @@ pub struct ServerProcess {
     group: ProcessGroup,
 }
 
-/// The groups of the servers of this process.
+/// The groups of the servers that this process has started.
 static SERVERS: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
 
 impl ServerProcess {
@@ -138,7 +138,8 @@ fn registered_groups() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
     SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the command of the group's leader, which ignores SIGTERM and so ends after all others.
+/// Returns the command of the group's leader, which ignores SIGTERM and so ends after all other processes of
+/// the group.
 fn leader() -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader.args(["-c", "trap '' TERM; read -r _; kill -KILL 0"]).env_clear().process_group(0);

@@ -164,7 +164,8 @@ pub(super) mod system {
         processes.iter().filter(move |process| process.group == id && !process.has_ended())
     }
 
-    /// Returns whether the group's leader runs; `None` if it has ended, but others may run.
+    /// Returns whether the group's leader runs; `None` if the leader has ended, but other processes of the
+    /// group may run.
     pub(super) fn leader_is_alive(group: &ProcessGroup) -> Option<bool> {
         match Process::read(group.id) {
             Some(leader) if leader.mark() != group.leader_started => Some(false),
@@ -174,8 +175,8 @@ pub(super) mod system {
     }
 }
 
-/// On other systems the start time of a process is not known without another program, so groups are known
-/// only while their call runs.
+/// On systems other than Linux the start time of a process is not known without another program, so groups
+/// are known only while their call runs.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use archon_types::ProcessGroup;

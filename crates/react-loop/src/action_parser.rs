@@ -98,9 +98,10 @@ struct Reader<'a> {
     lower: &'a str,
     open_end: OpenEnd,
     calls: Vec<WrittenCall>,
-    /// True if the model wrote an `Observation:` itself, so that the result in it is invented.
+    /// True if the model wrote an `Observation:` after a call, so that the calls after it build on an
+    /// invented result.
     invented: bool,
-    /// Number of markers without an object, which may be words of a sentence.
+    /// Number of `Action:` markers that no object follows; they count as words of a sentence.
     prose: usize,
 }
 
@@ -115,7 +116,7 @@ const INVENTED: &str =
 const UNREADABLE: &str = "it could not be read as one whole JSON object, and nothing behind it was run";
 
 impl Reader<'_> {
-    /// Parses up to the final answer, or to the end of the text.
+    /// Parses the answer and collects its calls. Returns the final answer, if no call comes before it.
     fn read(&mut self) -> Result<Option<String>, ParseFailure> {
         let mut at = 0;
         let mut is_marked = false;
@@ -176,7 +177,8 @@ impl Reader<'_> {
         found.min_by_key(|(at, ..)| *at).map(|(_, marker, behind)| (marker, behind))
     }
 
-    /// Parses the calls or the answer after a marker, and returns the end of the parsed text.
+    /// Parses the calls or the final answer after a marker. Returns the index after the parsed text, and the
+    /// final answer if there is one.
     fn marked(&mut self, marker: Marker, from: usize) -> Result<(usize, Option<String>), ParseFailure> {
         if let Some(end) = self.named(marker, from)? {
             return Ok((end, None));
@@ -196,8 +198,8 @@ impl Reader<'_> {
         Ok((end, None))
     }
 
-    /// Parses a call whose name comes before its arguments: `Action: name` with `Action Input: {…}`, or
-    /// one of the tags.
+    /// Parses a call whose name comes before its arguments: `Action: name` with `Action Input: {…}`, or one
+    /// of the tags. Returns the index after the call; `None` if no such call starts at `from`.
     fn named(&mut self, marker: Marker, from: usize) -> Result<Option<usize>, ParseFailure> {
         let behind = &self.text[from..];
         let trimmed = behind.trim_start_matches([' ', '`', '"', '*']);
@@ -226,8 +228,8 @@ impl Reader<'_> {
         Ok(Some(at + end))
     }
 
-    /// Returns the first object in a section that is a call or an answer. Text with brackets may come
-    /// before the object.
+    /// Returns the first object between `from` and `to` that is a call or a final answer, and the index after
+    /// the object. Other text with brackets may come before it.
     fn first_object(&self, from: usize, to: usize) -> Result<(Meant, usize), ParseFailure> {
         let mut none = ParseFailure::NoObject;
         let mut at = from;
@@ -251,7 +253,7 @@ impl Reader<'_> {
         Err(none)
     }
 
-    /// Parses an answer without markers, because some models send the object alone.
+    /// Parses an answer without markers: some models send only the object of a call or of a final answer.
     fn unmarked(&mut self) -> Result<Option<String>, ParseFailure> {
         let mut at = 0;
         for _ in 0..MOST_TRIES {
@@ -277,14 +279,15 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Returns the start of the next object, if only separators come before it.
+    /// Returns the index of the next object, if only white space and commas come between `from` and the
+    /// object.
     fn next_object(&self, from: usize) -> Option<usize> {
         let rest = &self.text[from..];
         let next = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
         next.starts_with('{').then_some(self.text.len() - next.len())
     }
 
-    /// Returns the end of the section that the marker before `from` starts.
+    /// Returns the index at which the section ends that the marker before `from` starts.
     fn section_end(&self, from: usize) -> usize {
         let lower = &self.lower[from..];
         // A thought or an observation may continue in the same line, and objects in it are no calls.
@@ -327,14 +330,15 @@ impl Reader<'_> {
     }
 }
 
-/// Maximum number of objects that are tried, and of calls that are accepted, in one answer. Each attempt
-/// may read the whole rest of the text.
+/// Maximum number of objects that the parser tries in one answer, and of calls that it accepts. Each try may
+/// read the answer to its end, so many tries would take too long.
 const MOST_TRIES: usize = 100;
 const MOST_CALLS: usize = 128;
-/// Maximum number of markers without an object that are skipped, for the same reason.
+/// Maximum number of markers without an object that the parser skips in one answer; see [`MOST_TRIES`].
 const MOST_PROSE: usize = 10;
 
-/// Marker before an object, which identifies the object as a call.
+/// Whether a marker comes before an object. Without a marker, an object with a `name` is a call only if it
+/// has arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marks {
     Marked,

@@ -73,9 +73,9 @@ impl ReactAgent {
     /// Starts the run that `context` names, and drives the run until it ends or is suspended.
     ///
     /// # Errors
-    /// The prompt is empty, the conversation has nothing to answer, a restored conversation is
-    /// incomplete, a limit forbids the run, a price, the schema or a fallback model does not fit the
-    /// settings, or the journal failed.
+    /// The prompt is empty; the conversation has nothing to answer; a restored conversation is incomplete;
+    /// the run is nested too deeply; the cost is limited and a price is unknown; the schema is invalid; a
+    /// fallback model does not support native tool calling; or the journal failed.
     pub async fn begin(
         &self,
         opening: Opening,
@@ -179,8 +179,8 @@ impl ReactAgent {
         self.resume_run(None, more, context).await
     }
 
-    /// Resumes a run like [`resume`](Self::resume). `opening` is used if the run was cut off before its
-    /// first input was recorded.
+    /// Resumes a run like [`resume`](Self::resume). If the process died before it recorded the first input of
+    /// the run, `opening` becomes this input.
     pub(crate) async fn resume_run(
         &self,
         opening: Option<Opening>,
@@ -241,8 +241,8 @@ impl ReactAgent {
         drive(&driver, machine, log).await
     }
 
-    /// Handles a run that has ended and is not resumed: stores its conversation in the memory, because the
-    /// process may have died before that.
+    /// Stores in the memory the conversation of a run that has ended, because the process may have died
+    /// before it did so. Returns the outcome, or the error `refused` if there is no memory.
     async fn keep_ended(
         &self,
         machine: &ReactMachine,
@@ -275,7 +275,7 @@ impl ReactAgent {
         own
     }
 
-    /// Returns the journal of a run: the caller's, or this agent's own.
+    /// Returns the journal for a run: for a child run the journal of its caller, otherwise this agent's own.
     fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
         context.journal(&self.journal)
     }

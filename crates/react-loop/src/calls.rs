@@ -31,8 +31,8 @@ pub struct CallState {
     /// The part of the budget granted to the child run, and the spending of the child run.
     #[serde(default, skip_serializing_if = "GrantedLease::is_none")]
     pub(crate) lease: GrantedLease,
-    /// Position of the call among the calls of its turn that a person answered, from 1; 0 if no person
-    /// was asked. Calls run in this order.
+    /// Position of the answer about this call among the answers that people gave about the calls of the turn,
+    /// from 1; 0 if no person answered. Calls run in this order.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub answer_place: u32,
     /// The last question that the tool asked during the call, with the answer.
@@ -55,7 +55,7 @@ pub struct Consent {
     /// the tool of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Json>,
-    /// The arguments in the question, if the person changed them.
+    /// The arguments that the question showed, if the person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Json>,
     /// [`ApprovalRequest::action_summary`] of the question. `None` if the person changed the arguments,
@@ -145,7 +145,7 @@ impl CallState {
         self
     }
 
-    /// Returns the message with the result of the call, under the name that the model wrote.
+    /// Returns the message with the result of the call, with the tool name that the model wrote in the call.
     pub(crate) fn result_message(&self, result: &ToolResult, at: Timestamp) -> Message {
         let mut message = Message::tool_result(&self.call, result, at);
         if let (true, Message::ToolResult(message)) = (self.is_by_name, &mut message) {
@@ -201,7 +201,7 @@ impl CallState {
         }
     }
 
-    /// Returns the call to execute, with the arguments that a person changed.
+    /// Returns the call to execute: if a person changed the arguments, the call with the changed arguments.
     pub(crate) fn wanted(&self) -> Cow<'_, ToolCall> {
         match self.consent.as_ref().and_then(|consent| consent.edited.clone()) {
             Some(arguments) => {
@@ -212,7 +212,8 @@ impl CallState {
     }
 }
 
-/// Returns the result of a call that is refused, with an [`ERROR_TYPE`](metadata::ERROR_TYPE).
+/// Returns the result for a refused call: `text` for the model and for people, and `error_type` as its
+/// [`ERROR_TYPE`](metadata::ERROR_TYPE).
 pub(crate) fn refusal(text: String, error_type: &str) -> ToolResult {
     ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
         .with_metadata(metadata::ERROR_TYPE, error_type)

@@ -49,7 +49,7 @@ impl Circuits {
         self.0.iter().map(|(tool, circuit)| (tool.clone(), state(circuit))).collect()
     }
 
-    /// Counts the result of a call.
+    /// Updates the breaker of `tool` with the result of a call.
     pub(crate) fn ended(&mut self, tool: &str, result: &ToolResult, at: Timestamp, config: &CircuitBreaker) {
         match verdict(result) {
             Verdict::Works => {

@@ -96,7 +96,9 @@ pub(crate) fn complete(
     Box::new(request)
 }
 
-/// Returns the binding of a person's consent to a call, if the tool is unchanged.
+/// Returns the binding of a person's consent to a call; `None` without a consent. If the person changed the
+/// arguments, returns a binding to the changed arguments, or `None` if the question was about another
+/// definition of the tool.
 pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     let consent = call.consent.as_ref()?;
     let Some(edited) = &consent.edited else { return Some(consent.binding.as_str().into()) };
@@ -105,7 +107,8 @@ pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
-/// Returns a context with the session's "always allow" rules for the tools of a batch, if there are rules.
+/// Returns the context for a batch of calls, with the session's "always allow" rules; `None` if the session
+/// has no such rules.
 pub(crate) fn trusting(machine: &ReactMachine, context: &Context) -> Option<Context> {
     if machine.trusted().is_empty() {
         return None;

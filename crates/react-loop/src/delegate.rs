@@ -26,7 +26,8 @@ pub(crate) fn context(
     Some(own)
 }
 
-/// Returns true if the call's child run had a log and the log is missing.
+/// Returns true if the caller's log has the child run of the call, but the journal has no log of the child
+/// run.
 pub(crate) async fn is_log_lost(
     driver: &Driver,
     run: &RunId,
@@ -71,9 +72,9 @@ fn available(tools: &[ToolSpec]) -> String {
     }
 }
 
-/// Maximum number of characters that are shown of a name that the model invented.
+/// Maximum number of characters of an invented tool name that the refusal of its call shows.
 const NAME_SHOWN: usize = 100;
-/// Maximum number of names that are listed.
+/// Maximum number of available tools that the refusal names.
 const NAMES_LISTED: usize = 50;
 
 /// Appends the record that ends a call, and before it the record of the child run's spending.

@@ -2,7 +2,8 @@
 
 use archon_types::{CommandId, Context, Delta, DeltaKind, Event, ModelEvent, ToolCallId};
 
-/// Converts the events of a model to deltas with their offset in the answer.
+/// Converts the events of a model to deltas. Each delta has its byte offset in the text, in the thinking, or
+/// in the arguments of its call.
 pub(crate) struct Deltas<'a> {
     context: &'a Context,
     command: CommandId,

@@ -57,9 +57,9 @@ pub(crate) struct ReactExecutor<'a> {
     turns: Turns<'a>,
     /// The latest request for which the project's instructions were read.
     read_for: Option<CommandId>,
-    /// The calls under way, for hooks.
+    /// The calls of the current batch, which the hook after each call gets.
     pub(crate) calls: Calls,
-    /// The latest error of each call in the batch that is tried again, by the id of the call.
+    /// For each call of the batch that is retried: its latest error.
     pub(crate) failed: BTreeMap<CallId, String>,
     /// A notice about the usage of the context window, which is shown with the next call that starts.
     pub(crate) notice: Option<String>,
@@ -163,7 +163,8 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         })
     }
 
-    /// Ends the run: closes the log, gives the conversation to the memory and runs the hooks.
+    /// If the run has ended: closes the log, gives the conversation to the memory and calls the hooks. Does
+    /// nothing for a suspended run.
     async fn rested(&mut self, run: &mut Run) {
         if run.machine.ended().is_none() {
             return;

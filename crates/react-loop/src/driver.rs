@@ -10,7 +10,7 @@ use archon_types::{
 
 use crate::{Fallback, History, ReactMachine, fallback};
 
-/// The driver of a loop's run.
+/// The driver of a loop, which is a run of one agent.
 pub(crate) type Run = RunDriver<ReactMachine, (CallId, Executed)>;
 
 /// Executes the commands of a machine with a provider and a toolbox.
@@ -23,7 +23,7 @@ pub struct Driver {
     pub provider: Arc<dyn Provider>,
     /// Providers of the same service with further keys, in the order in which they are tried.
     pub keys: Vec<Arc<dyn Provider>>,
-    /// Fallback models, for the case that this model cannot answer.
+    /// Fallback models, which are asked in this order if the model of `provider` cannot answer.
     pub fallbacks: Vec<Fallback>,
     /// Tools of the agent.
     pub toolbox: Arc<dyn Toolbox>,

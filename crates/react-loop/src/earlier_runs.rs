@@ -35,13 +35,13 @@ use crate::{
 
 /// Number of logs that are folded before a run stores a snapshot.
 const EVERY: usize = 16;
-/// Maximum size of the snapshots of a session, as a multiple of the size of its conversation.
+/// Maximum total size of the snapshots of a session, as a multiple of the size of its conversation.
 const MOST: u64 = 3;
 /// Maximum number of runs of one conversation. A larger number means that the runs continue each other in a
 /// circle.
 const LONGEST: usize = 100_000;
 
-/// The conversation that the runs before a run left.
+/// The conversation before a run, folded from the earlier runs of the session.
 #[derive(Clone, Debug, Default)]
 pub struct EarlierRuns {
     /// The conversation before the run.
@@ -54,7 +54,8 @@ pub struct EarlierRuns {
     parts: Vec<Part>,
     /// The messages of all parts.
     snapshot_entries: Vec<Entry>,
-    /// Results of calls that read or wrote files, including results that later calls replace.
+    /// Results of calls that read or wrote files, including results about files that a later call read or
+    /// wrote.
     seen: Vec<SnapshotResult>,
     message_bytes: u64,
     snapshot_bytes: u64,
@@ -235,8 +236,9 @@ impl EarlierRuns {
         Ok(())
     }
 
-    /// Returns the snapshot that the next run should store; `None` if no snapshot is due, or if
-    /// `redactor` finds a secret in it that was unknown before, so that the secret is not stored again.
+    /// Returns the snapshot that the next run should store. `None` if no snapshot is due, or if `redactor`
+    /// finds a secret in the snapshot that earlier redactors did not know: this secret must not be stored
+    /// again.
     pub(crate) fn due(&self, redactor: &Redactor) -> Option<SessionSnapshot> {
         if self.folded < EVERY {
             return None;
@@ -280,7 +282,8 @@ impl EarlierRuns {
         snapshot
     }
 
-    /// Returns the messages and results that are not in these parts.
+    /// Returns the messages, and the latest results about files, that come after these parts in the
+    /// conversation.
     fn above(&self, parts: &[Part]) -> (Vec<SnapshotMessage>, Vec<SnapshotResult>) {
         let (messages, seen) = parts.last().map_or((0, 0), |part| (part.messages, part.seen));
         let messages = self.history.entries[messages..].iter().map(SnapshotMessage::from).collect();

@@ -137,7 +137,7 @@ impl LoopError {
         }
     }
 
-    /// Returns advice for a person, in one line.
+    /// Returns one line of advice for a person about what to do after this error.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Journal(e) => e.advice(),

@@ -6,7 +6,8 @@ use archon_types::{
     BoxFuture, BranchResult, BranchVerdict, Context, Evaluation, EvaluationError, EvaluationStrategy,
 };
 
-/// Defines a strategy that needs only the outcomes of the branches: its name and its choice.
+/// Defines a strategy that looks only at the outcomes of the branches. `$select` returns the index of the
+/// chosen branch; `$most` is the maximum number of branches.
 macro_rules! by_numbers {
     ($(#[$doc:meta])* $strategy:ident, $name:literal, $select:expr $(, most $most:literal)?) => {
         $(#[$doc])*

@@ -95,7 +95,7 @@ pub(crate) fn policy(
     policy
 }
 
-/// A reaction to a failure that may help.
+/// A change after which a failed request may succeed: another key, less thinking or another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
     Key,
@@ -137,7 +137,7 @@ fn remedies(failure: &ModelFailure) -> &'static [Remedy] {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chain {
     target: ModelTarget,
-    /// Number of retryable failures of the current request with this target.
+    /// Number of retryable failures of the current request since the latest fallback step.
     tries: u32,
     /// Number of these failures that were timeouts.
     timeouts: u32,
@@ -261,7 +261,7 @@ fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FallbackSte
     Some(FallbackStep::NextModel { fallback: target.model + 1, provider, model })
 }
 
-/// Returns the fallback of a target; `None` for the run's own model.
+/// Returns the fallback model of a target; `None` if the target is the run's own model.
 pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&FallbackModel> {
     let place = target.model.checked_sub(1)?;
     config.failure_policy.as_ref()?.fallbacks.get(place as usize)
@@ -303,7 +303,7 @@ pub(crate) fn price(config: &RunConfig, target: ModelTarget) -> Option<&ModelPri
     fallback(config, target).map_or(config.price.as_ref(), |fallback| fallback.price.as_ref())
 }
 
-/// Returns true if the prices of all models up to `target` are known.
+/// Returns true if the prices of the run's own model and of all fallback models up to `target` are known.
 pub(crate) fn is_priced(config: &RunConfig, target: ModelTarget) -> bool {
     let policy = config.failure_policy.as_ref();
     let fallbacks = policy.map_or(&[][..], |policy| &policy.fallbacks[..]);

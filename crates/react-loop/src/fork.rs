@@ -105,12 +105,14 @@ fn cut(
     }
 }
 
-/// Returns a loop id that differs between the branches of one run.
+/// Returns the loop id of `run`, a fork of a run or a branch of a session: `parent`, followed by the last
+/// characters of the id of `run`, so that several forks of one run have different loop ids.
 pub(crate) fn branch_id(parent: &LoopId, run: &RunId) -> LoopId {
     let id = run.as_str();
     let tail = id.char_indices().rev().nth(TAIL - 1).map_or(id, |(at, _)| &id[at..]);
     LoopId::new(format!("{parent}.branch.{tail}"))
 }
 
-/// Number of last characters of a run's id that distinguish branches. Ids start with the time.
+/// Number of last characters of a run id that distinguish runs in loop ids. Run ids start with the time, so
+/// their first characters may be equal.
 const TAIL: usize = 8;

@@ -29,8 +29,8 @@ impl<'a> Turns<'a> {
         self.open
     }
 
-    /// Ends the turn if it is over: first emits the event, then calls the hooks. So watchers receive the
-    /// event after the hooks of the turn's calls and before the hooks of the turn.
+    /// Ends the turn if it is over: first emits [`DeltaKind::TurnEnd`], then calls the hooks. So watchers
+    /// receive the end of the turn after the hooks of its calls and before the hook of the turn.
     pub(crate) async fn call_hooks(&mut self, machine: &ReactMachine, context: &Context) {
         let Some(hooks) = self.hooks.filter(|_| self.open && !machine.is_in_turn()) else { return };
         self.open = false;
@@ -81,7 +81,7 @@ pub(crate) fn skipped(tool: &str) -> ToolResult {
     refusal(text, "permission_denied")
 }
 
-/// The calls of a batch by their ids, for later hooks.
+/// The calls of a batch by their ids, for hooks that get a call again with its result.
 pub(crate) type Calls = HashMap<CallId, ToolCall>;
 
 /// Returns the context for a batch, in which hooks may hide partial results from watchers.
@@ -101,7 +101,7 @@ pub(crate) fn context(
 struct HookedSink {
     inner: Arc<dyn Sink>,
     hooks: Arc<dyn DynHooks>,
-    /// The run of these calls. Events of its child runs pass through this sink, too.
+    /// The run of `calls`. Events of its child runs pass through this sink, too.
     run: RunId,
     calls: Calls,
 }

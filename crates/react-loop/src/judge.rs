@@ -36,8 +36,8 @@ pub struct LlmJudge {
 }
 
 impl ReactAgent {
-    /// Returns a judge with this agent's model, system prompt, window, limits, price, further keys and
-    /// fallbacks.
+    /// Returns a judge with this agent's model, system prompt, context window, limits, price, further keys
+    /// and fallbacks.
     pub fn judge(&self) -> LlmJudge {
         LlmJudge::new(self.driver.provider.clone(), self.options.clone())
             .with_keys(self.driver.keys.clone())
@@ -54,14 +54,14 @@ impl LlmJudge {
     /// Sets fallback models, which are asked in this order if the judge's own model cannot answer.
     pub fn with_fallbacks(self, fallbacks: Vec<Fallback>) -> Self { self.fallbacks = fallbacks }
 
-    /// Sets the program's own token counter.
+    /// Sets the program's own token counter. A compaction strategy in `parts` has no effect.
     pub fn with_context_parts(self, parts: ContextParts) -> Self { self.context_parts = parts }
 }
 }
 
 impl LlmJudge {
-    /// Creates a judge. Of `options`, the judge uses the model, the system prompt (there is a default),
-    /// the window (which limits how much the judge reads), the retries, the request options, the time
+    /// Creates a judge. Of `options`, the judge uses the model, the system prompt (there is a default), the
+    /// context window (which limits how much the judge reads), the retries, the request options, the time
     /// limit, the price, and the cost limit, which needs a price.
     pub fn new(provider: Arc<dyn Provider>, options: ReactAgentOptions) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl LlmJudge {
         Ok(verdict)
     }
 
-    /// Returns the prompt of the judge, and a warning if too much had to be cut.
+    /// Returns the prompt of the judge, and a warning if too little of the answers remains to compare them.
     fn question(&self, evaluation: &Evaluation<'_>) -> (String, Option<String>) {
         let material = material_of(evaluation);
         let Some(config) = &self.options.context else { return (material.whole(), None) };
@@ -298,7 +298,8 @@ fn material_of(evaluation: &Evaluation<'_>) -> Material {
     }
 }
 
-/// Returns the number after the last `BEST`, or the number if the text is only a number.
+/// Returns the number of the branch that the judge's answer `text` chooses: the number after the last `BEST`,
+/// or the number that is the whole text. `None` if there is no number of a branch.
 fn parse(text: &str, branches: usize) -> Option<usize> {
     let text = text.trim();
     let rest = match text.to_ascii_lowercase().rfind("best") {

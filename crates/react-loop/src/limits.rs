@@ -34,12 +34,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Counts earlier spending against the limits.
+    /// Counts the spending of earlier runs against the limits of this run.
     pub(crate) fn carry(&mut self, spent: SnapshotSpending) {
         self.carried = spent;
     }
 
-    /// Returns all spending of the budget.
+    /// Returns the spending of this run, of its child runs, and of earlier runs from the same budget.
     pub(crate) fn spent(&self) -> SnapshotSpending {
         SnapshotSpending {
             turns: self.carried.turns.saturating_add(self.turns),
@@ -48,7 +48,7 @@ impl Meter {
         }
     }
 
-    /// Returns the maximum spending of this run: open calls count with the amount reserved for them.
+    /// Returns the maximum spending of this run: open model calls count with the amount reserved for them.
     pub(crate) fn spending(&self) -> Spending {
         let tokens = sum([self.tokens(), self.uncounted.reservation(), 0]);
         let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
@@ -57,13 +57,13 @@ impl Meter {
         all
     }
 
-    /// Returns the tokens of the run's own calls: those that services reported, and estimates for the
-    /// others.
+    /// Returns the tokens of the run's own model calls: the tokens that services reported, and estimates for
+    /// calls without a report.
     fn tokens(&self) -> u64 {
         self.usage.total().saturating_add(self.uncounted.tokens)
     }
 
-    /// Reserves the `cost` of a call, and the tokens of its request (about `request`) and its answer.
+    /// Reserves the `cost` of a model call, and the tokens of its request (about `request`) and its answer.
     pub(crate) fn begin_call(&mut self, cost: u64, request: u64, max_output: Option<u32>) {
         self.money.reserve(cost);
         self.uncounted.begin_call(request, max_output);
@@ -75,13 +75,13 @@ impl Meter {
         self.uncounted.forfeit();
     }
 
-    /// Counts a call whose process died.
+    /// Counts a model call whose answer was lost because the process died.
     pub(crate) fn count_lost_call(&mut self) {
         self.forfeit();
         self.calls_lost += 1;
     }
 
-    /// Counts a failed call.
+    /// Counts a failed model call.
     pub(crate) fn failed(&mut self, failure: &ModelFailure) {
         self.money.failed(failure);
         match may_have_worked(failure) {
@@ -132,8 +132,8 @@ impl Meter {
         self.see(at);
     }
 
-    /// Returns the deadline: the end of the run's time, less the time reserved for a final summary if one
-    /// is wanted.
+    /// Returns the deadline: the time at which the run reaches its time limit, less the time reserved for a
+    /// final summary if one is wanted.
     pub(crate) fn deadline(&self, limits: &ExecutionLimits) -> Timestamp {
         let reserve = match limits.on_limit {
             OnLimit::ForceSummary => (limits.max_duration_ms / SUMMARY_PART).min(SUMMARY_MS),
@@ -142,7 +142,7 @@ impl Meter {
         Timestamp::from_millis(self.end(limits).as_millis().saturating_sub(reserve))
     }
 
-    /// Returns the end of the run's whole time.
+    /// Returns the time at which the run reaches its time limit.
     pub(crate) fn end(&self, limits: &ExecutionLimits) -> Timestamp {
         let all = limits.max_duration_ms.saturating_add(self.idle_ms);
         Timestamp::from_millis(self.started_at.as_millis().saturating_add(all))
@@ -205,25 +205,25 @@ fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     to.as_millis().saturating_sub(from.as_millis())
 }
 
-/// One part in `SUMMARY_PART` of a run's time is reserved for the final summary, but at most `SUMMARY_MS`.
+/// The final summary gets one part in `SUMMARY_PART` of a run's time limit, but at most `SUMMARY_MS`.
 const SUMMARY_PART: u64 = 10;
 const SUMMARY_MS: u64 = 30_000;
 
 /// Time in ms by which a child run ends before its caller.
 const CALLER_MARGIN_MS: u64 = 1_000;
 
-/// Cost so far and the amount reserved for the open call, in millionths of a currency unit.
+/// Cost so far and the amount reserved for the open model call, in millionths of a currency unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Money {
     pub(crate) spent: u64,
     reserved: u64,
-    /// Number of tokens of the latest request and answer. If no count is available, the next request is
-    /// assumed to be at least as long.
+    /// Number of tokens of the latest request and its answer. The next request is assumed to be at least as
+    /// long.
     last_tokens: u64,
 }
 
 impl Money {
-    /// Returns the estimated cost of a call whose request has about `tokens` tokens.
+    /// Returns the estimated cost of a model call whose request has about `tokens` tokens.
     pub(crate) fn estimate(&self, price: &ModelPrice, tokens: u64, max_output: Option<u32>) -> u64 {
         let output = max_output.map_or(ASSUMED_OUTPUT, u64::from);
         price.at_most(tokens.max(self.last_tokens), output)
@@ -271,7 +271,8 @@ fn may_have_worked(failure: &ModelFailure) -> bool {
     failure.had_output || !no_work.contains(&failure.code)
 }
 
-/// Estimated tokens of calls without a report: of services that report none, and of lost calls.
+/// Estimated tokens of model calls for which no tokens were reported: the service reports none, or the answer
+/// was lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Uncounted {
     pub(crate) tokens: u64,

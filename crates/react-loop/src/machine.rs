@@ -84,7 +84,7 @@ pub struct ReactMachine {
     chain: Chain,
     circuits: Circuits,
     next_command: u64,
-    /// Messages that arrived during other work.
+    /// Steering messages and follow-ups that the model has not read yet.
     queues: Queues,
     /// The author of the run's prompts that name no author.
     #[serde(default)]
@@ -116,7 +116,7 @@ pub struct ReactMachine {
     auxiliary_call: Option<AuxiliaryCall>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
-    /// True if the approver of this process was asked and the run waits.
+    /// True if the run is suspended: the approver was asked, and all open calls still wait for people.
     #[serde(default)]
     suspended: bool,
     /// Permission rules of "always allow" answers, valid for the rest of the session.
@@ -642,7 +642,7 @@ impl ReactMachine {
 
 /// The result of a call that was not started because the run was cancelled.
 const CANCELLED: &str = "Cancelled";
-/// The result of an open call in a run that continues from here.
+/// The result that a call without a result gets in the conversation of a later run.
 const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when the conversation went on \
                                 without it. Nothing is known of its effect.";
 /// The result of a call that was not started because of a steering message.

@@ -14,9 +14,9 @@ pub struct Opening {
     pub restored: Vec<Message>,
     /// Prompts of the run.
     pub prompts: Vec<AgentMessage>,
-    /// Steering messages that already wait.
+    /// Steering messages that arrived before the run started.
     pub steers: Vec<AgentMessage>,
-    /// Follow-ups that already wait.
+    /// Follow-ups that arrived before the run started.
     pub follow_ups: Vec<AgentMessage>,
 }
 

@@ -86,7 +86,7 @@ impl ParallelLoop {
         self.branches[0].options().agent_id.clone()
     }
 
-    /// Returns the part of the loop's limits for each branch.
+    /// Returns the lease of each branch: its part of the limits of the parallel loop.
     fn lease(&self, started: &RunStarted) -> Option<Lease> {
         self.limits.as_ref()?;
         // A run keeps the limits with which it was started.
@@ -326,9 +326,11 @@ struct Work {
     origin: Origin,
     history: History,
     context: Context,
-    /// The part of the loop's limits for each branch; `None` if the loop has no limits.
+    /// The lease of each branch: its part of the limits of the parallel loop; `None` if the loop has no
+    /// limits.
     lease: Option<Lease>,
-    /// True if the loop had ended before, so that branches without an answer continue.
+    /// True if the parallel loop has ended before and is resumed: its branches without an answer then
+    /// continue.
     again: bool,
     /// The amount reserved for earlier model calls that chose a branch and whose answers were lost.
     lost: u64,

@@ -27,7 +27,7 @@ pub(crate) fn calls(text: &str) -> Option<Vec<WrittenCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// Words that are values.
+/// Words without quotes that are values; any other such word is a variable.
 const LITERALS: [&str; 6] = ["True", "False", "None", "true", "false", "null"];
 
 fn name(text: &str) -> Option<(&str, &str)> {
@@ -35,7 +35,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (end > 0 && !text.starts_with(|c: char| c.is_numeric())).then(|| text.split_at(end))
 }
 
-/// Returns the arguments up to the closing bracket, and the text after it.
+/// Returns the arguments of a call up to its closing bracket, and the text after the bracket.
 fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
     let mut all = Map::new();
     loop {
@@ -61,7 +61,8 @@ fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
     }
 }
 
-/// Returns the end of a value: the next comma or closing bracket outside of the value.
+/// Returns the index at which a value ends: of the next comma or closing bracket that is not a part of the
+/// value.
 fn end_of_value(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut is_escaped) = (0_u32, None, false);
     for (at, c) in text.char_indices() {

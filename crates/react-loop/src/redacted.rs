@@ -17,7 +17,8 @@ impl RedactedEvents {
         Self { redactor: redactor.clone(), text, thinking, calls: Vec::new() }
     }
 
-    /// Takes an event and emits the text that is certain to contain no secret.
+    /// Takes the next event of the model and passes on events without secrets. Text that may be the start of
+    /// a secret is held back until later events show the rest.
     pub(crate) fn push(&mut self, event: ModelEvent, mut on_event: impl FnMut(ModelEvent)) {
         let mut say = |event: Option<ModelEvent>| event.into_iter().for_each(&mut on_event);
         // Text that was held back is emitted before an event of another kind, to keep the order.

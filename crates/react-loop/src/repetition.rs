@@ -45,8 +45,8 @@ impl Repetition {
         })
     }
 
-    /// Resets the counts of all other calls, because this call has an effect, and the others may give new
-    /// results now.
+    /// Resets the counts of all calls except `call`, because `call` has an effect, after which the other
+    /// calls may give new results.
     pub(crate) fn world_changed_by(&mut self, call: &ToolCall) {
         let key = key(call);
         self.repeats.retain(|k, _| *k == key);

@@ -18,7 +18,7 @@ use crate::{
 #[serde(tag = "replay", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Replay {
-    /// Every derived record follows from the inputs before it.
+    /// The machine computes every derived record of the log again, with the same content.
     Identical {
         /// Number of records in the log.
         records: u64,
@@ -27,7 +27,7 @@ pub enum Replay {
     Differs {
         /// Number of the first record that differs, from 0.
         record: u64,
-        /// The computed record; `None` if no record is due before another input.
+        /// The computed record; `None` if the machine computes no record at this place.
         expected: Option<Box<RecordBody>>,
         /// The record in the log.
         found: Box<RecordBody>,
@@ -92,8 +92,8 @@ async fn is_right_snapshot(
     loaded.is_ok_and(|loaded| (loaded.history, loaded.runs) == (chain.history.clone(), chain.runs))
 }
 
-/// Returns the record that the log should have instead of `found`; `None` if `found` is right,
-/// `Some(None)` if no record is due.
+/// Returns the record that the log should have instead of `found`; `None` if `found` is right, `Some(None)`
+/// if the machine computes no record at this place.
 fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<RecordBody>> {
     // A lease follows from the decision to run its call, which only the log has.
     let granted = match found {
@@ -110,7 +110,7 @@ fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<Rec
     (!same).then_some(due)
 }
 
-/// Returns the derived record that is due.
+/// Returns the next record that the machine computes; `None` if it computes none now.
 fn due(machine: &ReactMachine) -> Option<RecordBody> {
     match machine.next() {
         Next::Append(body) => Some(body),
@@ -123,7 +123,8 @@ fn due(machine: &ReactMachine) -> Option<RecordBody> {
     }
 }
 
-/// Returns true if an input may come now, even while a derived record is due.
+/// Returns true if `input`, a record with data from outside, may come now, even while a derived record is
+/// due.
 fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
     let open = |call: &CallId| machine.calls().iter().any(|c| c.id == *call && c.result().is_none());
     match input {

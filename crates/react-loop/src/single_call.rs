@@ -16,8 +16,8 @@ use crate::{
 /// Grace period of a provider after a cancel, before its stream is dropped.
 const MODEL_GRACE: Duration = Duration::from_millis(200);
 
-/// Sends a request once and returns the complete answer. `on_event` gets the events before it, without
-/// secrets.
+/// Sends a request once and returns the complete answer. `on_event` gets the events of the answer while it
+/// streams, without secrets.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: Request,

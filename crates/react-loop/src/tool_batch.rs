@@ -209,7 +209,8 @@ impl ReactExecutor<'_> {
     }
 
     /// Redacts the result, because not every toolbox does. Adds the number of attempts, because a toolbox
-    /// knows only its own. Tells the model if a person changed the arguments of the call.
+    /// knows only the attempts that it made itself. Tells the model if a person changed the arguments of the
+    /// call.
     pub(crate) fn annotate(&self, id: CallId, mut result: ToolResult, machine: &ReactMachine) -> ToolResult {
         self.context.redactor.clean_result(&mut result);
         let call = machine.call(id);
@@ -242,7 +243,7 @@ impl ReactExecutor<'_> {
         Ok(true)
     }
 
-    /// Records the result of a call that ran, and runs the hook.
+    /// Records the result of a call that ran, and calls the hook after the call.
     pub(crate) async fn record_result(&self, id: CallId, result: ToolResult, run: &mut Run) -> Recorded {
         let hook = self.driver.hooks.as_ref().zip(self.calls.get(&id)).map(|hook| (hook, result.clone()));
         self.finish(id, result, run).await?;
@@ -268,7 +269,8 @@ fn is_blocked(machine: &ReactMachine, done: usize) -> bool {
     done > 0 && matches!(machine.window().tool_gate(1), ToolGate::Blocked(_))
 }
 
-/// Returns the results that the model sees, if one of the calls gives up results.
+/// Returns the tool results that the model sees, if one of the calls is of [`CLEANUP_TOOL`], with which the
+/// model removes results from its context window.
 fn seen_by(ready: &[ReadyCall], machine: &ReactMachine) -> Option<Arc<[SeenResult]>> {
     let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
     gives_up.then(|| machine.window().results().into())

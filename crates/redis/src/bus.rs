@@ -31,10 +31,10 @@ use scripts::Scripts;
 use crate::server::{connect, format_of, prefix};
 
 const FORMAT: u32 = 1;
-/// The time between two attempts of a sender that waits for room in a queue.
+/// The time between two attempts of a sender that waits for room in a full queue.
 const LOOK: Duration = Duration::from_millis(5);
-/// The time in ms for which a late answer is recognised as late; it is also the maximum time that a request
-/// may stay open.
+/// The time in ms for which Redis keeps the state of a request. A request can wait at most this long for its
+/// answer; after the wait has ended, a late answer is recognised as late for this time.
 const REMEMBERED: u64 = 3_600_000;
 
 /// A message bus for agents in several processes, over one Redis server. Clones share the bus.

@@ -15,7 +15,7 @@ pub(crate) async fn connect(client: &Client) -> RedisResult<ConnectionManager> {
     client.get_connection_manager_with_config(config).await
 }
 
-/// Returns the prefix of all keys of `name`.
+/// Returns the prefix of all Redis keys of the bus or index with this name.
 pub(crate) fn prefix(name: &str) -> String {
     format!("{{{name}}}:")
 }

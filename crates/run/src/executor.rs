@@ -70,7 +70,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         std::future::ready(Ok(true))
     }
 
-    /// Handles the end of a wait until a time.
+    /// Called when a wait until a time ([`Next::Wait`](crate::Next::Wait)) is over. Default: appends
+    /// `ClockRead`.
     fn tick(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         run.record(vec![RecordBody::ClockRead])
     }

@@ -50,7 +50,7 @@ impl GrantedLease {
 }
 
 impl Ledger {
-    /// Returns the spending of the run itself and of settled calls.
+    /// Returns the spending of the run itself and of those child runs whose spending is known.
     pub fn spent(&self) -> Spending {
         self.spent
     }

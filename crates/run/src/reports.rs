@@ -16,7 +16,7 @@ use archon_types::{
 use futures_util::task::AtomicWaker;
 
 /// A queue of reports from running calls to the driver, which alone writes the log. After the queue is
-/// dropped, nothing is appended, and calls that wait are told so.
+/// dropped, nothing is appended, and waiting calls learn that their records were not appended.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Arc<Reporter>);
 

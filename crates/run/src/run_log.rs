@@ -120,7 +120,7 @@ impl RunLog {
 
 /// A writer that stores nothing.
 struct Unstored {
-    /// The run of a log that was closed: the writer refuses every record of it.
+    /// The id of the run, once its log is closed: the writer then refuses every record.
     closed: Option<RunId>,
 }
 

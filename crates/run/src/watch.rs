@@ -61,7 +61,7 @@ impl Watch {
     }
 
     /// Polls for the interrupt: ready at the deadline, or `grace` after a cancel. Work that watches the
-    /// cancellation token ends by itself before that. Each wait has its own grace period.
+    /// cancellation token ends by itself before the grace period is over. Each wait has its own grace period.
     pub fn poll(&mut self, task: &mut Task<'_>, grace: Duration) -> Poll<Interrupt> {
         if self.fired.is_none() {
             self.fired = ready!(self.ends.poll_next_unpin(task));

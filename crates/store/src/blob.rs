@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{line, rules::corrupt};
 
-/// The maximum length in bytes of a line whose record is kept in the log itself.
+/// The maximum length in bytes of a log line that contains the body of its record. The body of a longer
+/// record is stored as a blob; only the first record of a run is never split.
 pub(crate) const INLINE: usize = 64 * 1024;
 
-/// The body of a large record.
+/// The body of a large record, which a journal stores outside of the log.
 pub(crate) struct Blob {
     /// SHA-256 of `bytes`, as 64 lower-case hexadecimal digits.
     pub(crate) sha256: String,
@@ -48,7 +49,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Opti
     Ok(Some(blob))
 }
 
-/// Returns the reference in the JSON of a line; `None` if the line is an ordinary record.
+/// Parses the JSON of a line as a reference to a blob; `None` if the line contains a whole record.
 pub(crate) fn reference(json: &[u8]) -> Option<Reference> {
     let reference: Reference = serde_json::from_slice(json).ok()?;
     let digits = reference.body.sha256.bytes();

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, config::DbConfig};
 /// that created the file is closed.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// The longest time to wait for another process's transaction. They take milliseconds.
+/// The longest time to wait for another process's transaction. Transactions take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens the database file at `path`. Triggers and views are disabled: our statements need none, and a
@@ -98,9 +98,9 @@ pub(crate) fn upgrade(
 /// takes.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Switches to the write-ahead log. The switch first reads and then writes, and SQLite never lets a reader
-/// wait for a writer that may wait for the reader. So after a refusal the lock is released and the switch is
-/// tried again. The inner error says that the file system has no write-ahead logging.
+/// Switches to the write-ahead log. The switch reads first and then writes, and SQLite fails at once where a
+/// reader and a writer could wait for each other. So if the database is busy, this function releases its lock
+/// and tries again. The inner result is an error if the file system has no write-ahead logging.
 pub(crate) fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<io::Result<()>> {
     let refused = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
     let start = Instant::now();

@@ -21,7 +21,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns options with which a new file is for its owner only.
+/// Returns options for opening a file that, if the file is new, let only its owner read and write it.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]

@@ -32,7 +32,7 @@ struct Source {
 }
 
 impl InboxKey {
-    /// Uses this key. Do not use a password as a key; derive the key from it.
+    /// Creates an inbox key from 32 random bytes. Do not use a password as a key; derive the key from it.
     pub fn new(key: [u8; 32]) -> Self {
         Self(Arc::new(Source { file: None, key: Mutex::new(Some(Secret::new(key))) }))
     }
@@ -43,7 +43,8 @@ impl InboxKey {
         Self(Arc::new(Source { file: Some(path.into()), key: Mutex::default() }))
     }
 
-    /// Returns the key; `None` if the file does not exist yet, which means that nothing was sealed.
+    /// Returns the key; `None` if the key file does not exist yet, which means that no message has been
+    /// sealed.
     fn read(&self) -> Result<Option<Key>, JournalError> {
         self.found(|_| Ok(None))
     }
@@ -81,7 +82,8 @@ pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> 
 /// Decodes messages of one run and checks their seals.
 pub(crate) struct Opener<'r> {
     run: &'r RunId,
-    /// `None` if no seals are required; `Some(None)` if seals are required but no key exists yet.
+    /// The key that the seals are checked with. `None` if no seals are required; `Some(None)` if seals are
+    /// required but no key exists yet.
     key: Option<Option<Key>>,
 }
 

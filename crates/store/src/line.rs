@@ -12,10 +12,11 @@ use serde::Serialize;
 
 const START: &[u8] = br#"{"crc":""#;
 const DIGITS: std::ops::Range<usize> = START.len()..START.len() + 8;
-/// The index of the comma after the checksum, which replaces the opening brace of the record's JSON.
+/// The index, in a line, of the comma after the checksum. The comma takes the place of the opening brace of
+/// the record's JSON.
 const COMMA: usize = DIGITS.end + 1;
 
-/// Appends the line of a record, or of a reference to a record, without a newline.
+/// Appends a line without its newline: the line of a whole record, or of a reference to a blob.
 pub(crate) fn encode(out: &mut Vec<u8>, members: &impl Serialize) -> std::io::Result<()> {
     let start = out.len();
     out.extend_from_slice(START);
@@ -41,7 +42,7 @@ pub(crate) fn is_two(line: &[u8]) -> bool {
     (COMMA + 1..line.len()).filter(begins).any(|at| check(&line[..at - 1]).is_ok())
 }
 
-/// Returns true if a line that is cut off may be of a record that starts a tool call with an effect other
+/// Returns true if a line that is cut off may belong to a record that starts a tool call with an effect other
 /// than `read_only`.
 #[cfg(feature = "jsonl")]
 pub(crate) fn may_be_effect(line: &[u8]) -> bool {

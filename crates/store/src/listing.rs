@@ -70,8 +70,9 @@ mod page {
         Ok(if again == head { head.not_worked_on() } else { again })
     }
 
-    /// Returns the page for a filter with a limit. Each item of `notes` is a note and the latest time of this
-    /// and all following notes; of the notes of one run, the newest comes first.
+    /// Returns the runs that the filter admits, last written first, at most as many as its limit. Each item
+    /// of `notes` is a note and the latest time of this and all following notes; of the notes of one run, the
+    /// newest comes first.
     pub(crate) fn page(
         filter: &RunFilter,
         notes: impl Iterator<Item = Result<(Note, Timestamp), JournalError>>,

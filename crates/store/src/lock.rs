@@ -62,8 +62,8 @@ impl RunLock {
         Err(lost_writer(run, format!("its lock {} was removed or replaced", self.path.display())))
     }
 
-    /// Notes that `bytes` bytes of the log are synced. A failure is ignored; the check after a crash is
-    /// weaker then.
+    /// Notes that `bytes` bytes of the log are synced. A failure is ignored, but then a log that a crash made
+    /// shorter may not be noticed.
     #[cfg(feature = "jsonl")]
     pub(crate) fn note(&self, bytes: u64) {
         use std::io::{Seek as _, SeekFrom, Write as _};
@@ -94,7 +94,8 @@ pub(crate) fn is_held(directory: &Path, run: &RunId) -> bool {
     lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// A callback that waits before another attempt and returns true, or returns false when the time is over.
+/// A callback for an attempt that failed: it waits and returns true, or returns false when the maximum time
+/// is over.
 pub(crate) type Wait<'a> = dyn FnMut() -> bool + 'a;
 
 /// Returns a [`Wait`] with a maximum total time of `in_all`.

@@ -45,8 +45,8 @@ pub(crate) fn check_expected(now: &MemoryPage, expected: &[MemoryEntry]) -> Resu
     if same { Ok(()) } else { Err(MemoryError::Changed) }
 }
 
-/// The columns of `entries e` with which a statement that reads entries begins, in the order that the stores'
-/// functions `read` expect; the condition [`Dialect::SOUND`] follows them.
+/// The first columns that a statement selects from `entries e`, in the order that the function `read` of each
+/// store expects. The next column is the condition [`Dialect::SOUND`].
 pub(crate) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
 /// Removes and returns the vector of an entry. Fills in a missing collection.
@@ -59,8 +59,8 @@ pub(crate) fn take_vector(entry: &mut MemoryEntry, scope: &Collection) -> Option
     vector
 }
 
-/// The texts of an entry's row and their checksum. The vector, `used`, and what filters look at are in other
-/// columns.
+/// The texts of an entry's row and their checksum. The vector, `used`, and the values that filters compare
+/// are in other columns.
 pub(crate) struct Texts {
     pub(crate) metadata: String,
     pub(crate) body: String,

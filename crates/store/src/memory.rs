@@ -228,7 +228,8 @@ impl Drop for MemoryWriter {
     }
 }
 
-/// Locks a mutex. A log is changed in one step, so a log that a panicking thread left behind is still valid.
+/// Locks a mutex, even after a thread panicked while it held the lock: each change of a log is a single step,
+/// so the log is still valid.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use crate::{
     rules::{corrupt, unknown},
 };
 
-/// Returns the text of an error, with its advice, for a list of runs.
+/// Returns an error and its advice as one text, for the entry of a damaged run in a list of runs.
 pub(crate) fn problem(error: &JournalError) -> String {
     format!("{error}; {}", error.advice())
 }
@@ -68,7 +68,8 @@ fn unknown_type(run: &RunId, record: u64, json: &[u8]) -> Option<JournalError> {
     (!is_known).then(|| JournalError::UnknownRecord { run: run.clone(), record, name, format: LOG_FORMAT })
 }
 
-/// Checks the version and the kind before anything else: a record of another version may not even parse.
+/// Checks the log format and the kind of run in the JSON of a first record. This comes before anything else:
+/// a record of another format may not even parse.
 fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
     #[derive(Deserialize)]
     struct Format {

@@ -82,7 +82,7 @@ pub(crate) fn unknown(run: &RunId) -> JournalError {
     JournalError::UnknownRun { run: run.clone() }
 }
 
-/// Returns an error if other runs need this one.
+/// Returns an error if `by`, the list of the runs that need this run, is not empty.
 pub(crate) fn check_not_needed(run: &RunId, mut by: Vec<RunId>) -> Result<(), JournalError> {
     if by.is_empty() {
         return Ok(());

@@ -6,7 +6,7 @@
 pub struct Chance(pub u64);
 
 impl Chance {
-    /// Returns the next number, of all 64 bits.
+    /// Returns the next number; each of its 64 bits is random.
     #[allow(clippy::should_implement_trait)] // There is always a next one.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

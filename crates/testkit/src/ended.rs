@@ -2,7 +2,8 @@
 
 use archon_types::{Outcome, Reply, RunError};
 
-/// Turns the result that the starter of a run got into the outcome that the log has.
+/// Turns the result of starting a run, which is an error if the run failed, into the outcome that the run's
+/// log has.
 pub trait Ended {
     /// Returns the outcome of the run, failed or not.
     ///

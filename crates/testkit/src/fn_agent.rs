@@ -50,7 +50,7 @@ impl Agent for FnAgent {
     }
 }
 
-/// Makes the outcome of a run that answered `text` with ten tokens.
+/// Makes the outcome of a run that answered `text` and used ten tokens.
 pub fn answer(context: &Context, text: &str) -> Outcome {
     let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
     outcome.set_answer(text.to_owned());

@@ -22,7 +22,7 @@ impl Wake for Woken {
     }
 }
 
-/// Runs a future to its end. When everything in it waits, the time moves to the next deadline.
+/// Runs a future to its end. When everything in the future waits, moves the clock to the next deadline.
 ///
 /// # Panics
 /// If the future waits, but not for the clock.

@@ -15,7 +15,7 @@ use crate::Chance;
 /// Opens the store of one collection. All stores that the function opens share their entries.
 pub type OpenMemoryStore<'a> = &'a (dyn Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync);
 
-/// Checks the whole contract once, on an empty store.
+/// Checks that a store, which must be empty, keeps the contract of [`MemoryStore`].
 ///
 /// # Panics
 /// If the store breaks the contract.
@@ -141,7 +141,8 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     }
 }
 
-/// Returns entries that no store keeps, with the problem of each. `long` is a name of too many bytes.
+/// Returns entries that every store must refuse, each with the expected problem. `long` is a name with too
+/// many bytes.
 fn invalid_entries(long: &str) -> Vec<(MemoryEntry, &'static str)> {
     let with = |change: &dyn Fn(&mut MemoryEntry)| {
         let mut bad = entry("bad", "text", 1).with_vector("batch:2", vec![1.0, 0.0]);
@@ -621,7 +622,8 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     foreign
 }
 
-/// Lists the oldest and the newest entries that the filter of a search admits, whatever its words.
+/// Lists the oldest and the newest entries that the filter of a search admits. The words of the search are
+/// ignored.
 async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
     let mut listing = Listing::new(search.filter, MemoryOrder::First, search.limit);
     let mut entries = store.list(&listing).await?.entries;
@@ -635,7 +637,7 @@ fn two_words(chance: &mut Chance) -> String {
     format!("{} {}", words[small(chance, 8)], words[small(chance, 8)])
 }
 
-/// Returns a tenant's name: some contain each other, and some only begin alike.
+/// Returns the name of tenant `i`. Some names contain another name, and some only have the same beginning.
 fn tenant(i: usize) -> String {
     let end = ["", ":alice", ":alice:notes", "x", ";alice"][i % 5];
     format!("team:t{}{end}", i / 5)

@@ -139,7 +139,8 @@ impl Shared {
     }
 }
 
-/// Accepts connections and owns their tasks: aborting this task closes them all.
+/// Accepts connections, and serves each in an async task. Dropping this future aborts these tasks, which
+/// closes all connections.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     let mut number = 0;
@@ -209,14 +210,15 @@ async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Resu
     Ok(true)
 }
 
-/// Sends the gathered bytes and empties the buffer.
+/// Sends the bytes in `out`, and empties `out`.
 async fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> std::io::Result<()> {
     stream.write_all(out).await?;
     out.clear();
     Ok(())
 }
 
-/// Waits for the end of the connection. A client sends nothing while it reads a response.
+/// Waits until the client closes the connection. A byte from the client counts as the end, too, because a
+/// client sends nothing while it reads a response.
 async fn client_gone(stream: &mut TcpStream) -> std::io::Error {
     let mut byte = [0];
     match stream.peek(&mut byte).await {

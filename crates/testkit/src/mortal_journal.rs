@@ -12,8 +12,9 @@ use archon_types::{
     RunWriter,
 };
 
-/// Logs in memory, written and read as text; clones are the same journal. It has no locks, so that a run can
-/// be resumed while tasks of the "dead" process still hold its log.
+/// A journal in memory, whose appends fail from a chosen one on, as if the process had died. Records are
+/// written and read as text. Clones share the logs. Logs are not locked, so that a run can be resumed while
+/// async tasks of the "dead" process still hold its log.
 #[derive(Clone, Default)]
 pub struct MortalJournal(Arc<Mutex<State>>);
 

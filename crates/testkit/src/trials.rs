@@ -45,7 +45,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Creates a test that runs on one thread and needs nothing. `path` begins with the name of its program.
+    /// Creates a test that runs on one thread and needs nothing. `path` is the test's path, which begins with
+    /// the name of the test program.
     pub const fn new(path: &'static str, run: fn() -> Running) -> Self {
         Self { path, run, threads: 0, need: None }
     }
@@ -64,7 +65,8 @@ impl Trial {
         self
     }
 
-    /// Returns the test's name as the standard harness gives it: the path in the program.
+    /// Returns the test's name as the standard harness gives it: the path without the name of the test
+    /// program.
     fn name(&self) -> &'static str {
         self.path.split_once("::").map_or(self.path, |(_, name)| name)
     }
@@ -133,11 +135,11 @@ pub fn run_trials(tables: &[&[Trial]]) -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Options whose value is the next word.
+/// Command-line options whose value is the next argument.
 const WITH_VALUE: &[&str] = &["--skip", "--test-threads", "--logfile", "--color", "--format", "-Z"];
 
 /// Parses the arguments. The standard harness takes several filters and libtest-mimic takes one, so several
-/// filters are passed as the names that they leave out.
+/// filters are replaced by a `--skip` for each test that matches none of them.
 fn arguments(words: impl IntoIterator<Item = String>, names: &[&str]) -> Arguments {
     let (mut options, mut filters) = (Vec::new(), Vec::new());
     let mut words = words.into_iter();

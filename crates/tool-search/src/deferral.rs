@@ -11,10 +11,12 @@ use archon_types::{Tool, ToolSpec};
 
 use crate::{document::tokens, search_tool};
 
-/// Default maximum number of tokens of all definitions of a request; above it, tools are deferred.
+/// Default budget of [`Deferral::new`]: if the definitions of the deferrable tools have more tokens, tools
+/// are deferred.
 pub const DEFINITION_TOKENS: u64 = 2_000;
 
-/// The deferred tools of an agent, and the two tools through which a model reaches them.
+/// The deferred tools of an agent, whose definitions are not sent to the model, and the two tools through
+/// which the model finds and calls them.
 ///
 /// ```
 /// use archon_tool_search::Deferral;
@@ -78,7 +80,8 @@ impl Deferral {
     }
 }
 
-/// Returns the server of a tool, or the tool's name if it is of no server.
+/// Returns the name of the tool's server, which is the part before `__`, or the tool's name if it has no such
+/// part.
 fn server(tool: &str) -> &str {
     tool.split_once("__").map_or(tool, |(server, _)| server)
 }

@@ -2,7 +2,7 @@
 
 use archon_types::{Json, TokenCounter as _, TokenEstimate, ToolSpec};
 
-/// Weight of the name, which matters most.
+/// Weight of a tool's name in the score of a search; the other texts of the tool have the weight 1.
 const NAME: f32 = 3.0;
 /// Maximum number of levels of a schema that are read, so that hostile nesting cannot overflow the stack.
 const DEEPEST: usize = 24;
@@ -15,12 +15,13 @@ pub(crate) fn texts<'s>(spec: &'s ToolSpec, take: &mut impl FnMut(&'s str, f32))
     parameters(&spec.parameters, DEEPEST, false, &mut |text| take(text, 1.0));
 }
 
-/// Returns the tokens of a definition.
+/// Returns the estimated number of tokens of a tool's definition in a request.
 pub(crate) fn tokens(spec: &ToolSpec) -> u64 {
     TokenEstimate.count(&serde_json::to_string(&spec.definition()).unwrap_or_default())
 }
 
-/// Walks a schema. The keys of `properties` are names, not keywords.
+/// Calls `take` with the texts in a schema. `names` is true if the keys of the object `schema` are names of
+/// parameters, as in `properties`, not keywords.
 fn parameters<'s>(schema: &'s Json, levels: usize, names: bool, take: &mut impl FnMut(&'s str)) {
     let Some(below) = levels.checked_sub(1) else { return };
     match schema {

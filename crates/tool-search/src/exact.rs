@@ -5,13 +5,13 @@ use std::collections::HashMap;
 /// Separates the name of a server from that of its tool.
 pub(crate) const SERVER: &str = "__";
 
-/// Positions of tools by their names, in any spelling.
+/// Finds the positions of tools by their names, whatever the spelling of a name is.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<String>,
-    /// By the whole name.
+    /// Positions by the tool's whole name, as [`spelling`] writes it.
     whole: HashMap<String, Vec<usize>>,
-    /// By the name without the server.
+    /// Positions by the tool's name without the server, as [`spelling`] writes it.
     short: HashMap<String, Vec<usize>>,
 }
 
@@ -28,9 +28,9 @@ impl Names {
         all
     }
 
-    /// Returns the positions of the tools that the query names, each once: first the tool with exactly this
-    /// name, then names in another spelling, names without their server, and names among the words of the
-    /// query.
+    /// Returns the positions of the tools that the query names, without duplicates, in this order: the tool
+    /// whose name is exactly the query, tools whose name is the query in another spelling, tools whose name
+    /// without the server is the query, and tools whose name is a word of the query.
     pub(crate) fn named(&self, query: &str) -> Vec<usize> {
         let query = bare(query);
         let words = || query.split_whitespace().map(bare).filter(|word| is_identifier(word));
@@ -55,7 +55,7 @@ impl Names {
     }
 }
 
-/// Returns a name in the spelling in which names are compared.
+/// Returns a name in lower case and with `_` for every separator, for comparisons with other names.
 fn spelling(name: &str) -> String {
     name.to_lowercase().replace(['-', '.', ' ', '/', ':'], "_")
 }

@@ -6,9 +6,9 @@ use archon_types::ToolSpec;
 
 use crate::{document, exact::Names, terms::Terms};
 
-/// BM25's limit on the effect of repeated words.
+/// BM25's parameter k1, which limits the effect of repeated words.
 const K1: f32 = 1.2;
-/// BM25's effect of a definition's length, 0 to 1.
+/// BM25's parameter b, from 0 to 1: the effect of a definition's length.
 const B: f32 = 0.75;
 
 /// Finds tools by their names, and by the words of their definitions.
@@ -34,13 +34,14 @@ const B: f32 = 0.75;
 pub struct ToolIndex {
     terms: Terms,
     names: Names,
-    /// The tools that contain a term, by position, with the score that the term gives them.
+    /// For each term, the positions of the tools whose texts contain the term, with the score that the term
+    /// gives each tool.
     postings: HashMap<String, Vec<(usize, f32)>>,
     tools: usize,
 }
 
 impl ToolIndex {
-    /// Indexes tools. Results are positions in this order.
+    /// Indexes tools. The results of a search are positions in `tools`.
     pub fn new<'s>(tools: impl IntoIterator<Item = &'s ToolSpec>) -> Self {
         let terms = Terms::default();
         let mut names = Vec::new();
@@ -88,7 +89,8 @@ impl ToolIndex {
 
 archon_types::debug_fields!(ToolIndex: tools);
 
-/// Counts a term of the tool at `place`, which is the last tool so far.
+/// Adds `weight` to the count of a term in the texts of the tool at `place`, which must be the tool that was
+/// added last.
 fn count(postings: &mut HashMap<String, Vec<(usize, f32)>>, term: &str, place: usize, weight: f32) {
     let Some(tools) = postings.get_mut(term) else {
         postings.insert(term.to_owned(), vec![(place, weight)]);
@@ -100,7 +102,7 @@ fn count(postings: &mut HashMap<String, Vec<(usize, f32)>>, term: &str, place: u
     }
 }
 
-/// Replaces counts by scores.
+/// Replaces the weighted count of each term in each tool by the BM25 score.
 fn score(postings: &mut HashMap<String, Vec<(usize, f32)>>, lengths: &[f32]) {
     let all = lengths.len() as f32;
     let mean = lengths.iter().sum::<f32>() / all.max(1.0);

@@ -12,12 +12,13 @@ use crate::{ToolIndex, document};
 
 /// Default and maximum number of tools that one search returns.
 const FOUND: (usize, usize) = (5, 20);
-/// Maximum size in bytes of the definitions in one result; of further tools only the names are given.
+/// Maximum size in bytes of the definitions in one search result; for further tools the result has only the
+/// names.
 const DEFINITIONS: usize = 24_000;
 /// Maximum number of servers that the description of `tool_search` names.
 const SERVERS: usize = 40;
 
-/// Makes the two tools for these deferred tools, by server.
+/// Makes `tool_search` and `call_tool` for the deferred tools, which are given by server.
 pub(crate) fn tools(servers: &BTreeMap<&str, Vec<&ToolSpec>>) -> [Arc<dyn Tool>; 2] {
     let tools: Vec<ToolSpec> = servers.values().flatten().map(|tool| ToolSpec::clone(tool)).collect();
     let mut names: Vec<&str> = servers.keys().copied().take(SERVERS).collect();

@@ -2,10 +2,10 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Maximum length of a word that is stemmed or kept whole, in bytes; longer runs of letters are not words.
+/// Maximum length of a word in bytes. Of a longer word only the beginning is a term.
 const LONGEST: usize = 64;
 
-/// Makes terms of texts.
+/// Splits texts into terms. A term is a word in lower case, without its ending if the word is English.
 pub(crate) struct Terms(Stemmer);
 
 impl Default for Terms {

@@ -53,8 +53,8 @@ fn value(name: &str, arguments: &Json, spec: &ToolSpec) -> String {
     }
 }
 
-/// Returns whether a text is one short word of ASCII letters, digits and a few signs; it is shown without
-/// quotes.
+/// Returns whether a text is one short word of ASCII letters, digits and a few signs. Such a value is shown
+/// without quotes.
 fn is_word(text: &str) -> bool {
     let usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/' | '#' | '+');
     !text.is_empty() && text.len() <= LONGEST && text.chars().all(usual)

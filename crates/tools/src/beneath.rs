@@ -13,7 +13,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags},
 };
 
-/// The treatment of folders that are missing on a path.
+/// The treatment of missing folders on the way to a file or folder: they are created, or the call fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Create,

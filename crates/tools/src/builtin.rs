@@ -1,10 +1,10 @@
 //! The built-in tools, one file each. [`builtin_tools`] and [`file_tools`] return the tools of a workspace.
 
 /// Implements the methods of [`Tool`](archon_types::Tool) that are alike in tools with a field `spec`. `$run`
-/// is the name of the method that executes a call: an async method, or an ordinary one if `at once` or
-/// `in workspace` follows the name. `in workspace` is for tools that work on the files of their field
-/// `workspace`; all of them implement `recall`, which does nothing with a result that has no
-/// [`SEEN`](archon_types::metadata::SEEN) in its metadata.
+/// is the name of the method that executes a call: an async method, or an ordinary one if `at once` or `in
+/// workspace` follows the name. `in workspace` is for tools that have a field `workspace` and work on its
+/// files. All of them implement `recall`, also tools that read no files: `recall` does nothing with a result
+/// that has no [`SEEN`](archon_types::metadata::SEEN) in its metadata.
 macro_rules! tool_methods {
     ($run:ident in workspace) => {
         tool_methods!($run at once);
@@ -42,7 +42,7 @@ macro_rules! tool_methods {
 #[cfg(feature = "composite")]
 pub(crate) use tool_methods;
 
-/// Implements `Default` for tools by their `new`.
+/// Implements `Default` for tools: `default` calls the tool's `new`.
 macro_rules! default_is_new {
     ($($tool:ident),+) => {
         $(impl Default for $tool {
@@ -127,7 +127,8 @@ use {
     std::sync::Arc,
 };
 
-/// Returns the tools of a workspace that need no permission: none of them changes anything.
+/// Returns the tools that need no permission, because none of them changes anything. Those that read files
+/// read the files of `workspace`.
 ///
 /// ```
 /// use archon_tools::{ToolRegistry, Workspace, builtin};

@@ -2,13 +2,14 @@
 
 use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 
-/// A program's own guard: it checks each call before it runs, and each result before the model reads it.
+/// A guard of the application: it checks each tool call before the call runs, and each result before the
+/// model reads the result.
 ///
 /// A guard cannot wait for a person; an [`Approver`](archon_types::Approver) can. [`FnGuard`] makes a guard
 /// of a closure.
 pub trait CallGuard: Send + Sync {
-    /// Checks a call before a person is asked to approve it. Its arguments are valid, and no permission
-    /// rule denies it.
+    /// Checks a call before a person is asked to approve it. The call's arguments are valid, and no
+    /// permission rule denies the call.
     ///
     /// # Errors
     /// The reason of the refusal, which the model reads.
@@ -27,7 +28,7 @@ pub trait CallGuard: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct GuardedCall<'c> {
-    /// The tool.
+    /// The tool that is called.
     pub tool: &'c ToolSpec,
     /// The arguments that the tool would get.
     pub arguments: &'c Json,

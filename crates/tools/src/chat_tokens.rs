@@ -10,24 +10,25 @@ use std::borrow::Cow;
 
 use archon_types::{Content, ToolResult};
 
-/// Names of elements that count as tokens: `<name>` and `</name>` with any attributes, in upper or lower
-/// case.
+/// Names of elements that count as chat template tokens: `<name>` and `</name>` with any attributes, in upper
+/// or lower case.
 const ELEMENTS: &str = "assistant bos end_of_turn eos function_calls function_response function_result \
     function_results start_of_turn sys system system-reminder tool_call tool_calls tool_result tool_results";
 
-/// Tokens in square brackets, case-sensitive. Tokens between bars, such as `<|im_start|>`, need no list.
+/// Chat template tokens in square brackets, case-sensitive. Tokens between bars, such as `<|im_start|>`, need
+/// no list.
 const BRACKETED: &str = "[INST] [/INST] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] \
     [TOOL_CALLS] [TOOL_RESULTS] [/TOOL_RESULTS]";
 
-/// Maximum number of characters of a token; a longer text is not a token.
+/// Maximum number of characters of a chat template token; a longer text in angle brackets is not one.
 const LONGEST: usize = 200;
 
-/// Note for the model on a changed result.
+/// Note for the model on a result in which chat template tokens got a space.
 const CHANGED: &str = "(Words that mark the turns of a chat stand in this result with a space behind their first \
                        character. The original has no such space.)";
 
-/// Puts a space into each token in a result, and adds a note for the model if there was a token. Elements
-/// with a name in `elements` count as tokens too.
+/// Puts a space into each chat template token in a result, and adds a note for the model if there was a
+/// token. Elements with a name in `elements` count as tokens too.
 pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
     let mut is_changed = false;
     for block in &mut result.content {
@@ -42,7 +43,7 @@ pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
     }
 }
 
-/// Returns the text with a space after the first character of each token.
+/// Returns the text with a space after the first character of each chat template token.
 fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
     let (mut harmless, mut from) = (String::new(), 0);
     for (at, _) in text.match_indices(['<', '[']) {
@@ -59,7 +60,7 @@ fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
     Cow::Owned(harmless)
 }
 
-/// Returns whether the text begins with a token; invisible characters within it are ignored.
+/// Returns whether the text begins with a chat template token; invisible characters in it are ignored.
 fn is_token(text: &str, elements: &[String]) -> bool {
     let mut seen = text.chars().filter(|c| !is_unseen(*c));
     if seen.next() == Some('[') {
@@ -71,8 +72,8 @@ fn is_token(text: &str, elements: &[String]) -> bool {
     (is_between_bars(&inside) || is_element(&inside, elements)) && is_closed()
 }
 
-/// Returns whether the text in angle brackets is a token such as `|im_start|`. Some models use full-width
-/// bars.
+/// Returns whether the text in angle brackets is a chat template token such as `|im_start|`. Some models use
+/// full-width bars.
 fn is_between_bars(inside: &str) -> bool {
     let bars = ['|', '\u{ff5c}'];
     let word = inside.strip_prefix(bars).and_then(|rest| rest.strip_suffix(bars));

@@ -15,11 +15,11 @@ use std::{
     sync::LazyLock,
 };
 
-/// The name of one file of settings of agents.
+/// The name of one of the files with settings of agents, for the list [`SETTINGS`].
 const CLAUDE: &str = concat!("claude", ".md");
 
-/// Names of settings files and folders in lower case, by reason. A name counts in any folder, and a folder
-/// counts with all its content.
+/// Names of files and folders with settings, in lower case and grouped by the reason why they are control
+/// files. A name counts in any folder, and a folder counts with all its content.
 const SETTINGS: &[(&str, &str)] = &[
     (
         "it holds settings of agents",
@@ -101,8 +101,8 @@ pub fn is_control_file(relative: impl AsRef<Path>) -> bool {
     control(relative.as_ref()).is_some()
 }
 
-/// Returns whether `behind`, a path relative to a git folder, is a setting of the repository, a submodule or
-/// a worktree. The git folder itself (an empty path) counts too.
+/// Returns whether a path relative to a git folder leads to settings of the repository, of a submodule or of
+/// a worktree. An empty path, which is the git folder itself, counts too.
 pub(crate) fn is_of_git(behind: &[&OsStr]) -> bool {
     let is = |known: &str, names: &[&OsStr]| {
         let mut names = names.iter();

@@ -30,5 +30,5 @@ pub(crate) fn add_note(correction: &Correction, result: &mut ToolResult) {
     result.metadata.insert(metadata::CORRECTION.to_owned(), correction.kind.into());
 }
 
-/// The kinds of refusal that concern the arguments.
+/// The error types of refusals that corrected arguments can avoid.
 const CORRECTABLE: [&str; 2] = ["validation_error", "invalid_parameters"];

@@ -19,7 +19,8 @@ impl Default for DiffOptions {
     }
 }
 
-/// Describes the change of the file `path`; `before` is `None` for a new file.
+/// Describes how the file `path` changes from the text `before` to the text `after`; `before` is `None` for a
+/// new file.
 pub(crate) fn change(path: &str, before: Option<&str>, after: &str, options: DiffOptions) -> FileChange {
     let mut change = FileChange::new(path);
     change.created = before.is_none();

@@ -106,7 +106,7 @@ pub(crate) enum Tries {
     HereUnlessTimedOut,
 }
 
-/// The engine's notes on a call between preparation and execution.
+/// The engine's data about a call, kept from the preparation of the call to its execution.
 struct Notes {
     admitted: Admitted,
     validation: Duration,
@@ -130,7 +130,7 @@ enum Stopped {
     Asked(Box<ApprovalRequest>),
 }
 
-/// The reader of results.
+/// The reader of a call's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Model,
@@ -142,7 +142,7 @@ enum Consent {
     Needed,
     /// The caller has already obtained the approval; it covers every question.
     Given,
-    /// A person approved the call with this binding hash.
+    /// A person approved the call; the approval is bound to this hash of the call.
     To(String),
 }
 
@@ -188,7 +188,7 @@ impl ToolEngine {
         self
     }
 
-    /// Adds guards of the program after the guards that were added before.
+    /// Adds guards of the application; they run after the guards that were added before.
     pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
         self.guards = self.guards.iter().cloned().chain(guards).collect();
         self
@@ -400,7 +400,8 @@ impl ToolEngine {
         }
     }
 
-    /// Runs the tool, with retries for callers outside of a loop, and passes the result through all guards.
+    /// Runs the tool, retries it if the caller is not an agent loop, and passes the result through all
+    /// guards.
     async fn run_to_result(
         &self,
         ready: ReadyCall,
@@ -458,8 +459,8 @@ impl ToolEngine {
         Ok(result)
     }
 
-    /// Adds the findings of the guards to the context, and the permission bound of the tool and its child
-    /// runs.
+    /// Adds to the context the results of the guards (the call's target, and whether a person agreed), and
+    /// the permission bound of the tool and its child runs.
     fn with_limits(&self, mut context: ToolContext, notes: &Notes) -> ToolContext {
         let bound = || self.bound(notes.options.level.as_deref(), &context.run);
         let Admitted { tool, subject, is_agreed, .. } = &notes.admitted;
@@ -479,7 +480,8 @@ impl ToolEngine {
         }
     }
 
-    /// Adds notes to a result: the summary of a stored text, the correction, and advice.
+    /// Adds notes to a result: the summary of a text that was stored in a file, the correction of the
+    /// arguments, and advice on tool use.
     async fn say_more(
         &self,
         correction: Option<&Correction>,

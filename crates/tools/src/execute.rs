@@ -31,7 +31,7 @@ type Work<'a> = BoxFuture<'a, Result<Result<ToolResult, ToolError>, Panic>>;
 #[error("{0}")]
 pub(crate) struct Panic(String);
 
-/// The end of an execution.
+/// The way in which the execution of a tool ended.
 enum Ended {
     Returned(Result<ToolResult, ToolError>),
     Panicked(Panic),
@@ -39,8 +39,8 @@ enum Ended {
     Cancelled,
 }
 
-/// Runs the tool until it ends, times out or is cancelled. Each of these gives a result; only an agent tool
-/// that was suspended returns its question instead.
+/// Runs the tool until it ends, times out or is cancelled. In each case there is a result, with one
+/// exception: an agent tool that was suspended returns its question.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     arguments: Json,
@@ -110,8 +110,8 @@ fn on_own_thread(
     Box::pin(async move { thread.await.unwrap_or_else(|e| Err(Panic(e.to_string()))) })
 }
 
-/// Waits for the end of the work, a timeout or a cancel. The work is polled once first, so that a tool with
-/// an immediate result needs no timer.
+/// Waits until the tool ends, times out or is cancelled. The tool's future is polled once before a timer is
+/// made, so that a tool with an immediate result needs no timer.
 async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration, ends_itself: bool) -> Ended {
     let clock: &dyn Clock = &*context.run.clock;
     let deadline = clock.now() + limit;
@@ -133,7 +133,8 @@ async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration,
     .await
 }
 
-/// The future of the work. Dropping it is protected too, because a tool's destructors may panic.
+/// The future of a tool's call. A panic is caught also when the future is dropped, because a tool's
+/// destructors may panic.
 struct Contained<'a>(Option<Work<'a>>);
 
 impl Contained<'_> {
@@ -197,13 +198,13 @@ impl Ended {
     }
 }
 
-/// Advice after a timeout of a call that may be repeated.
+/// Advice for the model after the timeout of a call that may be repeated.
 const TRY_LESS: &str = "Try it with less, or go on without it.";
 
-/// Advice after a stopped call that may have had a side effect.
+/// Advice for the model after a call that was stopped and may have had a side effect.
 const CHECK_FIRST: &str = "It may have taken effect: check what it did before you call it again.";
 
-/// Shortens an error's text for the model; `error_message` stays complete.
+/// Shortens the text of an error for the model; the result's `error_message` stays complete.
 fn shortened(mut result: ToolResult) -> ToolResult {
     for block in &mut result.content {
         if let archon_types::Content::Text { text } = block {

@@ -11,12 +11,14 @@ use std::{
 use crate::control::GIT;
 use crate::{beneath::open_regular, control::is_of_git, permissions::resolved};
 
-/// Returns whether git would use a folder as a git folder, judged by the names of its files.
+/// Returns whether git would use a folder as a git folder. `has` returns whether the folder has an entry of
+/// this name.
 pub(crate) fn is_git(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-/// Returns whether git runs a file, or reads settings from it, although its name does not show that.
+/// Returns whether git runs the file `path` or reads settings from it, although the name of the file does not
+/// show that.
 pub(crate) fn decides(root: &Path, path: &Path) -> bool {
     let above = path.ancestors().skip(1).take_while(|above| above.starts_with(root));
     above.into_iter().any(|folder| {

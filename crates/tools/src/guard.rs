@@ -43,7 +43,7 @@ pub(crate) struct Inspection<'c> {
     pub(crate) run: &'c Context,
     pub(crate) registry: &'c ToolRegistry,
     pub(crate) options: &'c EngineOptions,
-    /// The program's own guards.
+    /// The guards of the application.
     pub(crate) guards: &'c [Arc<dyn CallGuard>],
     /// The caller's permission level, if the caller set one.
     pub(crate) level: Option<&'c str>,
@@ -124,7 +124,7 @@ pub(crate) struct Ended<'e> {
     pub(crate) to_sum_up: Option<&'e std::sync::OnceLock<String>>,
     /// The attempts; their number is one unless the call was retried.
     pub(crate) tried: &'e Tried,
-    /// Number of earlier starts of the call by its caller.
+    /// Number of times that the caller started this call before.
     pub(crate) started_before: u32,
 }
 

@@ -15,15 +15,15 @@ pub trait IntoTool<How> {
     fn into_tool(self) -> Arc<dyn Tool>;
 }
 
-/// Marker: the value is a tool.
+/// Marker for [`IntoTool`]: the value is a tool.
 #[derive(Debug)]
 pub struct Itself;
 
-/// Marker: the value is a shared tool.
+/// Marker for [`IntoTool`]: the value is a shared tool.
 #[derive(Debug)]
 pub struct Shared;
 
-/// Marker: the value is a function that makes a tool.
+/// Marker for [`IntoTool`]: the value is a function that makes a tool.
 #[derive(Debug)]
 pub struct Constructor;
 

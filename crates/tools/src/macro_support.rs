@@ -30,11 +30,11 @@ pub fn arguments<A: DeserializeOwned>(arguments: Json) -> Result<A, ToolError> {
     serde_json::from_value(arguments).map_err(|e| ToolError::InvalidArgs(format!("Invalid arguments: {e}")))
 }
 
-/// The value that a function returned.
+/// The value that a tool's function returned.
 pub struct Returned<T>(Cell<Option<T>>);
 
 impl<T> Returned<T> {
-    /// Wraps the value.
+    /// Wraps the value that a function returned.
     pub fn new(value: T) -> Self {
         Self(Cell::new(Some(value)))
     }
@@ -43,7 +43,7 @@ impl<T> Returned<T> {
 /// Converts the value of a tool's function into a result by `Into<ToolResult>`. This trait is preferred to
 /// [`IntoResultFromJson`] where both apply.
 pub trait IntoResultDirectly {
-    /// Returns the result.
+    /// Takes the wrapped value and returns the tool result that is made of it.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
 }
 
@@ -55,7 +55,7 @@ impl<T: Into<ToolResult>> IntoResultDirectly for Returned<T> {
 
 /// Converts the value of a tool's function into a result as JSON, if it has no conversion of its own.
 pub trait IntoResultFromJson {
-    /// Returns the result.
+    /// Takes the wrapped value and returns the tool result that is made of it.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
 }
 
@@ -74,7 +74,7 @@ impl<T: serde::Serialize> IntoResultFromJson for &Returned<T> {
     }
 }
 
-/// The error that a function returned.
+/// The error that a tool's function returned.
 pub struct Failed<E>(Cell<Option<E>>);
 
 impl<E> Failed<E> {
@@ -86,7 +86,7 @@ impl<E> Failed<E> {
 /// Converts a function's error into a tool error by `Into`. This trait is preferred to [`IntoErrorFromText`]
 /// where both apply.
 pub trait IntoErrorDirectly {
-    /// Returns the error.
+    /// Takes the wrapped error and returns the tool error that is made of it.
     fn take_error(&self) -> ToolError;
 }
 
@@ -99,7 +99,7 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
 /// Converts any other error: the model reads the error's text, with its causes if `{:#}` shows them. For
 /// errors that do not implement `std::error::Error`, or are not `Send`.
 pub trait IntoErrorFromText {
-    /// Returns the error.
+    /// Takes the wrapped error and returns the tool error that is made of it.
     fn take_error(&self) -> ToolError;
 }
 

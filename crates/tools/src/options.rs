@@ -145,7 +145,7 @@ impl EngineOptions {
         self
     }
 
-    /// Sets the default level of detail.
+    /// Sets the default level of detail of results.
     pub fn with_output_level(mut self, level: OutputLevel) -> Self {
         self.output_level = Some(level);
         self

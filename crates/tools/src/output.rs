@@ -6,15 +6,17 @@ use archon_types::{DataFile, Json, OutputLevel, ToolResult, ToolResultStatus, me
 
 use crate::arguments::clip;
 
-/// Size in bytes above which data are stored in a file at every level, if there is a folder for files.
+/// Size in bytes above which data are stored in a file at every level of detail, if there is a folder for
+/// files.
 pub(crate) const LARGE: usize = 1_048_576;
-/// Size in bytes above which data are stored in a file at the level `full`; smaller data are shown whole.
+/// Size in bytes above which data are stored in a file at the level of detail `Full`; smaller data are shown
+/// whole.
 const READ_WHOLE: usize = 65_536;
-/// Share of the context window above which results become brief.
+/// Used share of the context window, from 0 to 1, above which results become `Brief`.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Returns the level of detail that applies: the caller's, else the tool's, else `Brief` if the context
-/// window is nearly full, else the default. If none is set, a result stays as the tool wrote it.
+/// Returns the level of detail of a result: the caller's, else the tool's, else `Brief` if the context window
+/// is nearly full, else the default. Without any of these (`None`) the result stays as the tool wrote it.
 pub fn effective_level(
     wanted: Option<OutputLevel>,
     tool: Option<OutputLevel>,
@@ -136,7 +138,7 @@ impl<'t> Data<'t> {
     }
 }
 
-/// Returns the text for the model in place of data that are in a file.
+/// Returns the text that the model reads in place of data that were stored in a file.
 pub(crate) fn stored(file: &DataFile) -> String {
     format!(
         "Data stored in file: {}\nThis file can be accessed in subsequent tool calls by referencing the file path.\n\nTo \
@@ -160,7 +162,7 @@ pub(crate) fn error_type(result: &ToolResult) -> Option<&str> {
     result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str)
 }
 
-/// Returns the text of an error in the standard form.
+/// Returns the text of an error in the form `ErrorStyle::Standard`.
 pub(crate) fn error_observation(result: &ToolResult, call: &str) -> String {
     let kind = error_type(result);
     let kind = kind.or((result.status == ToolResultStatus::Timeout).then_some("timeout"));
@@ -202,7 +204,7 @@ fn is_true(value: &Json) -> bool {
     }
 }
 
-/// Returns the first `count` characters.
+/// Returns the first `count` characters of a text.
 fn first(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
 }

@@ -15,7 +15,7 @@ pub(crate) type Network = (IpAddr, u8);
 /// A function that returns the networks of this machine.
 pub(crate) type Networks = fn() -> Vec<Network>;
 
-/// Returns the current networks.
+/// Returns the networks that this machine is in now.
 pub(crate) fn networks() -> Vec<Network> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let mut found = of_version_4(&read("/proc/net/fib_trie"));
@@ -28,8 +28,8 @@ pub(crate) fn is_near(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| holds(*network, address)) || is_here(address)
 }
 
-/// Returns whether an address is this machine's own: a socket that is connected to an own address has the
-/// same local address. No packet is sent.
+/// Returns whether an address is this machine's own. To test that, a socket is connected to the address: its
+/// local address is the same only if the address is the machine's own. No packet is sent.
 fn is_here(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -43,7 +43,7 @@ fn is_here(address: IpAddr) -> bool {
     from().is_ok_and(|from| from.ip() == address)
 }
 
-/// The port for the test of an address; any port would do.
+/// The port to which [`is_here`] connects its socket; any port would do, because nothing is sent.
 const DISCARD: u16 = 9;
 
 fn holds((network, length): Network, address: IpAddr) -> bool {
@@ -55,7 +55,8 @@ fn holds((network, length): Network, address: IpAddr) -> bool {
     }
 }
 
-/// Parses the kernel's routing table: an address is on a line of its own, followed by lines about it.
+/// Parses the kernel's routing table `fib_trie`: a line with an address is followed by lines with the routes
+/// of this address.
 fn of_version_4(table: &str) -> Vec<Network> {
     let (mut own, mut links) = (Vec::new(), Vec::new());
     let mut address = None;

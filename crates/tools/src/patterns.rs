@@ -17,7 +17,8 @@ const CALLS: usize = 50;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CallMade {
-    /// The id of the command that the call belongs to; calls in one answer of the model have the same id.
+    /// The id of the machine's command to which the call belongs. One command makes all calls of one answer
+    /// of the model.
     pub command: CommandId,
     /// The call.
     pub call: ToolCall,
@@ -28,7 +29,7 @@ pub struct CallMade {
 pub struct Suggestion {
     /// Name of the pattern. Advice on the same pattern is given once in a run.
     pub pattern: String,
-    /// The text for the model.
+    /// The advice, as the model reads it.
     pub message: String,
 }
 
@@ -78,7 +79,7 @@ impl PatternAnalyzer for SingleCalls {
     }
 }
 
-/// The latest calls of runs, and the advice given. Clones share them.
+/// The latest calls of each run, and the advice that the run was given. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Patterns {
     analyzer: Arc<dyn PatternAnalyzer>,

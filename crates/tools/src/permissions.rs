@@ -66,7 +66,7 @@ pub struct Rule {
     text: String,
     tool: String,
     of: Option<String>,
-    /// The text in brackets as a compiled pattern of paths; `None` if it is not one.
+    /// The rule's text in brackets, compiled as a pattern of paths; `None` if it is not a valid one.
     #[cfg(feature = "files")]
     files: Option<std::sync::Arc<files::Files>>,
 }
@@ -77,7 +77,7 @@ impl Rule {
         wildcard(&self.tool, tool)
     }
 
-    /// Returns whether the pattern in brackets matches this path.
+    /// Returns whether the rule's text in brackets is a pattern that matches this path.
     fn means(&self, root: &Path, path: &Path) -> bool {
         #[cfg(feature = "files")]
         return self.files.as_ref().is_some_and(|files| files.mean(root, path));
@@ -88,8 +88,8 @@ impl Rule {
         }
     }
 
-    /// Returns whether the pattern matches this path, a folder above this path, or everything below this
-    /// path.
+    /// Returns whether the rule's text in brackets is a pattern that matches this path, a folder above it, or
+    /// everything below it.
     fn holds(&self, root: &Path, path: &Path) -> bool {
         #[cfg(feature = "files")]
         return self.files.as_ref().is_some_and(|files| files.hold(root, path));
@@ -175,7 +175,7 @@ pub enum Ruling {
     Ask(String),
     /// The call is allowed.
     Allow,
-    /// No rule matches.
+    /// No rule matches the call.
     Silent,
 }
 
@@ -234,8 +234,8 @@ impl Permissions {
         }
     }
 
-    /// Returns the first rule that matches the call or a part of it. An unknown target matches every rule
-    /// about the tool.
+    /// Returns the first of `rules` that matches the call or a part of it, such as one path or command. A
+    /// call with an unknown target is matched by every rule about its tool.
     fn first<'r>(&self, rules: &'r [Rule], tool: &str, subject: &Subject) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let Some(of) = &rule.of else { return rule.names(tool) };
@@ -251,7 +251,7 @@ impl Permissions {
         })
     }
 
-    /// Returns whether everything that the call does is allowed by one of the rules.
+    /// Returns whether each path, address or command of the call is allowed by at least one of `rules`.
     fn all_allowed(&self, rules: &[Rule], tool: &str, subject: &Subject) -> bool {
         let mut named = rules.iter().filter(|rule| rule.names(tool)).peekable();
         if named.peek().is_none() {
@@ -287,7 +287,7 @@ impl Permissions {
     }
 }
 
-/// Returns whether a rule about a file tool matches a file that a command touches.
+/// Returns whether a rule about a file tool matches a file that a command reads or writes.
 fn touches_files(rule: &Rule, subject: &Subject) -> bool {
     #[cfg(all(unix, feature = "bash"))]
     if let Subject::Command { line, root } = subject {
@@ -297,8 +297,8 @@ fn touches_files(rule: &Rule, subject: &Subject) -> bool {
     false
 }
 
-/// Returns whether a deny or ask rule matches any command of a line. A line that cannot be parsed matches
-/// every rule.
+/// Returns whether the text in brackets of a deny or ask rule matches any command of a command line. A line
+/// that cannot be parsed is matched by every rule.
 fn command_touches(of: &str, line: &str) -> bool {
     #[cfg(all(unix, feature = "bash"))]
     return of == line.trim() || commands::may_hold(of, line);
@@ -319,7 +319,7 @@ fn command_is_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> boo
     }
 }
 
-/// Joins a path to `root` and removes dots; links are not resolved.
+/// Joins a path to `root` and removes `.` and `..`; links are not resolved.
 #[cfg(feature = "files")]
 pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
     let mut plain = root.to_owned();

@@ -16,7 +16,8 @@ pub(crate) struct Partial(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     last: Option<ToolResult>,
-    /// True once the call has its result. A task that the tool left behind may still report progress.
+    /// True once the call has its result. Later progress is ignored: an async task that the tool started may
+    /// still report some.
     is_over: bool,
 }
 
@@ -31,7 +32,7 @@ impl Drop for Closing {
 
 impl Partial {
     /// Returns a function that passes the tool's progress to the run's watchers until the call is over, and
-    /// keeps partial results.
+    /// keeps the last partial result.
     pub(crate) fn listener(&self, run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send + Sync> {
         let (run, sink, partial) = (run.run.clone(), run.sink.clone(), self.clone());
         let sent = AtomicU64::new(0);

@@ -18,8 +18,8 @@ pub(crate) struct Rates(Arc<HashMap<String, Limited>>);
 
 struct Limited {
     rate: CallRate,
-    /// Created at the first call. The first call in the queue holds the lock while it waits; the lock is
-    /// passed on in order of arrival.
+    /// The token bucket, created at the first call. The first call in the queue holds the lock while it
+    /// waits; the lock is passed on in order of arrival.
     tokens: Mutex<Option<TokenBucket>>,
 }
 

@@ -50,7 +50,8 @@ impl ToolRetryPolicy {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// Returns whether another call follows the result of call number `attempt`, counted from 1.
+    /// Returns whether a call is retried after this result. `attempt` is the number of the attempt that had
+    /// the result, counted from 1.
     pub(crate) fn again(&self, spec: &ToolSpec, result: &ToolResult, attempt: u32) -> bool {
         let kind = error_type(result).unwrap_or_default();
         let annotations = &spec.annotations;
@@ -63,12 +64,13 @@ impl ToolRetryPolicy {
             && !result.metadata.contains_key("left_behind")
     }
 
-    /// Returns the wait before call number `attempt`, which is at least 2.
+    /// Returns the wait before attempt number `attempt` of a call; `attempt` is at least 2.
     pub(crate) fn delay_before(&self, attempt: u32) -> Duration {
         scaled(self.initial_delay, self.backoff_multiplier, attempt.saturating_sub(2)).min(self.max_delay)
     }
 
-    /// Returns the time limit of call number `attempt`; `limit` is the time limit of the first call.
+    /// Returns the time limit of attempt number `attempt` of a call; `limit` is the time limit of the first
+    /// attempt.
     pub(crate) fn limit(&self, limit: Duration, attempt: u32) -> Duration {
         match attempt {
             0 | 1 => limit,
@@ -92,7 +94,7 @@ impl Tried {
         Self { attempts: 1, last_error: None }
     }
 
-    /// Counts another attempt after this result, and reports it to the run's watchers.
+    /// Counts another attempt, which follows this failed result, and reports it to the run's watchers.
     pub(crate) fn again(&mut self, result: &ToolResult, id: CallId, context: &mut ToolContext) {
         let error = result.error_message.clone().unwrap_or_default();
         // The listener of the previous attempt is closed.
@@ -103,7 +105,7 @@ impl Tried {
     }
 }
 
-/// Waits; returns true if the call was cancelled meanwhile.
+/// Waits for the time `delay`; returns true if the call was cancelled meanwhile.
 pub(crate) async fn wait(clock: &dyn Clock, delay: Duration, cancel: &CancellationToken) -> bool {
     let slept = clock.sleep_until(clock.now() + delay);
     matches!(select(pin!(cancel.cancelled()), slept).await, Either::Left(_))

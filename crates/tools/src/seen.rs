@@ -11,11 +11,11 @@ use std::{
 use archon_types::{Json, SessionId, ToolError, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of sessions that are remembered. The oldest one is forgotten first, and must then read
-/// files again.
+/// Maximum number of sessions that are remembered. The oldest session is forgotten first; it must read its
+/// files again before it can change them.
 const SESSIONS: usize = 1_000;
 
-/// Identifies a version of a file, by the file's own data only; clocks are not compared.
+/// Identifies a version of a file by data of the file alone; its times are not compared with a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     bytes: u64,
@@ -47,7 +47,7 @@ struct SeenFile {
     version: Version,
 }
 
-/// The versions that each session has read or written, by canonical path. Clones share them.
+/// The versions of files that each session has read or written, by canonical path. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Arc<Mutex<Sessions>>);
 
@@ -59,7 +59,7 @@ struct Sessions {
 }
 
 impl Seen {
-    /// Records that the session knows this version.
+    /// Records that the session knows this version of the file.
     pub(crate) fn note(&self, session: &SessionId, file: &Path, version: Version) {
         let mut sessions = self.lock();
         if !sessions.files.contains_key(session) {
@@ -73,12 +73,13 @@ impl Seen {
         sessions.files.entry(session.clone()).or_default().insert(file.to_owned(), version);
     }
 
-    /// Returns the metadata of a result about the version that was read or written.
+    /// Returns the metadata that record, in a result, the version of a file that was read or written.
     pub(crate) fn metadata(file: &Path, version: Version) -> Json {
         serde_json::to_value(SeenFile { file: file.to_owned(), version }).unwrap_or_default()
     }
 
-    /// Records that the session knows the version that is in the metadata of an earlier call's result.
+    /// Records that the session knows the version of a file that is in the metadata of an earlier call's
+    /// result.
     pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
         let seen = result.metadata.get(metadata::SEEN).and_then(|seen| SeenFile::deserialize(seen).ok());
         if let Some(SeenFile { file, version }) = seen {
@@ -86,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// Checks that the session has read this version; `shown` is the file's name in messages.
+    /// Checks that the session has read this version of the file; `shown` is the file's name in messages.
     ///
     /// # Errors
     /// The session has not read the file, or has read another version.

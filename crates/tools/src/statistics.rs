@@ -8,11 +8,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The current numbers of one tool.
+/// The statistics of one tool, and the numbers of its running and waiting calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUsage {
-    /// The statistics.
+    /// The statistics of the calls that have ended.
     pub stats: ToolStats,
     /// Number of running calls.
     pub running: u64,

@@ -10,8 +10,8 @@ pub(crate) fn example_call(spec: &ToolSpec, parameters: &[&str]) -> String {
     format!("{}({})", spec.name, arguments.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns an example of a value: from the tool's own examples, else from the parameter's schema, else by its
-/// name or type.
+/// Returns an example value of a parameter: from the tool's own examples, else from the parameter's schema,
+/// else by the parameter's name or type.
 fn example_value(spec: &ToolSpec, parameter: &str) -> String {
     let schema = spec.parameters.get("properties").and_then(|properties| properties.get(parameter));
     let keyword = |key: &str| schema.and_then(|schema| schema.get(key));

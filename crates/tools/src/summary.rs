@@ -21,7 +21,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum number of characters of a summary.
 const LONGEST: usize = 2_000;
 
-/// Replaces the text's beginning in a result by a summary; if there is none, the beginning stays.
+/// Replaces the beginning of a stored text, which stands in the result, by a summary of the text. If there is
+/// no summary, the beginning stays.
 pub(crate) async fn replace(
     summarizer: &dyn Summarizer,
     text: String,

@@ -26,7 +26,7 @@ const QUOTED: usize = 60;
 pub(crate) struct Report {
     /// The violations, one on each line, then the suggestion.
     pub(crate) text: String,
-    /// Advice for the model.
+    /// Advice for the model on how to correct the arguments.
     pub(crate) suggestion: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn report(spec: &ToolSpec, validator: &Validator, arguments: &Json, b
 struct Findings<'a> {
     schema: &'a Json,
     lines: Vec<String>,
-    /// Missing required parameters of the call itself.
+    /// Required parameters that are missing in the arguments themselves, not in an object within them.
     missing: Vec<String>,
     /// Probable spelling mistakes: the name or option that was sent, and the one that was probably meant.
     slips: Vec<(String, String)>,
@@ -204,7 +204,8 @@ impl Findings<'_> {
     }
 }
 
-/// Returns the parameters of an example call: all required ones, then those that were missing.
+/// Returns the parameters for an example call: all required ones, then those in `missing` that are not among
+/// them.
 fn example_parameters<'a>(spec: &'a ToolSpec, missing: &[&'a str]) -> Vec<&'a str> {
     let required = spec.parameters.get("required").and_then(Json::as_array).into_iter().flatten();
     let mut names: Vec<&str> = required.filter_map(Json::as_str).collect();
@@ -254,7 +255,7 @@ fn received(value: &Json) -> String {
     }
 }
 
-/// Formats a path: `$`, `$.items[0].name`, `$['odd key']`.
+/// Formats the path to a value in the arguments: `$`, `$.items[0].name`, `$['odd key']`.
 fn json_path(location: &Location) -> String {
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     location.segments().fold("$".to_owned(), |path, segment| match segment {

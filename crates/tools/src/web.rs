@@ -142,7 +142,7 @@ impl Web {
         Ok(Page { url, status, content_type, body, truncated })
     }
 
-    /// Checks that a URL may be requested; names are checked again when they are resolved.
+    /// Checks that a URL may be requested. Host names are checked again when they are resolved.
     fn check(&self, url: &Url) -> Result<(), ToolError> {
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = clip(url.scheme(), 40);
@@ -195,9 +195,9 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// The error for a name without a public address.
+/// The error for a host name without a public address.
 #[derive(Debug, thiserror::Error)]
-#[error("its address is not public")]
+#[error("the server has no public address")]
 struct PrivateAddress;
 
 fn private(host: &str) -> ToolError {

@@ -19,7 +19,8 @@ pub(crate) use listing::Entry;
 pub(crate) use places::Places;
 pub(crate) use write::Target;
 
-/// Maximum number of entries that are searched for a file with the same name elsewhere.
+/// Maximum number of files and folders that are searched for a file of the same name if a path does not
+/// exist.
 const LOOKED_THROUGH: usize = 2_000;
 
 /// One or more folders; tools cannot reach anything outside of them.
@@ -38,7 +39,7 @@ const LOOKED_THROUGH: usize = 2_000;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// The folders, canonical; never empty.
+    /// The canonical paths of the workspace's folders; there is at least one.
     roots: Arc<Vec<PathBuf>>,
     /// Folders that belong to no workspace, canonical as far as they exist, each with a description.
     without: Arc<Vec<(PathBuf, String)>>,
@@ -79,12 +80,12 @@ impl Workspace {
         Self { without: Arc::new(without), ..self }
     }
 
-    /// Returns the first folder, canonical.
+    /// Returns the canonical path of the first folder.
     pub fn root(&self) -> &Path {
         &self.roots[0]
     }
 
-    /// Returns all folders, canonical, the first one first.
+    /// Returns the canonical paths of all folders, the first folder first.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
@@ -205,7 +206,8 @@ impl Workspace {
         self.parts(real).is_some() && self.excluded(real).is_none()
     }
 
-    /// Splits a canonical path into one of the folders and the rest.
+    /// Splits a canonical path into the workspace folder that contains it and the path relative to that
+    /// folder.
     fn parts<'p>(&self, real: &'p Path) -> Option<(&Path, &'p Path)> {
         self.roots.iter().find_map(|root| Some((root.as_path(), real.strip_prefix(root).ok()?)))
     }

@@ -93,8 +93,8 @@ impl Runs {
         answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer the question again")))
     }
 
-    /// Waits until this process no longer works on the run, and then resumes the run, since it may have
-    /// missed an inbox message.
+    /// Waits until this process no longer works on the run, and then resumes the run, since the process may
+    /// not have read the latest inbox message.
     async fn resume_after(self, live: Arc<Live>) {
         live.ended().await;
         if let Err(error) = self.resume_for_inbox(live.run()).await {

@@ -22,10 +22,10 @@ pub(super) struct Live {
 struct State {
     /// The sinks of the watchers; `None` once the run has ended or is suspended.
     watchers: Option<Vec<EventSink>>,
-    /// All events so far, for the first watcher, so that it misses no event between the start and its
-    /// subscription. Dropped if there are too many events.
+    /// All events so far, kept until the first watcher subscribes, so that this watcher misses no event.
+    /// Dropped if there are too many events.
     early: Option<EventStream>,
-    /// The sequence number of the first of the run's own records that was emitted.
+    /// The sequence number of the first record of this run, not of a child run, that was emitted.
     from: Option<u64>,
     /// The reason why the run stopped without an outcome.
     failure: Option<Arc<RunError>>,

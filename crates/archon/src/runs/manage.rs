@@ -55,7 +55,7 @@ impl ManageRuns for Runs {
 }
 
 impl Runs {
-    /// Prunes the runs that match a filter.
+    /// Deletes those runs of a filter that have ended and were last written before `before`.
     pub(super) async fn prune_of(&self, of: RunFilter, before: Timestamp) -> Result<Removed, RunError> {
         let heads = self.archon().journal.list(&of).await?;
         let old = |head: &RunHead| head.status.has_ended() && head.updated_at < before;

@@ -7,14 +7,16 @@ use tokio::task::JoinHandle;
 
 use super::Runs;
 
-/// A task that sweeps repeatedly; see [`Runs::keep_sweeping`]. Dropping this value ends the task.
+/// An async task that repeatedly resumes suspended runs that have an answer or an expired question; see
+/// [`Runs::keep_sweeping`]. Dropping this value ends the async task.
 #[derive(Debug)]
 #[must_use = "the sweeping ends when this value is dropped"]
 pub struct Sweeping(JoinHandle<()>);
 
 impl Runs {
-    /// [Sweeps](AnswerRuns::sweep) now and after each `period`, until the returned value is dropped. The
-    /// error of a run that cannot be resumed is logged (`tracing`, at `warn`), and the run is tried again.
+    /// [Sweeps](AnswerRuns::sweep) now and after each `period`, until the returned value is dropped: resumes
+    /// suspended runs that have an answer or an expired question. The error of a run that cannot be resumed
+    /// is logged (`tracing`, at `warn`), and the run is tried again.
     ///
     /// ```no_run
     /// use std::time::Duration;

@@ -32,7 +32,7 @@ pub(super) struct CallInput {
     /// Problems with the last answer. `useless` is the number of answers with a problem so far.
     problems: Vec<String>,
     useless: u32,
-    /// Version of the fields at the time of the last question.
+    /// Schema version (a hash) of the fields at the time of the last question.
     version: Option<String>,
     is_agreed: bool,
     /// True while the child run, which does the work, waits for an answer to its own question.
@@ -47,7 +47,7 @@ pub(super) struct CallInput {
     outcome: Option<Outcome>,
 }
 
-/// Reason for which the call ends.
+/// Reason why the call ends without the agent's work.
 enum End {
     Refused(String),
     Replied(String),

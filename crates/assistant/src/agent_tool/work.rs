@@ -15,7 +15,7 @@ use super::{
     input::{CallInput, Work},
 };
 
-/// Time in ms between the end of the agent's work and the tool's own time limit.
+/// Time in ms by which the agent's work ends before the tool's own time limit.
 const TO_END_MS: u64 = 5_000;
 
 /// A call of an agent tool, and the delegation from the run that made the call.
@@ -80,8 +80,8 @@ impl Call<'_> {
         RunStarted::of_lead(context, &place, AgentId::new(agent), RunKind::AgentCall, config)
     }
 
-    /// Returns the context of the child run. The child run has the depth of the call's run, which does not
-    /// count as a level, and its time limit ends before that of the call.
+    /// Returns the context of the child run. The child run has the same depth as the call's run, which does
+    /// not count as a level of child runs, and a shorter time limit.
     fn child(&self, run: &Run) -> Context {
         let by = self.by;
         let mut lease = by.lease;

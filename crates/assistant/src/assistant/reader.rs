@@ -28,7 +28,7 @@ pub struct WordReader;
 
 /// Texts that mean yes, without commas and in lower case, separated by `|`.
 const YES: &str = "yes|y|yes please|ok|okay|sure|approve|approved|confirm|go ahead|do it|yes do it";
-/// Texts that mean no, in the same form.
+/// Texts that mean no, in the form of [`YES`].
 const NO: &str = "no|n|no thanks|cancel|cancel it|stop|don't|never mind|reject";
 
 fn is_one_of(list: &str, words: &str) -> bool {

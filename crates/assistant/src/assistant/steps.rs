@@ -105,7 +105,8 @@ pub struct PlainSteps;
 
 impl Steps for PlainSteps {}
 
-/// Limits the number of messages of each tenant in a period. The other steps are those of `within`.
+/// Limits the number of messages of each tenant in a period. Everything else is left to the inner steps
+/// `within`.
 pub struct RateLimited<S> {
     within: S,
     messages: u32,
@@ -147,8 +148,8 @@ impl<S: Steps> Steps for RateLimited<S> {
 /// Returns the memory of a tenant.
 type MemoryOf = dyn Fn(&TenantId) -> Arc<dyn LongTerm> + Send + Sync;
 
-/// Recalls memories for a message, and stores the conversation in the tenant's memory. The other steps
-/// are those of `within`. A failure of the memory is only logged.
+/// Recalls memories for a message, and stores the conversation in the tenant's memory. Everything else is
+/// left to the inner steps `within`. A failure of the memory is only logged.
 pub struct LongTermSteps<S> {
     within: S,
     memory_of: Box<MemoryOf>,

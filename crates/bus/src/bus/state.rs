@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Takes up to `most` messages. Messages that were taken before count as read.
+    /// Takes up to `most` messages. The messages of the previous call then count as read.
     pub(super) fn take(&mut self, id: u64, most: usize, reader: &Waker) -> Found<VecDeque<Item>> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };

@@ -129,8 +129,8 @@ fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
     ))
 }
 
-/// Notes that a written setting has no effect: because another layer sets it, or because no person agreed to
-/// it.
+/// Writes a note if the setting that was just written has no effect: because another layer sets it, or
+/// because no person agreed to the file.
 #[cfg(feature = "setup")]
 fn warn_if_without_effect(app: &App, name: &Name, path: &Path) {
     use crate::config::{Config, Origin};

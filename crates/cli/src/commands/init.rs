@@ -30,7 +30,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
-    /// The provider, with its name before a model: openai, anthropic, ollama, …
+    /// The provider's name, as in PROVIDER:MODEL: openai, anthropic, ollama, …
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// The default model: the provider's name for it, or PROVIDER:MODEL [default: one that suits most tasks]
@@ -47,15 +47,15 @@ pub(crate) struct InitArgs {
 /// A provider that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
-    /// The name before a model.
+    /// The provider's name, as before the colon in `PROVIDER:MODEL`.
     name: &'static str,
-    /// The service with its key; `None` if no key is needed.
+    /// The service whose key the provider needs; `None` if it needs no key.
     service: Option<Service>,
 }
 
-/// The provider name of models in this program.
+/// The provider name for models that run in this process.
 const LOCAL: &str = "local";
-/// The name of the stored key in `archon credentials`.
+/// The name that the stored key gets among the service's keys; see `archon credentials`.
 const ACCOUNT: &str = "primary";
 
 impl InitArgs {
@@ -216,8 +216,8 @@ impl Choice {
         }
     }
 
-    /// Returns the model that is used without a model name: for a server on this machine, the first one that
-    /// it has.
+    /// Returns this provider's model for a person who names none: for a server on this machine, the first of
+    /// its models that can answer.
     async fn default_model(self, app: &App) -> Result<Option<String>, Failure> {
         if self.name == LOCAL {
             let missing = || Failure::usage("no model is on this machine", "download one: archon model pull");
@@ -252,7 +252,8 @@ async fn first_of_server(app: &App, profile: &'static Profile) -> Result<String,
     })
 }
 
-/// Returns all providers: first those with a default model, then the others with a key, then those without.
+/// Returns all providers: first those with a default model, then the others that need a key, then those that
+/// need no key.
 fn choices() -> Vec<Choice> {
     let keyed = |name: &'static str, variables: &'static [&'static str]| {
         let shared = Service::named(name).ok().filter(|_| !variables.is_empty());

@@ -36,7 +36,7 @@ const FILES: &[(&str, &str)] = &[
 /// True if a released version of Archon can be downloaded.
 const IS_RELEASED: bool = false;
 
-/// The package of the library `archon`, whose own name is taken on the registry.
+/// The package that contains the library `archon`: in the registry, the package name `archon` is taken.
 const PACKAGE: &str = "archon-agents";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -98,10 +98,11 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The maximum number of characters of a name, as for packages of the registry.
+/// The maximum number of characters of a project's name; the registry has the same limit for packages.
 const LONGEST: usize = 64;
 
-/// Names of Rust, of cargo's folders, of devices of Windows, and of the project's own dependencies.
+/// Names that a project cannot have: words and crates of Rust, folders of cargo, devices of Windows, and the
+/// dependencies of the project itself.
 const TAKEN: &str = "
     abstract alloc archon as async aux await become box break build con const continue core crate
     deps do dyn else enum examples extern false final fn for gen if impl in incremental let loop

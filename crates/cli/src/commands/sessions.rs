@@ -170,8 +170,8 @@ fn show_message(message: &Message) -> Vec<String> {
     }
 }
 
-/// Returns true if `one` is `of` or an ancestor of `of`, or if the ancestors form a cycle. A child that is
-/// above its parent is possible only in a log that was edited by hand.
+/// Returns true if the loop `one` is the loop `of` or one of its ancestors, or if the ancestors form a cycle.
+/// A child that is above its parent is possible only in a log that was edited by hand.
 fn is_above(session: &Session, one: &LoopId, of: &LoopId) -> bool {
     let mut next = session.get_loop(of);
     for _ in 0..=session.loops.len() {

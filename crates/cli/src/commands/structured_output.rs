@@ -40,7 +40,7 @@ impl OutputFlags {
     }
 }
 
-/// Returns the file's name in the format that services require.
+/// Returns a name for the schema in requests: the file's name, with `_` for characters that services refuse.
 fn name(path: &std::path::Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name: String =

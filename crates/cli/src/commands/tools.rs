@@ -108,7 +108,7 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
     report(app, &name, &result)
 }
 
-/// The tool that makes a file known to a session.
+/// The tool that reads a file. A tool changes only files that its session has read.
 const READ_FILE: &str = "read_file";
 
 /// Returns an engine with the rules of a run, which asks the person at the terminal.

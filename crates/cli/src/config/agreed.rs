@@ -16,12 +16,14 @@ use crate::{failure::Failure, own_file};
 #[derive(Clone, Debug)]
 pub(crate) struct Agreements(PathBuf);
 
-/// The content of the store: paths, each with the SHA-256 of the agreed text.
+/// The content of the store: the paths of files that a person agreed to, each with the SHA-256 of the text
+/// that the file then had.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct Document {
     files: BTreeMap<String, String>,
-    /// The paths of files with MCP servers, each with the names of the agreed servers.
+    /// The paths of files with MCP servers. Each path has the agreed servers by name, with the SHA-256 of the
+    /// agreed entries.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     servers: BTreeMap<String, BTreeMap<String, String>>,
 }

@@ -41,12 +41,12 @@ impl Name {
         Self(vec![key.to_owned()])
     }
 
-    /// Returns the first part, which is one of [`KEYS`].
+    /// Returns the first part of the name, which is one of [`KEYS`].
     pub(crate) fn key(&self) -> &str {
         self.0.first().map(String::as_str).unwrap_or_default()
     }
 
-    /// Returns the name with these parts, which exist.
+    /// Returns the name with these parts. The caller ensures that such a setting exists.
     pub(crate) fn of_parts(parts: Vec<String>) -> Self {
         Self(parts)
     }
@@ -55,12 +55,13 @@ impl Name {
         &self.0
     }
 
-    /// Returns the name of a part of this table.
+    /// Returns the name of a setting in the table that has this name.
     pub(crate) fn of_part(&self, part: &str) -> Self {
         Self(self.0.iter().cloned().chain([part.to_owned()]).collect())
     }
 
-    /// Returns the name of the agent, model or server of which this name is a part.
+    /// Returns the name of the table of the agent, model or server to which this setting belongs; `None` if
+    /// it belongs to none.
     #[cfg(feature = "setup")]
     pub(super) fn table(&self) -> Option<Self> {
         (self.0.len() > 2).then(|| Self(self.0[..2].to_vec()))

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{failure::Failure, text::visible};
 
-/// The settings that choose the model, its instructions, its tools or its limits.
+/// The settings of a project's file that take effect only after a person agreed to the file: they choose the
+/// model, its instructions, its tools or its limits.
 pub(super) const AFTER_AGREEMENT: &[&str] = &[
     "model",
     "fallback",
@@ -59,8 +60,9 @@ pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<
     }
 }
 
-/// Removes the settings of a project's file to which no person has agreed. Returns the removed settings that
-/// would have had an effect; `without` has all other layers.
+/// Removes from a project's file the settings that need an agreement, unless a person has agreed to the file.
+/// Returns the removed settings, except those that the environment or a flag sets anyway; `without` has the
+/// settings of all other layers.
 pub(super) fn restrict(
     file: &mut File,
     without: &Config,

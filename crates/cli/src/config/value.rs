@@ -29,7 +29,7 @@ enum TextOrList {
     List(Vec<String>),
 }
 
-/// Implements the traits of settings that a file has as a text or as a list.
+/// Implements the conversions of settings whose value in a file is a text or a list.
 macro_rules! of_text_or_list {
     ($($name:ident: $about:literal, $of_list:expr,)+) => {$(
         impl TryFrom<TextOrList> for $name {
@@ -109,7 +109,7 @@ pub(crate) enum EmbedderChoice {
     /// No embedder: memories are found by words
     #[default]
     None,
-    /// By spelling: without a model, and without meaning
+    /// By spelling: needs no model, but does not compare meanings
     Hash,
     /// all-MiniLM-L6-v2, in this program
     Local,
@@ -226,7 +226,7 @@ impl FromText for Span {
     }
 }
 
-/// Implements the traits of settings that a file and clap read from text.
+/// Implements the conversions of settings whose value is a text, in a file and on the command line.
 macro_rules! of_text {
     ($($name:ident: $about:literal,)+) => {$(
         impl TryFrom<String> for $name {
@@ -306,7 +306,7 @@ impl FromText for PathBuf {
     }
 }
 
-/// A list of names separated by commas.
+/// Parses a list of names separated by commas.
 impl FromText for Vec<String> {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(list_of(text).map(str::to_owned).collect())

@@ -32,7 +32,7 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(whole)
 }
 
-/// The reason for a text without a value.
+/// The reason why [`expand`] cannot replace the variables in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// The variable with this name is not set.

@@ -20,7 +20,7 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The third option for a person without a model.
+/// The third way to get a model, in the error for a person without one.
 pub(crate) const CHOICE: &str = "In this program: download a model with `archon model pull`";
 
 /// Returns the default model: the first of the known models that is on this disk, otherwise any other model

@@ -28,8 +28,8 @@ use crate::{
     text::one_line,
 };
 
-/// The time that is added to the timeouts of a server that a command waits for, so that the server's own
-/// error comes first.
+/// The time that a command waits for a server beyond the server's timeouts, so that the error of the server's
+/// own timeout comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Returns the tools of all servers, and writes warnings about servers that cannot be used. Starts the

@@ -27,7 +27,7 @@ pub(super) struct Written {
     pub(super) settings: Result<ServerSettings, String>,
 }
 
-/// The parts of an entry that are used.
+/// The parts of an entry that this program uses.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Parts {

@@ -28,7 +28,8 @@ pub(super) struct Human {
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
     stream: Stream,
-    /// The states of a plan and a team, if the run may be one; empty as soon as the run calls a model itself.
+    /// The states of the run as a plan and as a team, while it may be one; empty as soon as the run calls a
+    /// model itself.
     views: Vec<Box<dyn View>>,
     /// The streamed text of the last answer, which is not shown again at the end.
     shown: String,

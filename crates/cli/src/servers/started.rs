@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) file: PathBuf,
-    /// The entry as JSON, which is the object of a person's agreement.
+    /// The entry as JSON. A person who agrees to the server agrees to exactly this text.
     pub(crate) text: String,
 }
 

@@ -335,7 +335,7 @@ async fn deferred_tool_of_a_server_is_searched_asked_about_by_its_name_and_calle
     settle(&place, &format!("definition_budget = 0\n{}", fake("fake", "well", "")));
     for (names, is_defined) in [("fake__echo", true), ("fake__*", false)] {
         server.push(answer("Hi."));
-        let ran = place.archon("run --tools", &[names, "Hi."]).await;
+        let ran = place.archon(&format!("run --tools {names}"), &["Hi."]).await;
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let tools = server.requests().last().unwrap().body["tools"].to_string();
         assert_eq!((tools.contains("fake__echo"), tools.contains("tool_search")), (is_defined, !is_defined));

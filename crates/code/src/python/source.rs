@@ -18,7 +18,7 @@ pub(super) const CALL: &str = "_archon_call";
 /// A program with the lines that were added around it.
 pub(super) struct Source {
     pub(super) text: String,
-    /// Number of lines before the program's own.
+    /// Number of lines that were added before the program's own lines.
     before: usize,
     lines: usize,
 }
@@ -66,7 +66,7 @@ fn rewritten(code: &str) -> String {
     text
 }
 
-/// Collects imports of `json` and their replacements.
+/// Collects the statements that import `json`, and the code that replaces them.
 struct Imports<'c> {
     code: &'c str,
     edits: Vec<(Range<usize>, String)>,
@@ -102,7 +102,7 @@ impl Imports<'_> {
     }
 }
 
-/// Translates one name of `from json import …`.
+/// Returns the assignments that replace one name of `from json import …`.
 fn assignments(alias: &Alias) -> String {
     match alias.name.as_str() {
         "*" => "loads = _archon_module.loads; dumps = _archon_module.dumps".to_owned(),

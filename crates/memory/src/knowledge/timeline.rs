@@ -10,7 +10,8 @@ use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 use super::Learnt;
 use crate::fact::{Fact, object_of, restated, rewritten, was_said_again};
 
-/// The facts of one key, and the names of the facts that differ from the stored ones.
+/// The facts with one key in one collection, and the collection and id of each fact that differs from the
+/// stored one.
 #[derive(Default)]
 pub(super) struct Timeline {
     entries: Vec<MemoryEntry>,

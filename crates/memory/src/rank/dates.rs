@@ -16,13 +16,14 @@ pub struct TimeHint {
     span: Option<(i64, i64)>,
 }
 
-/// The number of days outside of the range that halves the closeness.
+/// The distance from the range, in days, at which the closeness is half.
 const HALF_LIFE_DAYS: f32 = 4.0;
 
 const MS_PER_DAY: u64 = 86_400_000;
 
 impl TimeHint {
-    /// Returns 1 for a time within the range, halved for each four days of distance.
+    /// Returns the closeness of `at` to this time: 1 within the range, halved for each four days of distance
+    /// from it.
     pub fn closeness(&self, at: Timestamp) -> f32 {
         let day = day_of(at);
         let distance = |(first, last): (i64, i64)| (first - day).max(day - last).max(0);

@@ -231,7 +231,7 @@ impl Ranker {
     }
 }
 
-/// The maximum distance of a neighbour.
+/// The maximum distance, in positions within a session, at which an item counts as a neighbour.
 const REACH: u64 = 2;
 
 /// The weight of a session's meaning relative to its words.

@@ -86,7 +86,7 @@ impl Default for Calibration {
 /// The calibration of MiniLM, measured on questions and turns of the first five LoCoMo conversations.
 const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45 };
 
-/// The coverage that 99 % of the memories unrelated to a question stay below.
+/// The [coverage](crate::rank) that 99 % of the memories unrelated to a question stay below.
 const RELEVANT_COVERAGE: f32 = 0.3;
 
 /// The relevance at the cosine [`Calibration::relevant`] and at the coverage [`RELEVANT_COVERAGE`], so that

@@ -19,7 +19,7 @@ pub(super) struct Ask {
     pub(super) command: CommandId,
     pub(super) by: CallId,
     under_way: Option<CallsUnderWay>,
-    /// Number of calls that were under way in the asking run at the team's last look.
+    /// Number of calls that were under way in the asking run when the team last checked whether to drop it.
     pub(super) seen: usize,
     pub(super) reply: Reply,
 }

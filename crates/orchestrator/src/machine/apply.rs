@@ -224,7 +224,8 @@ impl TeamMachine {
         }
     }
 
-    /// Ends a delegation. The lease stays reserved until the spending of the run is known.
+    /// Ends a delegation. The lease of a revoked delegation stays reserved until the spending of the member's
+    /// run is known.
     fn close(&mut self, call: CallId, member: &AgentId, is_good: bool) {
         self.failures += u32::from(!is_good);
         if let Some(state) = self.member_mut(member) {

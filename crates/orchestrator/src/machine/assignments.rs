@@ -28,7 +28,8 @@ impl TeamMachine {
         self.silent_after(heard).is_some_and(|at| at <= self.now)
     }
 
-    /// Returns the time at which a running delegation becomes silent or late.
+    /// Returns the time at which a running delegation becomes silent (no heartbeats) or late (after its
+    /// timeout).
     pub(super) fn look_at(&self, hand: &Assignment) -> Timestamp {
         let due = self.due_at(hand);
         self.silent_after(hand.heard).map_or(due, |at| at.min(due))
@@ -67,7 +68,8 @@ impl TeamMachine {
         (self.due_at(hand) <= self.now).then(|| format!("not done after {} s", seconds(hand.since)))
     }
 
-    /// Returns true if the delegation that made a request is no longer open.
+    /// Returns true if the job is a request of a delegation that is no longer open, so nobody needs the
+    /// answer.
     pub(super) fn is_orphan(&self, job: &Job) -> bool {
         match job.purpose {
             Purpose::Request { by, .. } => self.open_hand(by).is_none(),

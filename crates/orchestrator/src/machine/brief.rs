@@ -141,7 +141,7 @@ impl TeamMachine {
         }
     }
 
-    /// Appends the key of a contradiction. Members chose the key, so it is data.
+    /// Appends the key of a contradiction. Members chose the key, so the key is put between tags, as data.
     fn subject(&self, conflict: u64, brief: &mut Brief) {
         if let Some(conflict) = self.conflict(conflict) {
             brief.data("subject", "conflict", &conflict.key);

@@ -140,8 +140,8 @@ impl TeamMachine {
         self.set_stage(number, jobs, stage);
     }
 
-    /// Returns the value that the claims alone decide, and the reason; `None` if no value is ahead, or
-    /// if the strategy needs a member or a person.
+    /// Returns the value that the strategy chooses from the claims alone, and the reason for the choice;
+    /// `None` if the best values are equally good, or if the strategy asks a member or a person.
     fn by_claims(&self, conflict: &Conflict, strategy: &ConflictStrategy) -> Option<(Json, String)> {
         let claims = &conflict.claims;
         let groups = groups(claims, self.settings.conflicts.tolerance);
@@ -230,7 +230,8 @@ impl TeamMachine {
         self.set_stage(number, vec![question], Stage::Human);
     }
 
-    /// Applies a settlement: shares the value. In arbitration, work with another value is done again.
+    /// Applies a settlement: shares the value. With the strategy `Arbitration`, the jobs that claimed another
+    /// value are done again.
     pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
         let is_decided = |conflict: &&Conflict| matches!(conflict.stage, Stage::Decided { .. });
         let Some(conflict) = self.conflict(number).filter(is_decided).cloned() else { return };
@@ -324,7 +325,8 @@ fn only_highest<T>(all: &[T], score: impl Fn(&T) -> f64) -> Option<&T> {
     best.next().filter(|_| best.next().is_none())
 }
 
-/// Returns the value of a person's answer and the reason. A yes or no decision means the first claim.
+/// Returns the value that a person's answer chooses, and the reason. A plain yes or no chooses the first
+/// claim.
 fn human(conflict: &Conflict, said: &Json) -> (Json, String) {
     let first = conflict.claims.first().map(|claim| claim.value.clone()).unwrap_or_default();
     match said {

@@ -52,7 +52,7 @@ pub(super) struct Index {
     pub(super) open: usize,
     /// Jobs without delegations that any able member may take, by their requirements.
     pub(super) plain: BTreeMap<Kind, BTreeSet<CommandId>>,
-    /// Other jobs that may be delegated now.
+    /// Jobs that may be delegated now, but are in neither `plain` nor `extra`.
     pub(super) single: BTreeSet<CommandId>,
     /// Jobs that may be delegated even if `max_concurrent` is reached.
     pub(super) extra: BTreeSet<CommandId>,

@@ -33,7 +33,7 @@ impl Job {
 }
 
 impl TeamMachine {
-    /// Returns the next delegation, or the record of a job that cannot be delegated.
+    /// Returns the record of the next delegation, or the record that a job cannot be delegated.
     pub(super) fn next_delegation(&self) -> Option<TeamRecord> {
         let mut after = CommandId(0);
         while let Some((job, kind)) = self.wanting(after) {
@@ -59,7 +59,7 @@ impl TeamMachine {
     }
 
     /// Returns the next job after `after` that may be delegated, and its requirements if they alone decide
-    /// the match. Of jobs with equal requirements only the first is tried.
+    /// which member gets the job. Of jobs with equal requirements only the first is tried.
     fn wanting(&self, after: CommandId) -> Option<(&Job, Option<&Kind>)> {
         let index = self.index();
         let behind = (Bound::Excluded(after), Bound::Unbounded);
@@ -147,7 +147,8 @@ impl TeamMachine {
         able.map(|state| state.member.id.clone()).collect()
     }
 
-    /// Returns the sort key of a member for a job, lower is better: attempts, preference, general rank.
+    /// Returns the sort key of a member for a job, lower is better: the member's attempts at the job so far,
+    /// whether the member has not the best offer, and [`MemberState::rank`].
     fn rank(&self, state: &MemberState, job: &Job) -> (usize, bool, Rank) {
         let id = &state.member.id;
         let tried = job.hands.iter().filter(|hand| hand.member == *id).count();
@@ -171,8 +172,8 @@ impl TeamMachine {
             && role_tools.is_none_or(|tools| tools.iter().all(|tool| has(tool)))
     }
 
-    /// Returns why the chain of delegations forbids another delegation, if it does: a loop, or the maximum
-    /// length.
+    /// Returns the reason why the job's chain of delegations allows no further delegation (a loop, or the
+    /// maximum length); `None` if it allows one.
     fn refused_chain(&self, job: &Job, able: &[&MemberState]) -> Option<String> {
         let through = |last: &AgentId| {
             let names = job.chain.iter().chain(std::iter::once(last)).map(AgentId::as_str);

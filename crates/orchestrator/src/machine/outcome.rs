@@ -16,7 +16,7 @@ impl TeamMachine {
         outcome
     }
 
-    /// Returns the spending of the run. A delegation without a settlement counts with its whole lease.
+    /// Returns the spending of the run. A delegation whose spending is not known counts with its whole lease.
     pub(crate) fn charged(&self) -> Spending {
         let mut budget = self.budget.clone();
         for (_, hand) in self.hands() {

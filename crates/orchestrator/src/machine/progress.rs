@@ -35,7 +35,8 @@ impl TeamMachine {
         }
     }
 
-    /// Returns a number that grows with every state change, because states only move forward.
+    /// Returns a number that grows whenever the state of a job, a conflict or the answer changes, because
+    /// states only move forward.
     fn is_settled_by_state(&self) -> u64 {
         let rank = |job: &Job| match job.state {
             JobState::Waiting => 0,
@@ -285,7 +286,7 @@ pub(super) fn board_key(subtask: &SubTask) -> &str {
     subtask.rules.save_as.as_deref().unwrap_or_else(|| subtask.id.as_str())
 }
 
-/// Returns true if the other steps continue when this one has failed.
+/// Returns true if the job is a step whose failure does not stop the other steps.
 pub(super) fn skips(job: &Job) -> bool {
     job.subtask().is_some_and(|subtask| subtask.rules.on_failure == OnFailure::Skip)
 }

@@ -6,8 +6,8 @@ use super::{LoopError, ReactAgent};
 use crate::Opening;
 
 impl ReactAgent {
-    /// Runs the task of a call in a child run. A child run that has ended is not repeated; a child run that
-    /// was cut off is resumed.
+    /// Works on the task of a call in a child run, which is started once: if it has ended, its outcome is
+    /// returned; if it was cut off, it is resumed.
     pub(super) async fn called(
         &self,
         task: &str,

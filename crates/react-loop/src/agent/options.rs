@@ -19,7 +19,8 @@ pub struct ReactAgentOptions {
     pub name: String,
     /// Id of the agent, which must stay the same for its whole life. Default `agent`.
     pub agent_id: AgentId,
-    /// Name of this configuration in loop ids. Default: provider, model and level of thinking.
+    /// Name of this configuration in loop ids, the display names `{session}.{config}.{n}` of runs. Default:
+    /// provider, model and level of thinking.
     pub config_id: Option<String>,
     /// The model, by the provider's name for it.
     pub model: String,

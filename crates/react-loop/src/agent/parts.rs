@@ -50,13 +50,13 @@ impl ReactAgent {
     /// Sets the approver, which is asked about calls that need an approval.
     pub fn with_approver(self, approver: impl Approver + 'static) -> Self { self.driver.approver = Some(Arc::new(approver)) }
 
-    /// Sets the journal.
+    /// Sets the journal, which stores the logs of runs.
     pub(crate) fn with_journal(self, journal: Arc<dyn Journal>) -> Self { self.journal = journal }
 }
 }
 
 impl ReactAgent {
-    /// Removes the memory.
+    /// Removes the memory from the agent.
     pub fn without_memory(mut self) -> Self {
         self.driver.memory = None;
         self
@@ -88,7 +88,7 @@ impl ReactAgent {
         self
     }
 
-    /// Returns a copy of the agent whose limits are narrowed to a lease.
+    /// Returns a copy of the agent, with limits that do not exceed the lease.
     pub(crate) fn leased(&self, lease: &Lease) -> Self {
         let mut own = self.clone();
         own.options.limits = lease.narrow(own.options.limits);

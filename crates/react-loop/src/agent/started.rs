@@ -91,8 +91,8 @@ impl ReactAgent {
         context.limits(self.options.limits.clone())
     }
 
-    /// Returns the tools that requests define, and the deferred tools. Both are among the chosen tools, and
-    /// tools that are agents are included only if `may_call` is true.
+    /// Returns the tools that requests define, and the deferred tools. Neither list has tools that the
+    /// options leave out, nor agents if `may_call` is false.
     fn tools(&self, may_call: bool) -> (Arc<Encoded<Vec<ToolSpec>>>, Arc<[ToolSpec]>) {
         let all = self.driver.toolbox.specs();
         let chosen = self.options.tools.as_ref();
@@ -119,8 +119,8 @@ impl ReactAgent {
     }
 }
 
-/// Returns a loop id `{session}.{config}.{n}`. Dots inside the parts are replaced. `n` is the number of
-/// the run in its conversation.
+/// Returns a loop id `{session}.{config}.{n}`. Dots inside the session id and the configuration name are
+/// replaced. `n` is the number of the run in its conversation.
 fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: usize) -> LoopId {
     let config = match (config_id, config.options.thinking) {
         (Some(id), _) => id.to_owned(),

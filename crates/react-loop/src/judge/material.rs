@@ -9,7 +9,7 @@ use archon_types::{TokenCounter, TokenEstimate};
 
 use crate::window::char_end;
 
-/// The material for a judge. Blocks are messages, oldest first.
+/// The material for a judge. The conversation and each answer are lists of messages, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Material {
     pub(super) question: String,
@@ -21,12 +21,13 @@ pub(super) struct Material {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fitted {
     pub(super) text: String,
-    /// True if every part has enough text left to be understood, and the whole is within the budget.
+    /// True if the judge can understand the shortened conversation and answers, and `text` is within the
+    /// budget.
     pub(super) is_enough: bool,
 }
 
 impl Material {
-    /// Returns the whole material.
+    /// Returns the material as one text, without shortening it.
     pub(super) fn whole(&self) -> String {
         let answers: Vec<String> = self.answers.iter().map(|answer| joined(answer)).collect();
         self.text(&joined(&self.conversation), &answers)
@@ -92,7 +93,8 @@ fn compact_both(material: &Material, budget: u64, counter: &dyn TokenCounter) ->
 }
 
 /// Returns the blocks as one text of at most `room` tokens. The text is whole if it fits; else long messages
-/// are cut (first step); else only the beginnings of paragraphs remain (second step), or the end of these.
+/// are cut (first step); else only the beginnings of paragraphs remain (second step), or the end of these
+/// beginnings.
 fn compact(blocks: &[String], room: u64, counter: &dyn TokenCounter) -> Fitted {
     let tiers: [fn(&str) -> String; 3] = [str::to_owned, tail_truncated, paragraphs];
     let mut text = String::new();
@@ -126,7 +128,7 @@ fn paragraphs(block: &str) -> String {
     beginnings.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the end of a text, in `room` tokens.
+/// Returns the end of a text, of at most `room` tokens if possible.
 fn cut(text: &str, room: u64, counter: &dyn TokenCounter) -> String {
     let all = text.chars().count();
     let mut chars = all.min((room as f64 * TokenEstimate::CHARS_PER_TOKEN) as usize);
@@ -145,21 +147,21 @@ fn joined(blocks: &[String]) -> String {
     blocks.join("\n\n")
 }
 
-/// Escapes closing tags, so that material cannot end its own section.
+/// Escapes closing tags in `text`, so that the text cannot end the section of the prompt that contains it.
 fn marked(text: &str) -> String {
     ["conversation", "question", "answer"]
         .iter()
         .fold(text.to_owned(), |text, part| text.replace(&format!("</{part}"), &format!("< /{part}")))
 }
 
-/// Maximum length of a message after the first step, in characters.
+/// Maximum length of a message after the first step of [`compact`], in characters.
 const LONGEST_BLOCK: u64 = 2_000;
-/// Maximum length of a paragraph after the second step, in characters.
+/// Maximum length of a paragraph after the second step of [`compact`], in characters.
 const LONGEST_BEGINNING: u64 = 120;
-/// Minimum number of tokens of a part that can be judged.
+/// Minimum number of tokens with which a judge can understand a shortened conversation or answer.
 const FEWEST_TOKENS: u64 = 64;
 const FEWEST_CHARS: usize = 10;
-/// Placeholder for the conversation, which is counted separately.
+/// Placeholder for the conversation while the tokens of the other parts are counted.
 const MARK: &str = "-";
 const QUESTION: &str = "\nWhich answer is the best one for this question in this conversation? Give your reason in a \
                         sentence or two, and then, on a line of its own, BEST: and the number of the answer.";

@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl ReactMachine {
-    /// Applies a question to a person, or an answer.
+    /// Applies the record of a question to a person, or of an answer.
     pub(super) fn consulted(&mut self, record: &Record) {
         match &record.body {
             RecordBody::ApprovalRequested { call, request } => self.approval_requested(*call, request),
@@ -128,12 +128,13 @@ impl ReactMachine {
         RecordBody::Suspended { waiting: open.map(|call| call.id).collect() }
     }
 
-    /// Returns the outcome of the suspended run: its spending so far, and the text before its questions.
+    /// Returns the outcome of the suspended run: its spending so far, and the latest text of the model.
     pub fn suspended_outcome(&self) -> Outcome {
         self.outcome(OutcomeStatus::Suspended)
     }
 
-    /// Returns true if all open calls wait for people. Such time does not count for the run.
+    /// Returns true if all open calls wait for people. The time of this wait does not count toward the time
+    /// limit.
     pub(super) fn waits_for_people(&self) -> bool {
         let Phase::Acting { calls, .. } = &self.phase else { return false };
         let mut open = calls.iter().filter(|call| call.result().is_none()).peekable();
@@ -187,7 +188,7 @@ impl CallState {
         self.stage = CallStage::Asked { attempts, requests: vec![request.clone()], escalated: false };
     }
 
-    /// Restarts the call, so that its child run is found again.
+    /// Restarts a call that waits for a person. The new start finds the child run of the call again.
     pub(crate) fn restart(&mut self) {
         if let CallStage::Asked { attempts, .. } = self.stage {
             self.stage = CallStage::Requested { attempts };
@@ -272,7 +273,7 @@ pub(crate) fn in_doubt(tool: &str) -> ToolResult {
     refusal(text, "in_doubt")
 }
 
-/// The value of [`metadata::ANSWERED_BY`].
+/// The value of [`metadata::ANSWERED_BY`] in a result that a person gave.
 const PERSON: &str = "person";
 
 const CANCELLED_BY_USER: &str = "User cancelled this action.";

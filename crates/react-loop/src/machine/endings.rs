@@ -44,7 +44,7 @@ impl ReactMachine {
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
     }
 
-    /// Returns the command of an auxiliary request, or the record that must be written before it.
+    /// Returns the command of an auxiliary request, or the record that must be written before the request.
     pub(super) fn auxiliary_command(&self, question: AuxiliaryCall, ask: Step) -> Step {
         match self.auxiliary_call == Some(question) {
             true => ask,
@@ -55,7 +55,7 @@ impl ReactMachine {
         }
     }
 
-    /// Records that an auxiliary request was sent, if it is due.
+    /// Applies the record that an auxiliary request was sent, if exactly this record is due.
     pub(super) fn auxiliary_call_started(&mut self, record: &RecordBody) {
         if let RecordBody::AuxiliaryCallStarted { purpose: question, reserved_cost_micros: reserved } = record
             && matches!(self.next(), Step::Append(due) if due == *record)

@@ -4,7 +4,7 @@ use archon_types::{AuxiliaryCall, GoalCheck, GoalVerdict, OutcomeStatus};
 
 use super::{Phase, ReactMachine, ReactTask, Step};
 
-/// Maximum number of answers that are sent back; the next answer is accepted.
+/// Maximum number of answers of a run that the goal check sends back; the next answer is accepted.
 const MOST_CHECKS: u32 = 2;
 
 /// The data of a goal check by a model.

@@ -3,7 +3,7 @@
 use archon_types::{Answer, Interruption, ModelErrorCode, RecordBody, StopReason, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// The state from which the kind of an interruption follows, folded from the same records as the machine.
+/// Facts about a run that determine the kind of an interruption, folded from the same records as the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interrupted {
     /// True if the model was asked in this run.

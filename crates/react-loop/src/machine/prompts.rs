@@ -60,8 +60,8 @@ impl ReactMachine {
         }
     }
 
-    /// Makes the next request to the model due, if the run has a message to answer, and adds the waiting
-    /// steering messages.
+    /// Lets the run ask the model next, if there is a message to answer, and adds the waiting steering
+    /// messages to the conversation.
     pub(super) fn ready(&mut self) {
         self.phase = match self.begun {
             true => Phase::Ready,

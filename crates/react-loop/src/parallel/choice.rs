@@ -13,7 +13,7 @@ use super::{Work, has_ended};
 /// The branches that can be chosen.
 pub(super) struct Candidates {
     results: Vec<BranchResult>,
-    /// For each result, true if the branch has a complete log; otherwise only its answer is known.
+    /// For each of `results`: true if the branch has a complete log, false if only its answer is known.
     has_log: Vec<bool>,
 }
 

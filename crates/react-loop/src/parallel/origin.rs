@@ -50,7 +50,7 @@ fn continues(run: RunId, records: &[Arc<Record>]) -> Origin {
     Origin::Continues { run, records: records.len() as u64, continuation: Default::default() }
 }
 
-/// Returns the latest choice.
+/// Returns the latest choice of a branch in the log of a parallel loop.
 fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
     records.iter().rev().find_map(|record| match &record.body {
         RecordBody::ParallelFinished(choice) => Some(&**choice),

@@ -8,7 +8,7 @@ use archon_types::{
 use super::entries::{changed, rewritten};
 
 /// Returns the tool result with a mark at its start (the id of its call) and, if the model may not need the
-/// result, a hint at its end. `None` if the message is not a result that the model can give up.
+/// result, a hint at its end. `None` if the message is no result, or a result that the model cannot remove.
 pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Message> {
     let Message::ToolResult(result) = message else { return None };
     if result.tool_name == CLEANUP_TOOL {
@@ -56,8 +56,8 @@ pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<Seen
     items.iter().filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
 }
 
-/// Replaces a result by a note. If several results have the same id, replaces the newest of those that are
-/// not yet replaced. Returns false if there is no such result.
+/// Replaces a result that the model gave up by a note. If several results have the same id, replaces the
+/// newest of those without a note. Returns false if there is no such result.
 pub(crate) fn give_up(items: &mut [WindowItem], result: &CleanedUp, counter: &dyn TokenCounter) -> bool {
     let is_it = |item: &&mut WindowItem| {
         SeenResult::of(&item.message, 0).is_some_and(|r| r.call == result.tool_call_id && !r.is_cleaned_up)

@@ -32,12 +32,13 @@ impl<'a> Draft<'a> {
         self.items.len()
     }
 
-    /// Returns true if the messages are within the target.
+    /// Returns true if the messages have at most the target number of tokens.
     pub(crate) fn fits(&self) -> bool {
         tokens_of(&self.items) <= self.input.target
     }
 
-    /// Returns the range between the first and the last messages that remain unchanged.
+    /// Returns the range of messages that may change: after the first messages and before the last ones,
+    /// which stay.
     pub(crate) fn middle(&self) -> Range<usize> {
         let config = self.input.config;
         let first = self.end_of_turn(config.keep_first as usize);
@@ -160,7 +161,7 @@ impl<'a> Draft<'a> {
         (tokens_of(&gone) > longest).then_some((first.start..last.end, gone))
     }
 
-    /// Returns the index at which trimming to the last `keep` messages cuts.
+    /// Returns the index of the first message that remains after trimming to the last `keep` messages.
     fn cut(&self, keep: usize) -> usize {
         let cut = self.end_of_turn(self.len().saturating_sub(keep));
         if cut == self.len() { self.start_of_turn(cut.saturating_sub(1)) } else { cut }

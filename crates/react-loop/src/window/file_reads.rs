@@ -34,8 +34,8 @@ pub(crate) fn pointer(path: &str, same: bool) -> String {
 /// Names of the tools that read files.
 const READERS: [&str; 3] = ["read_file", "file_read", "read"];
 
-/// Returns the FNV-1a hash of a content. The hash is stored, so it must be the same on every machine and
-/// in every version.
+/// Returns the FNV-1a hash of a content. The hash is stored, so it must be the same on every computer and in
+/// every version.
 fn hash(content: &[Content]) -> u64 {
     let text = Content::join_text(content);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

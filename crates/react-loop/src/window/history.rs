@@ -16,7 +16,7 @@ pub struct History {
     pub(crate) entries: Vec<Entry>,
     /// The tokenizer that counted the entries; `None` if the entries are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
-    /// The level of the window in the last notice to the model.
+    /// The level of window usage that the latest notice told the model.
     pub(crate) status: ContextLevel,
     /// The spending of the earlier runs, for a run that shares their budget.
     pub(crate) spent: SnapshotSpending,
@@ -33,7 +33,7 @@ impl History {
         &self.messages
     }
 
-    /// Adds the run of a plan or a team, from its log.
+    /// Adds the prompts and the answer of a run of a plan or a team, from its log.
     pub(crate) fn after(mut self, records: &[Arc<Record>]) -> Self {
         for Attributed { message, by, trust, .. } in prompts_and_answer(records) {
             let entry = Entry { trust, ..Entry::new(message, 0, by) };

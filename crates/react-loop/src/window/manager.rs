@@ -55,10 +55,11 @@ struct State {
     /// A model's summary that no compaction has used yet.
     summary: Option<Summary>,
     compacted: Option<Compacted>,
-    /// The level in the latest notice to the model.
+    /// The level of window usage that the latest notice told the model.
     status: ContextLevel,
     recovery: Recovery,
-    /// True if the window became smaller since the last request.
+    /// True if the size of the window became smaller since the last request, because of a change of the
+    /// model.
     #[serde(default)]
     shrunk: bool,
     /// Results of the current turn.
@@ -158,10 +159,10 @@ impl ContextManager {
 
     /// Returns true if the conversation should be compacted before a request at `now`.
     ///
-    /// The usage must be above the trigger. The latest compaction must be long enough ago, unless the window is
-    /// nearly full, and the conversation must have grown by a tenth of the budget since: otherwise a conversation
-    /// that cannot be made smaller would be compacted in every turn. [`CompactionPolicy::Trim`] needs only some
-    /// growth instead of these two.
+    /// The usage must be above [`ContextConfig::trigger`]. After an earlier compaction, the conversation must
+    /// also have grown by a tenth of the budget, because a conversation that cannot be made smaller would
+    /// otherwise be compacted in every turn; and [`ContextConfig::min_interval_ms`] must have passed, unless
+    /// the window is nearly full. With [`CompactionPolicy::Trim`], any growth is enough.
     pub fn should_compact(&self, now: Timestamp) -> bool {
         let Some(config) = &self.state.config else { return false };
         let usage = self.usage();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct ResultSizes {
     count: u64,
     tokens: u64,
-    /// The estimate before the first result; 0 in state that older versions stored.
+    /// The estimated tokens of a result while there are no results; 0 in state that older versions stored.
     #[serde(default)]
     typical: u64,
 }
@@ -45,7 +45,7 @@ const USUAL: u64 = 400;
 /// Assumed tokens of a result of each tool whose results are usually larger or smaller.
 const SIZES: [(&str, u64); 5] =
     [("read_file", 800), ("glob", 300), ("search", 600), ("write_file", 100), ("edit_file", 200)];
-/// Number of results after which one result of average size replaces them.
+/// Number of counted results at which the count starts again with a single result of the average size.
 const MOST: u64 = 100;
 
 #[cfg(test)]

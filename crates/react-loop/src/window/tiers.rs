@@ -59,8 +59,8 @@ impl Tiered {
     }
 }
 
-/// The strategy that keeps the last messages and a summary of those before: a model's summary if there is
-/// one, or else the actions and observations.
+/// The strategy that keeps the last messages and a summary of the messages before them: a model's summary if
+/// there is one, or else the actions and observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trim;
 
@@ -70,8 +70,8 @@ impl CompactionStrategy for Trim {
     }
 }
 
-/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of those before: a model's
-/// summary if there is one, or else the actions and observations.
+/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of the messages before them: a
+/// model's summary if there is one, or else the actions and observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarize;
 
@@ -81,7 +81,8 @@ impl CompactionStrategy for Summarize {
     }
 }
 
-/// Returns the view of the last messages and a summary of those before: a model's summary if there is one.
+/// Returns the view of the last messages and a summary of the messages before them: a model's summary if
+/// there is one.
 fn trim(input: CompactionInput<'_>, keep: usize, level: CompactionLevel) -> View {
     let mut draft = Draft::new(input);
     if let Some(summarized) = draft.trimmed(keep, SUMMARY_LINES, input.summary) {

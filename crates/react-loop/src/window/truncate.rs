@@ -7,9 +7,9 @@ use crate::text_mode;
 /// The size limit of a tool result that enters the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultLimit {
-    /// A share of a large window, in characters.
+    /// The limit in a large window: a share of the window, in characters.
     Share { max_chars: u64 },
-    /// Maximum number of tokens in a small window, by the level of its usage.
+    /// The limit in a small window: a number of tokens that depends on the level of window usage.
     Level { max_tokens: u64, level: ContextLevel },
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct ContextTracker {
     /// Reported tokens per thousand estimated ones. An integer, so that the ratio is stored exactly.
     ratio_permille: u64,
-    /// The estimate for the request that was sent last.
+    /// The estimated tokens of the request that was sent last.
     asked: u64,
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn queue_notice(usage: ContextUsage, queued: usize) -> Option<QueueNo
     }
 }
 
-/// Returns the text for the model when the level has changed; `None` at the normal level.
+/// Returns the notice to the model about a new level of window usage; `None` for the normal level.
 pub(crate) fn status_text(usage: ContextUsage, config: &ContextConfig, average: u64) -> Option<String> {
     let (pct, remaining) = (usage.percent(), usage.remaining_calls(average));
     let level = usage.level();

@@ -14,7 +14,8 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use super::{RedisBus, failed, message_of};
 use crate::server::connect;
 
-/// The number of missed leases after which an inbox of a single reader is removed.
+/// The inbox of a single reader is removed when the reader has not renewed its lease for this many lease
+/// times.
 const MISSED_LEASES: u32 = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub(super) fn group_inbox(agent: &AgentId) -> String {
 /// dropped. Needs a Tokio runtime, on which a task renews the leases.
 pub struct RedisReceiver {
     member: Arc<Member>,
-    /// A separate connection, since waiting for messages blocks it.
+    /// The connection that waits for new messages. It is separate from the other connection, since waiting
+    /// blocks it.
     bell: ConnectionManager,
     parts: BTreeMap<u32, Part>,
     /// The partition that was read last. The search for the next message begins after it, so that all

@@ -28,7 +28,8 @@ use crate::{
 /// whole.
 const BLOCK: u64 = 16 * 1024;
 
-/// Lists the heads of the logs in `runs` that the filter admits, the last written first.
+/// Lists the heads of the runs that the filter admits, last written first. `runs` is the directory of the
+/// logs.
 pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
     let index = Index::of(runs);
     let waits = filter.status == [RunStatus::Suspended];
@@ -151,7 +152,7 @@ fn next(reader: &mut impl BufRead, files: &RunFiles, seq: u64) -> Option<Record>
     records::from_line(&files.run, seq, &mut text, &files.blobs).ok()
 }
 
-/// Reads the last record, if it fits into the last block and the log ends with a newline.
+/// Reads the last record of a log, if it fits into the last [`BLOCK`] bytes and the log ends with a newline.
 fn last(file: &mut File, length: u64) -> Option<Record> {
     let mut text = Vec::new();
     file.seek(SeekFrom::Start(length - BLOCK)).ok()?;

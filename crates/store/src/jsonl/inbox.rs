@@ -23,7 +23,7 @@ use crate::{
     skipped::Skipped,
 };
 
-/// The maximum number of attempts to create the directory again after a reader removed it.
+/// The maximum number of attempts to create the directory of an inbox that a reader removes again.
 const PATIENCE: u32 = 100;
 
 impl Inbox for JsonlJournal {

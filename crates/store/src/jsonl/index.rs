@@ -38,11 +38,11 @@ use crate::{
     listing::Note,
 };
 
-/// The number of bytes of notes that are read at once, from the end.
+/// The number of bytes of an index file that are read at once. Index files are read backwards, from the end.
 const BLOCK: u64 = 16 * 1024;
-/// A number of bytes greater than the length of any line.
+/// A number of bytes greater than the length of any line of an index file.
 const LINE: u64 = 512;
-/// The minimum size in bytes of a file of notes that is compacted.
+/// The size in bytes below which an index file is not compacted.
 const TIDY: u64 = 64 * 1024;
 
 const SESSION: &str = "session";
@@ -91,7 +91,7 @@ impl Index {
         if path.exists() { self.tidy(&path) } else { Ok(()) }
     }
 
-    /// Appends a note to the file of its session and to `recent`.
+    /// Appends a note to the index file of its session and to `recent`, the index file of all sessions.
     pub(super) fn note(&self, note: &Note, owner: &Owner) -> Result<(), JournalError> {
         let tenant = key(owner.tenant.as_str());
         let mut recent = self.lock()?;
@@ -148,7 +148,7 @@ impl Index {
         }))
     }
 
-    /// Builds the index unless it is complete. `all` lists all logs.
+    /// Builds the index unless it is complete. `all` returns the heads of all logs.
     pub(super) fn complete(
         &self,
         all: impl FnOnce() -> Result<Vec<RunHead>, JournalError>,
@@ -252,7 +252,7 @@ impl Index {
         fs::rename(&new, path).map_err(storage("name", path))
     }
 
-    /// Returns true if the run has a log; the log may be empty if the run is just beginning.
+    /// Returns true if the line's run has a log; the log may be empty if the run is just beginning.
     fn is_there(&self, line: &Line) -> bool {
         RunFiles::new(&self.runs, line.note.run.clone()).log.exists()
     }

@@ -40,8 +40,8 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";
 
-/// Parses the bytes of a log. Returns an error if another version wrote the log: then the meaning of its
-/// records is not known.
+/// Parses the bytes of a log. Returns an error if another version of Archon wrote the log, since the meaning
+/// of its records is then unknown.
 fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();
     let length = bytes.len();

@@ -35,7 +35,8 @@ use crate::{
 /// The maximum capacity in bytes of a buffer that is reused; a larger one is freed after the append.
 const KEEP_BUFFER: usize = 64 * 1024;
 
-/// Takes the lock, reads the log, drops a torn end and returns the writer.
+/// Takes the lock of a run, reads its log, removes a record that a crash cut off at the end, and returns the
+/// writer.
 pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Result<OpenRun, JournalError> {
     if mode == OpenMode::Existing && !files.log.exists() {
         return Err(rules::unknown(&files.run));
@@ -116,7 +117,7 @@ struct Place {
     next: u64,
 }
 
-/// The state of a writer for updates of the index.
+/// The part of a writer that keeps the index up to date.
 struct Indexing {
     index: Index,
     notes: Notes,
@@ -149,9 +150,10 @@ struct JsonlWriter<M: Medium> {
     /// True if the directory entry of the file is synced.
     name_synced: bool,
     buffer: Vec<u8>,
-    /// `None` only in tests.
+    /// The part that keeps the index up to date; `None` only in tests.
     indexing: Option<Indexing>,
-    /// Also held while blobs are written, since that continues when the caller drops the future.
+    /// The lock of the run; `None` only in tests. The thread that writes blobs locks this mutex, since it
+    /// continues after the caller dropped the future.
     lock: Arc<Mutex<Option<RunLock>>>,
 }
 
@@ -227,7 +229,7 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
-    /// Writes the index entries that must exist before these records do.
+    /// Writes the index entries that must exist before these records are written to the log.
     async fn announce(&mut self, records: &[Arc<Record>]) -> Result<Option<Note>, JournalError> {
         let Some((indexing, last)) = self.indexing.as_mut().zip(records.last()) else { return Ok(None) };
         if let Some(first) = records.first().filter(|first| first.seq == 0) {

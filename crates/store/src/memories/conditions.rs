@@ -8,9 +8,9 @@ use super::{number, past_all_of, range};
 pub(crate) trait Dialect: Sized {
     /// The type of a parameter's value.
     type Value: From<String> + From<i64>;
-    /// The condition that the columns of `entries e` for filters are undamaged.
+    /// The SQL condition that is true if the columns of `entries e` that filters compare are undamaged.
     const SOUND: &'static str;
-    /// The column `e.key` in a form that compares bytes.
+    /// The SQL of the column `e.key`, in a form that is compared byte by byte.
     const KEY: &'static str = "e.key";
 
     /// Returns false for a text that the database cannot store, so that no entry has it.
@@ -21,22 +21,23 @@ pub(crate) trait Dialect: Sized {
     /// Returns the placeholder of the parameter with this number, from 1.
     fn placeholder(number: usize) -> String;
 
-    /// Adds the conditions for which indexes exist, except key and collection, and the condition on the
-    /// vector, whose damage has its own check.
+    /// Adds the conditions on ids and on the session, which have indexes, and the condition on the vector,
+    /// whose damage is checked separately from the damage of the other columns.
     fn add_indexed(conditions: &mut Conditions<Self>, filter: &MemoryFilter);
 
     /// Adds the conditions on metadata, kind and trust level, for which no indexes exist.
     fn add_compared(conditions: &mut Conditions<Self>, filter: &MemoryFilter);
 }
 
-/// The treatment of rows in which a column for filters is damaged: no filter can decide about them.
+/// The treatment of damaged rows: rows in which a column that filters compare is damaged, so that it is
+/// unknown if they meet the conditions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// Such rows need to meet only the conditions with an index (collection, id, key and session), so that
-    /// the damage is found when the rows are read. For lists and searches.
+    /// For lists and searches: a damaged row needs to meet only the conditions with an index (collection, id,
+    /// key and session), so that the row is read and its damage is found.
     Admitted,
-    /// Such rows are compared like all others. For changes, which must not delete a row that the filter may
-    /// not mean.
+    /// For changes: a damaged row must meet all conditions, like every other row, so that no row is deleted
+    /// that the filter may not mean.
     Compared,
 }
 

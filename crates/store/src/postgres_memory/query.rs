@@ -11,8 +11,8 @@ use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 use super::{failed, words::query_words};
 use crate::memories::{self, COLUMNS, Damage, Dialect, Texts, columns_damaged};
 
-/// The condition that the vector of `entries e` has as many dimensions as all vectors of its embedder.
-/// Another vector counts as damaged and is computed again, like a missing one.
+/// The condition that the vector of `entries e` has as many dimensions as all vectors of its embedder. A
+/// vector with another number of dimensions counts as damaged and is computed again, like a missing one.
 const INTACT: &str = "coalesce((SELECT vector_dims(e.vector) = d.dimensions FROM embedders d \
                       WHERE d.id = e.embedder), FALSE)";
 
@@ -30,7 +30,7 @@ pub(super) fn borrowed(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|value| &*value.0 as &(dyn ToSql + Sync)).collect()
 }
 
-/// The SQL of PostgreSQL.
+/// The SQL dialect of PostgreSQL.
 pub(super) struct Postgres;
 
 pub(super) type Conditions = memories::Conditions<Postgres>;
@@ -231,8 +231,8 @@ fn by_words(conditions: &str, words: &str, most: &str) -> String {
     )
 }
 
-/// Replaces zero characters in metadata as JSON, since `jsonb` refuses them. The result is only compared,
-/// never shown.
+/// Replaces zero characters in metadata, a JSON text, since `jsonb` refuses them. The replaced text is only
+/// compared with other metadata, never shown.
 pub(super) fn labels(json: &str) -> String {
     // A double backslash is an escaped backslash, so a `u0000` after it is plain text.
     let parts = json.split(r"\\").map(|part| part.replace(r"\u0000", r"\u0001"));

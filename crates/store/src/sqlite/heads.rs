@@ -51,9 +51,9 @@ pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalErr
     under_lock(read, || database.is_locked(run))
 }
 
-/// Builds the query for the notes of runs that may be in a list, newest first. The condition that the fewest
-/// runs meet uses an index; a plus before the other columns keeps SQLite from using theirs, since SQLite
-/// cannot know that all runs may belong to one tenant.
+/// Builds the query for the notes of runs that may be in a list, newest first. Only the condition that the
+/// fewest runs meet uses an index. In the other conditions, a plus before the column keeps SQLite from using
+/// an index, since SQLite cannot know that all runs may belong to one tenant.
 fn query(filter: &RunFilter) -> (String, Vec<String>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut equal = |column: &str, value: &str| {

@@ -4,10 +4,11 @@ use archon_types::CredentialKey;
 #[cfg(feature = "encryption")]
 pub use sealing_key::SealingKey;
 
-/// A text that is encrypted to recognise the right key. [`place_of`] never returns this text.
+/// A known text whose encrypted form is stored, so that a wrong key is noticed. [`place_of`] never returns
+/// this text.
 const CHECK: &[u8] = b"archon credentials";
 
-/// The cipher; without the feature the type has no values, so nothing is encrypted.
+/// The cipher. Without the feature `encryption` the type has no values, so nothing can be encrypted.
 #[cfg(feature = "encryption")]
 type Cipher = chacha20poly1305::XChaCha20Poly1305;
 #[cfg(not(feature = "encryption"))]
@@ -35,7 +36,7 @@ impl Seal {
     }
 }
 
-/// Returns the account of a body as bytes; two accounts never give the same bytes.
+/// Returns the bytes that bind an encrypted secret to its account. Two accounts never have the same bytes.
 fn place_of(key: &CredentialKey) -> Vec<u8> {
     serde_json::json!([key.tenant.as_str(), key.service, key.account]).to_string().into_bytes()
 }

@@ -26,7 +26,7 @@ pub(super) struct Database {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    /// The copy of the vectors in memory.
+    /// The copy of the vectors in RAM, which searches scan.
     pub(super) scan: Mutex<Scan>,
     /// The number of entries that contain each word.
     pub(super) frequencies: Mutex<Frequencies>,

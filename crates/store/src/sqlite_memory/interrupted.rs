@@ -10,7 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns true if SQLite's error means that a change must be rolled back before anything can be read.
+/// Returns true if SQLite's error means that an interrupted change must be rolled back before anything can be
+/// read.
 pub(super) fn is_interrupted(error: &rusqlite::Error) -> bool {
     let rusqlite::Error::SqliteFailure(error, _) = error else { return false };
     error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::memories::{self, COLUMNS, Damage, Dialect};
 
-/// The SQL of SQLite.
+/// The SQL dialect of SQLite.
 pub(super) struct Sqlite;
 
 pub(super) type Conditions = memories::Conditions<Sqlite>;

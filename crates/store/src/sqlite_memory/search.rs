@@ -134,7 +134,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// Returns the rows with the nearest vectors, from the copy of the vectors in memory. The lock is held
+    /// Returns the rows with the nearest vectors, from the copy of the vectors in RAM. The copy is locked
     /// only for the scan.
     fn nearest(
         &self,

@@ -46,8 +46,9 @@ pub(super) struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Returns the entries of these collections with a word of the text. With conditions, only entries that
-    /// meet them are counted and scored, for which every entry with a word is checked.
+    /// Returns the entries of these collections that contain a word of the text, with their scores. With
+    /// `fitting`, only entries that meet these conditions are counted and scored; for that, every entry with
+    /// a word is checked, at most [`LOOKED_AT`] for each word.
     pub(super) fn scored(
         &self,
         range: &GroupRange,
@@ -82,7 +83,7 @@ impl Words<'_> {
         Ok(Scored { entries: added_up(scored.collect()), cut })
     }
 
-    /// Returns the entries with a word, for each of the rarest words. Each of `questions` is a full-text
+    /// Returns, for each of the rarest words, the entries that contain it. Each of `questions` is a full-text
     /// query for one word.
     fn with_rare(&self, questions: Vec<String>, newest: i64) -> rusqlite::Result<Vec<Vec<i64>>> {
         let rare = if newest <= SCORED {
@@ -94,8 +95,8 @@ impl Words<'_> {
         rare.iter().map(|question| self.entries_with(question, None)).collect()
     }
 
-    /// Returns the entries with a word that meet the conditions, for each of the rarest words; these are
-    /// counted by checking each entry.
+    /// Returns, for each of the rarest words, the entries that contain it and meet the conditions. To find
+    /// the rarest words, the entries of every word are checked.
     fn with_rare_of(&self, questions: &[String], fitting: &Conditions) -> rusqlite::Result<Vec<Vec<i64>>> {
         let with = questions.iter().map(|question| {
             let with = self.entries_with(question, Some(fitting))?;
@@ -104,8 +105,8 @@ impl Words<'_> {
         Ok(rarest(with.collect::<rusqlite::Result<_>>()?))
     }
 
-    /// Returns the entries with a word, or those of them that meet the conditions; if there are too many,
-    /// the newest ones.
+    /// Returns the entries that the full-text query `question` finds and, if there are conditions, that meet
+    /// them; at most [`SCORED`] entries, the newest first.
     fn entries_with(&self, question: &str, fitting: Option<&Conditions>) -> rusqlite::Result<Vec<i64>> {
         let with = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?";
         let mut values = vec![Value::Text(question.to_owned())];

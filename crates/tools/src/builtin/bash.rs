@@ -122,8 +122,8 @@ impl Bash {
         Self { spec, workspace, options, cage }
     }
 
-    /// Returns an error if a required sandbox is not available, or if the command contains a text of
-    /// `deny`.
+    /// Returns an error if a required sandbox is not available, or if the command contains one of the texts
+    /// in [`BashOptions::deny`].
     fn objection(&self, command: &str) -> Result<(), ToolError> {
         if let Some(refusal) = self.cage.refusal() {
             return Err(ToolError::PermissionDenied(refusal));
@@ -201,8 +201,8 @@ impl Bash {
             .with_metadata("sandboxed", self.cage.is_closed())
     }
 
-    /// Returns the likely cause of a failure, from the exit code or the output; signal numbers are those of
-    /// Linux.
+    /// Returns the likely cause of a command's failure, from its exit code or its output; signal numbers are
+    /// those of Linux.
     fn hint(&self, code: i32, text: &str) -> &'static str {
         let network = self.options.sandbox.network == Network::Denied;
         match code {

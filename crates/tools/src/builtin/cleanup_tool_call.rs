@@ -95,7 +95,8 @@ fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolRes
     Ok(ToolResult::success(said.to_string()).with_metadata(metadata::CLEANED_UP, marks))
 }
 
-/// Finds the call's newest result that was not cleaned up yet, or returns an error text for the model.
+/// Finds the newest result of the call `id` that was not cleaned up yet, or returns an error text for the
+/// model.
 fn find<'s>(seen: &'s [SeenResult], id: &str) -> Result<&'s SeenResult, String> {
     let of_call = || seen.iter().rev().filter(|result| result.call.as_str() == id);
     match (of_call().find(|result| !result.is_cleaned_up), of_call().next()) {

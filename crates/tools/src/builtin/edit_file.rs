@@ -62,7 +62,7 @@ impl EditFile {
         self
     }
 
-    /// Computes the edit without writing the file; `find` resolves the path.
+    /// Computes the edit without writing the file; `find` resolves the path in the arguments.
     fn plan(
         &self,
         arguments: Json,
@@ -131,7 +131,8 @@ impl Tool for EditFile {
         Ok(Some(preview))
     }
 
-    /// Offers `replace_all` if the text occurs several times and the model did not set it.
+    /// Offers the correction `replace_all` if the text to replace occurs several times and the model did not
+    /// set `replace_all`.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let mut all = arguments.clone();
         let before = all.as_object_mut()?.insert("replace_all".to_owned(), true.into());
@@ -147,7 +148,8 @@ impl Tool for EditFile {
     }
 }
 
-/// Returns the error text for a text that does not occur in the file: often only its white space differs.
+/// Returns the error text for a text `wanted` that does not occur in the file. If a part of the file differs
+/// from `wanted` only in white space, the error names its first line.
 fn absent(name: &str, text: &str, wanted: &str) -> String {
     let advice = match first_likely_line(text, wanted) {
         Some(line) => {
@@ -160,7 +162,7 @@ fn absent(name: &str, text: &str, wanted: &str) -> String {
     format!("old_text stands 0 times in '{name}'; it must stand there exactly once. {advice}")
 }
 
-/// Returns the line, counted from 1, at which the text begins if white space is ignored.
+/// Returns the line of `text`, counted from 1, at which `wanted` begins if white space is ignored.
 fn first_likely_line(text: &str, wanted: &str) -> Option<usize> {
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.lines().map(squeezed).skip_while(String::is_empty).collect();
@@ -173,7 +175,7 @@ fn first_likely_line(text: &str, wanted: &str) -> Option<usize> {
         .map(|at| at + 1)
 }
 
-/// Returns the numbers of the first five lines where the text occurs.
+/// Returns the numbers of the first five lines of `text` where `wanted` occurs.
 fn lines_of(text: &str, wanted: &str) -> String {
     let lines: Vec<_> = text
         .match_indices(wanted)

@@ -222,7 +222,7 @@ impl Reader<'_> {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
 
-    /// Skips a word, `**`, or one character.
+    /// Skips the next operator: a word such as `of`, `**`, or one character.
     fn skip_operator(&mut self) {
         match self.word().map(str::len) {
             Some(length) => self.at += length,

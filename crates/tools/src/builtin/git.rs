@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The engine's time limit of a call. It is longer than [`LIMIT`], so that the tool itself ends git in time.
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(35);
 
-/// Options before every subcommand.
+/// Options of git before every subcommand.
 const OPTIONS: &[&str] = &["--no-pager", "--no-optional-locks", "--literal-pathspecs"];
 
 /// Settings for every subcommand. Without the last two git would run the program that checks signatures, and
@@ -45,7 +45,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// The git program in one workspace.
+/// Runs the git program in one workspace; git can only read.
 #[derive(Clone, Debug)]
 pub(super) struct Git {
     workspace: Workspace,
@@ -58,7 +58,7 @@ impl Git {
         Self { workspace, cage }
     }
 
-    /// Runs git with these arguments; `nothing` is the result if git prints nothing.
+    /// Runs git with these arguments. `nothing` is the text of the result if git prints nothing.
     pub(super) async fn run(
         &self,
         arguments: &[String],
@@ -99,8 +99,8 @@ impl Git {
         }
     }
 
-    /// Returns settings that turn off each filter of the repository's configuration; git has no switch for
-    /// all of them.
+    /// Returns settings that turn off all filters (programs that convert files) of the repository's
+    /// configuration, one by one, because git has no switch for all of them.
     async fn filters_off(&self, context: &ToolContext) -> Result<Vec<String>, ToolError> {
         let names = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."].map(str::to_owned);
         let finished = self.finish(&[], &names, context).await?;
@@ -127,8 +127,8 @@ impl Git {
     }
 }
 
-/// Adds an option so that git starts no other git in submodules, because their configuration names programs
-/// too.
+/// Adds an option to `status` and `diff` so that git starts no other git in submodules, because the
+/// configuration of a submodule can name programs that git runs.
 fn alone(arguments: &[String]) -> Vec<String> {
     let mut arguments = arguments.to_vec();
     if matches!(arguments.first().map(String::as_str), Some("status" | "diff")) {
@@ -163,8 +163,8 @@ macro_rules! git_tool {
         }
 
         impl $tool {
-            /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but can
-            /// only read: `write` is ignored.
+            /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but
+            /// can only read: `write` is ignored.
             pub fn new(workspace: crate::Workspace, options: crate::sandbox::SandboxOptions) -> Self {
                 let limit = super::git::CALL_LIMIT;
                 let annotations = archon_types::ToolAnnotations::read_only().with_timeout(limit);

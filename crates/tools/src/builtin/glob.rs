@@ -9,7 +9,7 @@ use crate::{Workspace, arguments::clip, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 2_000;
-/// Maximum number of files and folders that are visited.
+/// Maximum number of files and folders that one search visits.
 const LOOKED_AT: usize = 200_000;
 
 /// Finds files of a [`Workspace`] by pattern, without hidden and ignored ones.

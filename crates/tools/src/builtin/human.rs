@@ -10,7 +10,7 @@ use archon_types::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Default time for an answer, in minutes.
+/// Default time that a person has to answer, in minutes.
 const MINUTES: u64 = 5;
 
 /// Asks a person to approve something; the result is the approval. A refusal or no answer in time is an

@@ -159,7 +159,8 @@ impl Number {
     }
 }
 
-/// Prints whole numbers without a point, short decimals exactly, the rest with twelve significant digits.
+/// Prints whole numbers without a point, short decimals exactly, and all other numbers with twelve
+/// significant digits.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Form::Exact { numerator, denominator } = self.0 {

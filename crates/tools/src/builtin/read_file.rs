@@ -111,7 +111,7 @@ struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// Returns the first bytes without consuming them.
+    /// Returns up to [`SNIFFED`] bytes from the start of the file without consuming them.
     fn head(&mut self) -> io::Result<&[u8]> {
         let head = self.reader.fill_buf()?;
         Ok(&head[..head.len().min(SNIFFED)])
@@ -171,8 +171,8 @@ impl Opened<'_> {
         Ok((bytes.len() as u64 <= max).then_some(bytes))
     }
 
-    /// Reads up to `count` lines and keeps up to `keep` bytes of them; with `None` it skips lines of any
-    /// length.
+    /// Reads up to `count` lines and keeps up to `keep` bytes of them. If `keep` is `None`, the lines are
+    /// skipped, however long they are.
     fn take_lines(&mut self, count: u64, keep: Option<usize>) -> io::Result<Lines> {
         let mut taken = Lines::default();
         let mut open_line = false;

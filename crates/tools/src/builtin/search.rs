@@ -122,7 +122,8 @@ struct Needle {
     regex: Regex,
     /// True if the pattern was not a valid regular expression and is searched literally.
     literal: bool,
-    /// True if a match in a line is always a match in the whole text, so that the text can be tested first.
+    /// True if each match in a line is also a match in the whole text of the file, so that the text can be
+    /// tested before its lines are.
     holds_in_whole: bool,
 }
 
@@ -161,8 +162,8 @@ struct Hits {
 }
 
 impl Hits {
-    /// Returns whether more lines were found than the limit allows; one line beyond the limit is kept to show
-    /// that.
+    /// Returns whether the search found more lines than the limit allows. One line beyond the limit is kept
+    /// to show that.
     fn is_full(&self) -> bool {
         self.lines.len() > self.limit
     }
@@ -197,7 +198,7 @@ impl Hits {
     }
 }
 
-/// Returns the line, or the part around the match that can be shown.
+/// Returns a found line or, if the line is long, a part of it around the match, which begins at byte `found`.
 fn excerpt(line: &[u8], found: usize) -> String {
     // A match far inside of a minified file would otherwise be cut off.
     let start = if found > LINE_SHOWN / 2 && line.len() > LINE_SHOWN { found - LINE_SHOWN / 4 } else { 0 };

@@ -167,7 +167,7 @@ fn laid_out(html: &[u8], until: Instant) -> Result<String, String> {
 /// Number of bytes of a page that are parsed first.
 const FIRST_PART: usize = 8_192;
 
-/// Returns whether the tree has more than `most` levels.
+/// Returns whether a parsed page has more than `most` levels of nested elements.
 fn is_deeper(tree: &html2text::RcDom, most: usize) -> bool {
     let mut level = vec![tree.document.clone()];
     for _ in 0..=most {

@@ -135,9 +135,9 @@ pub struct BraveSearch {
     web: Web,
 }
 
-/// Address of the service.
+/// Address of Brave Search.
 const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
-/// The environment variable with the key.
+/// The environment variable with the user's API key.
 const BRAVE_KEY: &str = "BRAVE_API_KEY";
 
 #[derive(Default, Deserialize)]
@@ -170,7 +170,8 @@ impl BraveSearch {
         Self::at(BRAVE, key, WebOptions::default())
     }
 
-    /// Creates the service with the key in `BRAVE_API_KEY`; `None` if the variable is not set.
+    /// Creates the service with the key in the environment variable `BRAVE_API_KEY`; `None` if the variable
+    /// is not set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -181,7 +182,7 @@ impl BraveSearch {
         }
     }
 
-    /// Creates the service with the address `endpoint`.
+    /// Creates the service with another address, `endpoint`, in place of the one of Brave Search.
     ///
     /// # Errors
     /// As [`new`](Self::new).

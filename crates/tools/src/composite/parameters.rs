@@ -14,14 +14,15 @@ pub(super) struct Parameters {
     pub(super) sources: Vec<Source>,
 }
 
-/// A composite's parameter as an argument of a call.
+/// A parameter of the composite, and the argument of a call that it fills.
 pub(super) struct Source {
     pub(super) parameter: String,
     pub(super) node: String,
     pub(super) argument: String,
 }
 
-/// A parameter of one call without a constant or a mapped result.
+/// An open parameter: a parameter of one call that gets neither a constant nor a part of another call's
+/// result.
 struct Open<'s> {
     node: &'s ToolNode,
     argument: &'s str,

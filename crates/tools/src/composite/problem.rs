@@ -16,7 +16,7 @@ pub enum CompositeProblem {
     /// An id belongs to no call.
     #[error("{place} refers to the call '{node}', which does not exist; add the call or correct the id")]
     UnknownNode {
-        /// The id.
+        /// The unknown id.
         node: String,
         /// The part of the composite that refers to the id.
         place: &'static str,
@@ -24,9 +24,9 @@ pub enum CompositeProblem {
     /// A call's tool is not registered.
     #[error("the call '{node}' needs the tool '{tool}', which is not registered{}", did_you_mean(nearest))]
     UnknownTool {
-        /// The call.
+        /// The id of the call.
         node: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
         /// A registered tool with a similar name, if there is one.
         nearest: Option<String>,
@@ -51,17 +51,17 @@ pub enum CompositeProblem {
         /// The tools from the outermost to the innermost.
         tools: Vec<String>,
     },
-    /// A tool has no such argument.
+    /// A call has an argument that is not a parameter of its tool.
     #[error(
         "the call '{node}' has the argument '{argument}', but the tool '{tool}' has no such parameter; correct or \
          remove the argument"
     )]
     UnknownArgument {
-        /// The call.
+        /// The id of the call.
         node: String,
-        /// The tool of the call.
+        /// The name of the call's tool.
         tool: String,
-        /// The argument.
+        /// The name of the argument.
         argument: String,
     },
     /// A required argument has no source.
@@ -70,17 +70,17 @@ pub enum CompositeProblem {
          call an input of the composite"
     )]
     MissingArgument {
-        /// The call.
+        /// The id of the call.
         node: String,
-        /// The argument.
+        /// The name of the argument.
         argument: String,
     },
     /// An argument has more than one source.
     #[error("the argument '{argument}' of the call '{node}' has more than one source; keep one of them")]
     TwoSources {
-        /// The call.
+        /// The id of the call.
         node: String,
-        /// The argument.
+        /// The name of the argument.
         argument: String,
     },
     /// A call is set to retry, but its tool may not run twice.
@@ -88,23 +88,24 @@ pub enum CompositeProblem {
         "the call '{node}' cannot be retried, because the tool '{tool}' may not run twice; set it to abort or continue"
     )]
     NotRepeatable {
-        /// The call.
+        /// The id of the call.
         node: String,
-        /// The tool of the call.
+        /// The name of the call's tool.
         tool: String,
     },
     /// Two different parameters have the same name.
     #[error("two different parameters are named '{name}'; rename one of them with `ToolNode::parameter`")]
     SameParameter {
-        /// The name.
+        /// The name of both parameters.
         name: String,
     },
     /// A pointer is not a JSON pointer.
     #[error(
-        "'{pointer}' of the call '{node}' is not a JSON pointer: begin it with '/', or leave it empty for the whole"
+        "'{pointer}' of the call '{node}' is not a JSON pointer: begin it with '/', or leave it empty for the whole \
+         value"
     )]
     Pointer {
-        /// The call.
+        /// The id of the call.
         node: String,
         /// The invalid pointer.
         pointer: String,

@@ -69,7 +69,7 @@ enum State {
     Skipped,
 }
 
-/// A result as text and as JSON.
+/// A call's result, as text and as JSON.
 struct Output {
     text: String,
     value: Json,
@@ -91,9 +91,9 @@ struct Ended {
 
 /// The reason why a call cannot be made.
 enum Lacking {
-    /// A call whose result is needed has none; the text names it.
+    /// A result that the call needs is missing; the text names the call that should have given the result.
     NoResult(String),
-    /// A result has no value at the place that the call needs.
+    /// A result that the call needs has no value at the JSON pointer of the mapping.
     NoValue(Failure),
 }
 
@@ -297,7 +297,7 @@ struct NodeCall<'r> {
 }
 
 impl NodeCall<'_> {
-    /// Calls the tool, with retries. Returns the result and the number of calls.
+    /// Calls the tool, with retries. Returns the last result and the number of calls that were made.
     async fn once(&self, arguments: Arguments) -> (Result<Output, Failure>, u32) {
         let tries = match self.node.on_failure {
             OnNodeFailure::Retry(times) => times.saturating_add(1),
@@ -382,7 +382,7 @@ impl Output {
         Self { text, value }
     }
 
-    /// Returns the value at a JSON pointer; with `wants_text` as a string.
+    /// Returns the part of the result at a JSON pointer; if `wants_text`, as a JSON string.
     fn at(&self, pointer: &str, wants_text: bool) -> Option<Json> {
         if wants_text && pointer.is_empty() {
             return Some(self.text.as_str().into());
@@ -392,14 +392,14 @@ impl Output {
     }
 }
 
-/// Returns whether the effect of a failed call is unknown, because it was cut off.
+/// Returns whether the effect of a failed call is unknown, for instance because the call was cut off.
 fn is_unknown(result: &ToolResult) -> bool {
     result.status == ToolResultStatus::Timeout
         || matches!(error_type(result), Some("panic" | IN_DOUBT))
         || result.metadata.contains_key("left_behind")
 }
 
-/// The error kind of a call whose effect is unknown, as in a run.
+/// The error type of a call whose effect is unknown: the same as for a call of a run.
 const IN_DOUBT: &str = "in_doubt";
 
 impl Failure {

@@ -23,7 +23,8 @@ pub struct CompositeTool {
     pub(super) waits_for: Vec<Vec<usize>>,
     pub(super) sources: Vec<Source>,
     pub(super) tools: Vec<String>,
-    /// The specs of the tools when the composite was made. An approval of the composite covers these only.
+    /// The specs that the tools had when the composite was made. An approval of the composite covers only
+    /// tools that still have these specs.
     parts: Vec<ToolSpec>,
 }
 

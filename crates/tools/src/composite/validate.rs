@@ -101,7 +101,7 @@ fn arguments(
     }
 }
 
-/// Returns the arguments that a tool's schema names, and whether it forbids others.
+/// Returns the parameters that a tool's schema names, and whether the schema forbids others.
 fn known(spec: &ToolSpec) -> (BTreeSet<&str>, bool) {
     let properties = spec.parameters.get("properties").and_then(Json::as_object);
     let names = properties.into_iter().flat_map(|all| all.keys()).map(String::as_str).collect();

@@ -22,7 +22,8 @@ impl Guard for Facts {
     }
 }
 
-/// Writes facts about a call, also about a refused one, into its result's metadata.
+/// Writes the times, the number of attempts and the tool's version into the metadata of a call's result, also
+/// if the call was refused.
 pub(crate) fn stamp(
     result: &mut ToolResult,
     validation: Duration,

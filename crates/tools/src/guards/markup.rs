@@ -25,8 +25,8 @@ impl Guard for Markup {
     }
 }
 
-/// Returns what the model reads of a result that is marked as internal, or `None` if the result is not
-/// marked.
+/// Returns the text that the model reads in place of a result that is marked as internal, or `None` if the
+/// result is not marked.
 fn internal(text: &str) -> Option<String> {
     if !text.starts_with('{') || !text.contains("\"_internal_only\"") {
         return None;
@@ -98,7 +98,7 @@ fn one_round(text: &str, tag: &str) -> Option<String> {
     Some(clean)
 }
 
-/// Returns the text with the `<` of each tag replaced.
+/// Returns the text with the `<` of each tag called `tag` replaced.
 fn harmless(text: &str, tag: &str, kind: Kind) -> String {
     let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(found) = find(rest, tag, kind) {

@@ -1,4 +1,4 @@
-//! Guard: runs the program's own guards.
+//! Guard: runs the guards of the application ([`CallGuard`](crate::CallGuard)).
 
 use archon_types::ToolResult;
 

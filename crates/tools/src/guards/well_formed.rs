@@ -8,7 +8,7 @@ use crate::{
     log,
 };
 
-/// Number of characters quoted before and after the error.
+/// Number of characters of malformed arguments that are quoted before and after the place of the error.
 const QUOTED: usize = 40;
 
 pub(crate) struct WellFormed;

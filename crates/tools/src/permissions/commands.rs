@@ -7,15 +7,15 @@ use super::{
     shell::{self, Line, Part, harmless::Effect, known_word::KnownWord},
 };
 
-/// Returns whether a deny or ask rule matches a command of the line. A line that cannot be parsed matches
-/// too.
+/// Returns whether the text in brackets of a deny or ask rule matches any command of a command line. A line
+/// that cannot be parsed is matched too.
 pub(super) fn may_hold(of: &str, line: &str) -> bool {
     let words = words(of);
     shell::analyse(line).is_none_or(|line| line.holds(&words))
 }
 
-/// Returns whether rules allow every command of a line by its first words, and every file of a redirection;
-/// `file` decides about a file that is read or written.
+/// Returns whether rules allow every command of a command line by the command's first words, and every file
+/// of a redirection. `file` returns whether a file may be read (`false`) or written (`true`).
 pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> bool, root: &Path) -> bool {
     let rules: Vec<Vec<&str>> = of.iter().filter(|of| of.ends_with(":*")).map(|of| words(of)).collect();
     // Only at the very beginning: within a loop, for instance, `cd` may run again and in another place.
@@ -51,13 +51,13 @@ pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) ->
         && line.reads.iter().all(|path| is_allowed(path, false))
 }
 
-/// Splits the words of a rule about commands.
+/// Splits the text in brackets of a rule about commands into words, without the `:*` at its end.
 fn words(of: &str) -> Vec<&str> {
     of.strip_suffix(":*").unwrap_or(of).split_whitespace().collect()
 }
 
-/// Returns the workspace folder that a line changes to first, as in `cd crates/core && cargo test`. The
-/// folder must exist, have no links in its path, and not be within a bare repository.
+/// Returns the workspace folder to which a command line changes with its first command, as in `cd crates/core
+/// && cargo test`. The folder must exist, have no links in its path, and not be within a bare repository.
 fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
     let [cd, folder] = &first.words[..] else { return None };
     let said = folder.known().filter(|said| cd.is("cd") && !said.starts_with('-'))?;
@@ -69,7 +69,7 @@ fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
     (is_here && folder.is_dir() && !above.any(is_bare)).then(|| folder.clone())
 }
 
-/// Returns whether a command may change to a folder other than the one where the line begins.
+/// Returns whether a command may change to a folder other than the one where its command line begins.
 fn moves(part: &Part, root: &Path) -> bool {
     let Some(program) = part.words[0].known() else { return true };
     let stays =

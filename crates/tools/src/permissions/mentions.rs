@@ -12,13 +12,14 @@ use super::{
     },
 };
 
-/// Maximum number of folders that are followed when a line changes its folder.
+/// Maximum number of folders in which the commands of a line may run. If `cd` makes more possible, the
+/// folders count as unknown.
 const MOST_FOLDERS: usize = 16;
 
-/// Shell commands that change the folder.
+/// Shell commands that change the current folder.
 const MOVERS: &[&str] = &["cd", "pushd", "popd"];
 
-/// Returns whether a rule about `read_file` or `write_file` matches a command line.
+/// Returns whether a rule about `read_file` or `write_file` matches a file that a command line may use.
 pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
     let (reads, writes) = (rule.names("read_file"), rule.names("write_file"));
     let Some(of) = rule.of.as_deref().filter(|_| reads || writes) else { return false };
@@ -38,19 +39,20 @@ pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
         }
 }
 
-/// The reach of a command: only a given path, or also everything below it.
+/// The reach of a command: only the given path, or also everything below this path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     Itself,
     Below,
 }
 
-/// A rule, and the folders in which the commands of a line may run; `None` if they are not known.
+/// A rule, and the folders in which the commands of a command line may run. The folders are `None` if they
+/// are not known.
 struct Look<'a> {
     rule: &'a Rule,
     root: &'a Path,
     folders: Option<Vec<PathBuf>>,
-    /// The rule's pattern as an absolute path.
+    /// The rule's pattern as an absolute form: [`Place`] describes forms.
     meant: Vec<Place>,
 }
 
@@ -88,7 +90,8 @@ impl Look<'_> {
         })
     }
 
-    /// Returns whether the word matches, or a part of it after an option or a revision.
+    /// Returns whether the rule matches the word, or the part of the word after an option or a revision, as
+    /// in `--file=a` or `HEAD:a`.
     fn finds_behind_option(&self, word: &KnownWord, depth: Depth) -> bool {
         if self.finds(word, depth) {
             return true;
@@ -119,7 +122,7 @@ impl Look<'_> {
             || resolved(self.root, path).is_some_and(|path| is_meant(&path))
     }
 
-    /// Returns whether a word that is only partly known may match.
+    /// Returns whether the rule may match a word of which only the form is known.
     fn finds_form(&self, form: &[Place], depth: Depth) -> bool {
         let form = plain(form);
         let anywhere = vec![Path::new("")];
@@ -143,7 +146,7 @@ impl Look<'_> {
     }
 }
 
-/// Returns the folders in which commands of a line may run; `None` if they are not known.
+/// Returns the folders in which the commands of a line may run, or `None` if they cannot be known.
 fn folders(line: &Line, root: &Path) -> Option<Vec<PathBuf>> {
     let mut folders = vec![root.to_owned()];
     for part in &line.parts {
@@ -182,7 +185,8 @@ fn follow(folders: &mut Vec<PathBuf>, into: &str) -> Option<()> {
     (folders.len() <= MOST_FOLDERS && into != "-").then_some(())
 }
 
-/// Returns a rule's pattern as an absolute form. Parts that a form cannot express become any text.
+/// Returns a rule's pattern as an absolute form. A form cannot express `[` and `{`: from there on it is any
+/// text.
 fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
     let of = of.strip_prefix("./").unwrap_or(of);
     let mut form = match of.starts_with('/') {
@@ -210,7 +214,7 @@ fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
     form
 }
 
-/// Returns the form of everything in a folder.
+/// Returns the form that matches every path below the folder `form`.
 fn below(mut form: Vec<Place>) -> Vec<Place> {
     if form.last() != Some(&Place::Is('/')) {
         form.push(Place::Is('/'));

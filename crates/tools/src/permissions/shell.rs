@@ -29,7 +29,7 @@ pub(crate) struct Line {
     pub(crate) texts: Vec<KnownWord>,
 }
 
-/// One command.
+/// One command of a command line.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) words: Vec<KnownWord>,
@@ -38,7 +38,7 @@ pub(crate) struct Part {
 /// Maximum length of a line that is parsed, in bytes.
 const LONGEST: usize = 4_096;
 
-/// Parses a command line; `None` if it is not certain what it may run.
+/// Parses a command line; returns `None` if it is not certain which commands the line may run.
 pub(crate) fn analyse(line: &str) -> Option<Line> {
     // Shells and people read joined lines and invisible characters differently.
     let is_strange =
@@ -50,8 +50,8 @@ pub(crate) fn analyse(line: &str) -> Option<Line> {
 }
 
 impl Line {
-    /// Returns whether a deny or ask rule matches a command of the line. A command that can run others may
-    /// take their names from any text of the line.
+    /// Returns whether a deny or ask rule matches a command of the line. If a command can run others, all
+    /// texts of the line are searched, because they may name the others.
     pub(crate) fn holds(&self, rule: &[&str]) -> bool {
         let rows = self.parts.iter().map(|part| Some((part, part.harmless()?)));
         match rows.collect::<Option<Vec<_>>>() {
@@ -121,7 +121,7 @@ impl Part {
     }
 }
 
-/// The folders that a command walks.
+/// The folders that a command walks: it reads all files below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// The folders among the command's operands.

@@ -39,7 +39,8 @@ pub(super) fn means(pattern: &str, url: &str) -> bool {
         && is_path
 }
 
-/// Returns whether a deny or ask pattern may match an address, by parts or as plain text.
+/// Returns whether a deny or ask pattern may match an address: the two are compared part by part, and also as
+/// plain texts.
 pub(super) fn may_mean(pattern: &str, url: &str) -> bool {
     means(pattern, url) || wildcard(pattern, url)
 }

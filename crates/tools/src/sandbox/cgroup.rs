@@ -25,7 +25,7 @@ const PREFIX: &str = "archon-";
 /// The cgroups of one command.
 #[derive(Debug)]
 pub(super) struct Cgroup {
-    /// The folders; the first one limits processes.
+    /// The cgroups' folders; the first one limits the number of processes.
     folders: Vec<PathBuf>,
     /// The file with the number of processes killed for lack of memory; `None` if memory is not limited.
     memory: Option<PathBuf>,
@@ -34,9 +34,9 @@ pub(super) struct Cgroup {
 /// Our own cgroup folders, in which further cgroups can be made.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parents {
-    /// Version 1 or 2.
+    /// The folder that limits the number of processes, in cgroup version 1 or 2.
     pids: PathBuf,
-    /// Version 1 only; version 2 has one folder for both.
+    /// The folder that limits memory in cgroup version 1. In version 2 the folder `pids` limits both.
     memory: Option<PathBuf>,
 }
 
@@ -199,8 +199,8 @@ impl Parents {
         Self::of(&fs::read_to_string("/proc/self/cgroup").ok()?, is_2)
     }
 
-    /// Parses the lines of `/proc/self/cgroup`, `number:controllers:path`. Version 2 has one line without
-    /// controllers, which counts only if version 2 is mounted at the usual place (`is_2`).
+    /// Parses the lines of `/proc/self/cgroup`, `number:controllers:path`. Cgroup version 2 has one line
+    /// without controllers; the line counts only if `is_2`, that is, version 2 is mounted at the usual place.
     fn of(lines: &str, is_2: bool) -> Option<Self> {
         let find = |wanted: &str| {
             lines.lines().find_map(|line| {

@@ -23,16 +23,17 @@ use crate::{
     control::control,
 };
 
-/// Maximum size of a file that is kept to be restored, in bytes.
+/// Maximum size, in bytes, of a protected file whose content is kept so that the file can be restored.
 const FILE: u64 = 1 << 20;
-/// Maximum number of bytes that are kept of all files below one protected path.
+/// Maximum number of bytes that are kept of all files below one protected path together.
 const ALL: u64 = 32 << 20;
 /// Maximum number of files and folders that are read below one protected path.
 const ENTRIES: usize = 10_000;
-/// Maximum number of entries that are searched after a command: enough that a command cannot hide an entry
-/// among others that it made.
+/// Maximum number of files and folders that are searched for protected ones after a command. It is so high
+/// that a command cannot hide a file among others that it made.
 const AFTER: usize = 1_000_000;
-/// Maximum number of changes that are described; of the rest only their number is given.
+/// Maximum number of forbidden changes that are described to the model; of further ones only their number is
+/// given.
 const MOST_NOTES: usize = 20;
 
 /// Control files as they were before a command.
@@ -42,7 +43,7 @@ pub(super) struct Before {
     trees: BTreeMap<PathBuf, Tree>,
     /// Time when the search for protected places began, in seconds since 1970.
     since: i64,
-    /// True if mounts protect the existing files.
+    /// True if mounts protect the existing control files.
     is_held: bool,
 }
 
@@ -71,7 +72,7 @@ enum Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content {
     Known(Vec<u8>),
-    /// Too large to keep: its size and time of change.
+    /// A file that is too large to keep: its size, and the seconds and nanoseconds of its last change.
     Large(u64, i64, i64),
 }
 
@@ -91,7 +92,8 @@ impl Before {
         Self { places, trees, since, is_held }
     }
 
-    /// Restores changed files. Returns sentences for the model that describe the changes.
+    /// Restores the control files that the command changed. Returns sentences for the model that describe the
+    /// changes.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let (after, opened) = find_all(cage, denied, &self.places.closed);
         let mut settling = Settling { before: self, after: &after, cage, denied, notes: Vec::new() };
@@ -222,7 +224,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Sets a new file aside and describes that; `advice` ends the description.
+    /// Sets a forbidden new file aside and adds a note about that for the model; `advice` ends the note.
     fn put_away(&mut self, path: &Path, below: &Path, advice: &str) {
         let (why, name) = (self.why(path), self.name(&at(path, below)));
         self.notes.push(match self.set_aside(path, below) {
@@ -293,7 +295,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Renames a file, so that no program uses it.
+    /// Renames a forbidden new file, so that no program uses it, and returns its new path.
     fn set_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
         self.with_rights(&at(path, below), || self.rename_aside(path, below))
     }
@@ -317,7 +319,7 @@ impl Settling<'_> {
         Err(io::Error::other("no name for it is free"))
     }
 
-    /// Returns whether no program would run anything new from a new file or folder.
+    /// Returns whether a new file or folder is harmless: no program would run anything new because of it.
     fn is_harmless(&self, path: &Path) -> bool {
         let (Some(name), Some(folder)) = (path.file_name().and_then(|name| name.to_str()), path.parent())
         else {
@@ -346,8 +348,9 @@ impl Settling<'_> {
         is_fine || self.is_copy(path, name)
     }
 
-    /// Returns true if a folder is a `.git` that existed before the command, its `worktrees` or `modules`
-    /// folder, or below one of these. The settings of any other git folder were not approved.
+    /// Returns whether a folder is a `.git` folder that existed before the command, one of its subfolders
+    /// `worktrees` and `modules`, or a folder within these two. The settings of any other git folder were not
+    /// approved.
     fn is_held_git(&self, folder: &Path) -> bool {
         let is_held = |git: &&Path| {
             git.file_name().is_some_and(|name| name == ".git") && self.before.places.pinned.contains(*git)
@@ -473,7 +476,7 @@ impl Entry {
         Self::File { content, mode: of.mode() & 0o7777 }
     }
 
-    /// Returns whether the content is equal, whatever the mode.
+    /// Returns whether two entries have the same content, whatever their modes.
     fn says(&self, other: &Self) -> bool {
         match (self, other) {
             (

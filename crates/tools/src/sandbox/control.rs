@@ -17,7 +17,8 @@ use crate::{
     git_settings::{self, is_git},
 };
 
-/// Maximum number of entries that are searched before a command, upper levels first.
+/// Maximum number of files and folders that are searched for protected ones before a command; upper levels
+/// are searched first.
 pub(super) const MOST: usize = 50_000;
 
 /// Folders whose subfolders are not searched: they have many generated or foreign files, and are usually
@@ -29,7 +30,7 @@ const OF_OTHERS: &[&str] = &["node_modules", "target", ".venv", "venv"];
 pub(super) struct Places {
     /// Files and folders that must not change.
     pub(super) fixed: BTreeSet<PathBuf>,
-    /// Folders that must not be moved, because they contain such files or folders.
+    /// Folders that must not be moved, because they contain files or folders that must not change.
     pub(super) pinned: BTreeSet<PathBuf>,
     /// Places that a command must not see.
     pub(super) hidden: BTreeSet<PathBuf>,
@@ -143,7 +144,7 @@ impl Search<'_> {
         }
     }
 
-    /// Protects a whole folder that cannot be listed, as a command may know a name in it.
+    /// Protects a whole folder that cannot be listed, because a command may know the name of a file in it.
     fn closed(&mut self, root: &Path, folder: &Path) {
         self.places.closed.insert(folder.to_owned());
         if folder == root {

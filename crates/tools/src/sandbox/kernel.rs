@@ -40,17 +40,18 @@ const SYSTEM: &str = "/bin /sbin /usr /lib /lib32 /lib64 /libx32 /opt /nix/store
 /// Devices without data.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// The rights to give up, which are prepared before the thread or process that gives them up.
+/// The restrictions of a command. They are prepared before the thread or process exists that applies them to
+/// itself.
 pub(super) struct Restrictions {
     mounts: Option<Plan>,
     maker: Maker,
     scratch: CString,
-    /// Consumed by `apply`.
+    /// The Landlock rules; `apply` takes them.
     files: Option<RulesetCreated>,
     calls: [BpfProgram; 2],
 }
 
-/// The step in which giving up rights failed.
+/// The step of [`Restrictions::apply`] that failed, with its error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed<'r> {
     #[error("{0}")]
@@ -96,13 +97,14 @@ impl Restrictions {
         Ok(Self { mounts, maker, scratch, files, calls: [known, syscalls::absent()] })
     }
 
-    /// Returns the maker that applies the restrictions: the thread or the child.
+    /// Returns which of the two applies the restrictions to itself: the thread that starts the command, or
+    /// the command's own process.
     pub(super) fn maker(&self) -> Maker {
         self.maker
     }
 
-    /// Removes the rights permanently from the calling thread and everything that it starts. Allocates no
-    /// memory unless it fails.
+    /// Applies the restrictions to the calling thread and everything that it starts; nothing can undo that.
+    /// Allocates no memory unless it fails.
     pub(super) fn apply(&mut self) -> Result<(), Failed<'_>> {
         // Landlock forbids mounting, and knows only mounts that exist, so mounts come first.
         self.mounts.as_ref().map_or(Ok(()), Plan::apply).map_err(Failed::Mounts)?;

@@ -12,8 +12,8 @@ pub(super) fn name(prefix: &str, of: &str) -> Option<String> {
     Some(format!("{prefix}{}-{us}-{}-{of}", namespace()?, start_ticks(us)?))
 }
 
-/// Returns whether the process that made this name is gone. A process of another namespace cannot be seen
-/// from here and counts as alive, so its resources stay.
+/// Returns whether the process that made `name` with [`name`](name()) is gone. A process of another namespace
+/// cannot be seen from here and counts as alive, so its resources stay.
 pub(super) fn is_stale(name: &str, prefix: &str, namespace: &str) -> bool {
     let mut parts = name.strip_prefix(prefix).unwrap_or_default().split('-');
     let (Some(of), Some(pid), Some(ticks), Some(_), None) =

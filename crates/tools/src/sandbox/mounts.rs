@@ -54,7 +54,7 @@ pub(super) struct Mounts {
     pub(super) directory: Option<PathBuf>,
 }
 
-/// The process that makes the namespace.
+/// The thread or process that makes the mount namespace of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
     /// The thread that starts the command.
@@ -63,8 +63,8 @@ pub(super) enum Maker {
     Child,
 }
 
-/// Returns the process that can make namespaces on this system, and fails with the reason if none can. The
-/// test is made once.
+/// Returns the thread or process that can make mount namespaces on this system, or the reason why none can.
+/// The test is made once.
 pub(super) fn maker() -> Result<Maker, &'static str> {
     static MAKER: OnceLock<Result<Maker, String>> = OnceLock::new();
     let found = MAKER.get_or_init(|| {
@@ -101,7 +101,7 @@ fn try_in_child() -> Result<(), String> {
 }
 
 impl Mounts {
-    /// Makes the list of calls that create the namespace.
+    /// Makes the list of system calls that create the mount namespace.
     ///
     /// # Errors
     /// There are too many places, or a name has a null byte.
@@ -153,13 +153,13 @@ impl Mounts {
     }
 }
 
-/// System calls that make a namespace for the calling thread or process and everything that it starts.
+/// System calls that make a mount namespace for the calling thread or process and everything that it starts.
 pub(super) struct Plan {
     user: Option<User>,
     calls: Vec<Call>,
 }
 
-/// The user in a user namespace: the same as outside.
+/// The user and group in a user namespace: the same as outside.
 struct User {
     uid: String,
     gid: String,

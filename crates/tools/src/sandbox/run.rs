@@ -26,7 +26,7 @@ use super::{
     watch::{self, Beyond, Watch},
 };
 
-/// Time to wait for buffered output after everything was killed.
+/// Time to wait for buffered output after all processes of a command were killed.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// The result of a command.
@@ -42,7 +42,7 @@ pub(crate) struct Finished {
     pub(crate) notes: Vec<String>,
 }
 
-/// The end of a command.
+/// The way in which a command ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Exited(ExitStatus),
@@ -64,16 +64,16 @@ impl Ended {
     }
 }
 
-/// The kept part of an output.
+/// The kept part of a command's standard output or standard error.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     pub(crate) text: String,
-    /// Number of all bytes written.
+    /// Number of bytes that the command wrote, kept or not.
     pub(crate) bytes: u64,
     pub(crate) truncated: bool,
 }
 
-/// Runs the command for at most `limit`. All processes that it started end with it.
+/// Runs the command for at most `limit`. All processes that the command started end with it.
 pub(crate) async fn run(
     command: &Command,
     cage: &Cage,
@@ -132,12 +132,13 @@ pub(crate) async fn run(
     Ok(Finished { ended, stdout: outputs[0].output(), stderr: outputs[1].output(), out_of_memory, notes })
 }
 
-/// Records that a command was killed because it used too much memory.
+/// True once the command was killed because it used too much memory.
 struct TooMuch(bool);
 
 impl TooMuch {
-    /// Checks memory and disks. A command with too much memory is killed, and ends like one that the kernel
-    /// kills for lack of memory. Returns the bytes that must stay free if a disk is nearly full.
+    /// Checks the command's memory and the free space of its disks. A command with too much memory is killed,
+    /// and ends like one that the kernel kills for lack of memory. If a disk is nearly full, returns the
+    /// number of bytes that must stay free.
     fn check_limits(&mut self, watch: &Watch, group: Pid) -> Option<u64> {
         match watch.check()? {
             Beyond::Disk(spared) => Some(spared),
@@ -179,7 +180,7 @@ async fn pump(from: Option<impl AsyncRead + Unpin>, capture: &Capture) {
     }
 }
 
-/// Keeps the beginning and the end of an output.
+/// Keeps the beginning and the end of a command's output, each of at most this number of bytes.
 struct Capture(Mutex<Halves>, usize);
 
 #[derive(Default)]

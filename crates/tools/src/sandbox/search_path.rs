@@ -13,7 +13,7 @@ use std::{
 
 use crate::permissions::resolved;
 
-/// Folders that are searched first if no other folder is left.
+/// Folders that come first in a search path that has no usable folder outside of the granted ones.
 const USUAL: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// Returns `path` without relative folders, with folders within `inside` at its end and links resolved in the

@@ -204,7 +204,7 @@ fn held(
     held
 }
 
-/// A waiting command, with the rights that it must give up.
+/// A command that is ready to start, and the restrictions that it must get.
 struct Held {
     command: tokio::process::Command,
     #[cfg(target_os = "linux")]
@@ -266,8 +266,8 @@ fn not_held(why: &dyn std::fmt::Display) -> ToolError {
     ))
 }
 
-/// Sets the limits of the waiting shell, which the command inherits. `alone` is true in a user namespace of
-/// its own, where the kernel counts the user's processes separately.
+/// Sets the limits of the waiting shell, which the command inherits. `alone` is true if the shell has a user
+/// namespace of its own, where the kernel counts the user's processes separately.
 #[cfg(target_os = "linux")]
 fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::Result<()> {
     use super::cgroup::{self, Cgroup};

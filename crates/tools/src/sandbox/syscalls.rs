@@ -17,7 +17,8 @@ use seccompiler::{
 
 use super::{Access, Network, SandboxOptions, UnixSockets};
 
-/// Calls without names in `libc`. Their numbers are the same on all processors, like all from 424 on.
+/// System calls without names in `libc`. Their numbers are the same on all processors, as are all numbers
+/// from 424 on.
 mod new {
     use libc::c_long;
 
@@ -33,7 +34,7 @@ mod new {
 /// `FS_IOC_SETFLAGS`, `FS_IOC32_SETFLAGS`, `FS_IOC_FSSETXATTR`.
 const ATTRIBUTES: [u64; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
 
-/// Calls that are always refused.
+/// System calls that are always refused.
 const ADMINISTRATION: &[c_long] = &[
     SYS_acct,
     SYS_add_key,
@@ -80,7 +81,7 @@ const ADMINISTRATION: &[c_long] = &[
     SYS_userfaultfd,
 ];
 
-/// Calls that change owners and attributes of files, which Landlock does not cover.
+/// System calls that change owners and attributes of files, which Landlock does not cover.
 const OWNERS: &[c_long] = &[
     SYS_fchown,
     SYS_fchownat,
@@ -137,8 +138,8 @@ const NAMESPACES: [c_int; 8] = [
     0x80,
 ];
 
-/// Calls that change modes and times of files. A command with write access needs them, for instance to link a
-/// program.
+/// System calls that change modes and times of files. A command with write access needs them, for instance to
+/// link a program.
 const MODES: &[c_long] = &[
     SYS_fchmod,
     SYS_fchmodat,
@@ -154,7 +155,7 @@ const MODES: &[c_long] = &[
     SYS_utimes,
 ];
 
-/// Calls that set a file's mode, and the index of that argument.
+/// System calls that set a file's mode, each with the index of the argument for the mode.
 const MODE_OF: &[(c_long, u8)] = &[
     (SYS_fchmod, 1),
     (SYS_fchmodat, 2),
@@ -168,15 +169,15 @@ const MODE_OF: &[(c_long, u8)] = &[
     (SYS_mknod, 1),
 ];
 
-/// Calls that set a mode if they create the file, and the index of their flags. The mode is the argument
-/// after the flags.
+/// System calls that set a mode if they create the file, each with the index of the argument for the flags.
+/// The argument after it is the mode.
 const OPENING: &[(c_long, u8)] = &[
     (SYS_openat, 2),
     #[cfg(target_arch = "x86_64")]
     (SYS_open, 1),
 ];
 
-/// Flags of [`OPENING`] that create a file. The first is the bit that only `O_TMPFILE` has.
+/// Flags with which the calls in [`OPENING`] create a file. The first is the bit that only `O_TMPFILE` has.
 const MAKING: [u64; 2] = [0o20_000_000, 0o100];
 
 /// The set-user-ID bit: such a program runs as its owner. The bit for groups is allowed, because folders of
@@ -271,10 +272,10 @@ fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
 
 /// Makes a second filter, for calls that fail with ENOSYS as if they did not exist.
 ///
-/// These are all calls newer than the lists, and on x86-64 the x32 interface, whose numbers are higher
-/// still. Also `clone3` and `openat2`, whose arguments a filter cannot see: `clone3` could start a process
-/// in another cgroup, `openat2` could create a file that runs as its owner. Libraries then use `clone` and
-/// `openat`.
+/// These are all system calls newer than [`new::HIGHEST`], and on x86-64 the calls of the x32 interface,
+/// whose numbers are higher still. Also `clone3` and `openat2`, whose arguments a filter cannot see: `clone3`
+/// could start a process in another cgroup, `openat2` could create a file that runs as its owner. Libraries
+/// then use `clone` and `openat`.
 pub(super) fn absent() -> BpfProgram {
     // A filter's input begins with the call's number; `struct seccomp_data`. Codes of `linux/filter.h` fit
     // into 16 bits.
@@ -314,7 +315,7 @@ fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Err
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
 }
 
-/// Makes a condition that this bit is set.
+/// Makes the condition that this bit of an argument is set.
 fn has(argument: u8, bit: u64) -> Result<SeccompCondition, seccompiler::Error> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)?)
 }

@@ -12,10 +12,11 @@ use super::{Access, Cage};
 #[cfg(target_os = "linux")]
 use archon_process::members;
 
-/// Interval of the checks. Meanwhile a fast disk can take some hundred megabytes.
+/// Interval between two checks of a command's memory and disks. In this time a command can write some hundred
+/// megabytes to a fast disk.
 pub(super) const EVERY: Duration = Duration::from_millis(200);
 
-/// The limits of a running command.
+/// The limits of a running command that the kernel does not enforce.
 pub(super) struct Watch {
     group: u32,
     /// Maximum memory of all processes of the command, in bytes; `None` if a cgroup limits it.
@@ -33,7 +34,7 @@ struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beyond {
     Memory,
-    /// Fewer than this number of bytes are free.
+    /// A disk has fewer free bytes than this number.
     Disk(u64),
 }
 
@@ -93,7 +94,8 @@ fn takes_more(_: u32, _: u64) -> bool {
     false
 }
 
-/// Returns the sum of these lines of a process's file, each with a name and a number of kilobytes.
+/// Returns the sum of the kilobytes in the lines of a process's file in `/proc` that begin with one of
+/// `names`.
 #[cfg(target_os = "linux")]
 fn kilobytes(process: u32, file: &str, names: &[&str]) -> std::io::Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/{file}"))?;

@@ -13,7 +13,7 @@ use super::Workspace;
 
 /// An entry in a folder of a workspace.
 pub(crate) struct Entry {
-    /// Path below a folder of the workspace, without links.
+    /// The entry's path within the workspace, without links.
     pub(crate) path: PathBuf,
     pub(crate) is_dir: bool,
     /// True for a regular file.

@@ -13,7 +13,8 @@ use archon_types::{Context, PermissionBound, Permit, Subject, ToolContext, ToolR
 
 use super::{Entry, Workspace};
 
-/// The filter of entries for one call. Cheap to clone; clones share the counter.
+/// Decides which files and folders one call may see. Cheap to clone; clones share the counter of refused
+/// entries.
 #[derive(Clone)]
 pub(crate) struct Places {
     workspace: Workspace,

@@ -23,10 +23,10 @@ use crate::{
 
 /// A file that a session wants to change.
 pub(crate) struct Target {
-    /// The canonical path.
+    /// The canonical path of the file.
     real: PathBuf,
     root: PathBuf,
-    /// The name in results.
+    /// The file's name in results.
     pub(crate) name: String,
     /// The existing file, if there is one.
     pub(crate) existing: Option<Existing>,
@@ -44,8 +44,8 @@ pub(crate) struct Existing {
 /// Maximum number of new folders that one call creates for its file.
 const MOST_NEW_FOLDERS: usize = 64;
 
-/// Returns the reason why a file is a control file, or `None`: by its name, by the name of the workspace's
-/// folder, or because git uses it.
+/// Returns the reason why a file is a control file, or `None` if it is not one. The reason can be the name of
+/// the file, the name of the workspace's folder, or git's use of the file.
 fn control_of(root: &Path, real: &Path) -> Option<&'static str> {
     let by_name = real.strip_prefix(root).ok().and_then(control);
     let of_root = || control(Path::new(root.file_name()?));
@@ -104,7 +104,7 @@ impl Workspace {
         Ok(Target { name: self.display(&real), real, root, existing, control })
     }
 
-    /// Checks that the session has read the version that the call is about to change.
+    /// Checks that the session has read the version of the file that it is about to change.
     pub(crate) fn check_seen(&self, session: &SessionId, target: &Target) -> Result<(), ToolError> {
         match &target.existing {
             Some(existing) => self.seen.check(session, &target.real, existing.version, &target.name),
@@ -112,7 +112,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the metadata for the result about the version of an open file.
+    /// Returns the metadata that record the version of an open file in a call's result.
     pub(crate) fn version_of(&self, real: &Path, file: &File) -> Json {
         file.metadata().map_or(Json::Null, |of| Seen::metadata(real, Version::of(&of)))
     }
@@ -228,7 +228,7 @@ impl Workspace {
 }
 
 impl Target {
-    /// Makes a preview that begins with this verb, without the changes.
+    /// Makes a preview without a diff; its summary begins with `verb`.
     pub(crate) fn preview(&self, verb: &str, workspace: &Workspace) -> Preview {
         let mut preview = Preview::new(format!("{verb} '{}'", self.name));
         // Outside of the first folder, which is the working directory.

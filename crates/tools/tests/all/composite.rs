@@ -264,7 +264,7 @@ fn composite_validate_reports_all_problems() {
         expect![[r#"
             a mapping refers to the call 'nowhere', which does not exist; add the call or correct the id
             the list of outputs refers to the call 'z', which does not exist; add the call or correct the id
-            'hits' of the call 'a' is not a JSON pointer: begin it with '/', or leave it empty for the whole
+            'hits' of the call 'a' is not a JSON pointer: begin it with '/', or leave it empty for the whole value
             the call 'a' needs the tool 'serach', which is not registered. Did you mean 'search'?
             the argument 'title' of the call 'b' has more than one source; keep one of them
             the call 'b' has the argument 'colour', but the tool 'join' has no such parameter; correct or remove the argument

@@ -25,7 +25,7 @@ impl DeadLetter {
 pub enum DeathCause {
     /// The receiver has no subscription.
     Undeliverable,
-    /// The time to live of the message was over.
+    /// The time to live of the message ended before the receiver read the message.
     Expired,
     /// The receiver never acknowledged the message, after all deliveries.
     Unconfirmed,
@@ -34,9 +34,9 @@ pub enum DeathCause {
     Full,
     /// The receiver ended its subscription before it read the message.
     Unsubscribed,
-    /// The message answers a request whose deadline was over.
+    /// The message is an answer that came after the deadline of its request.
     Late,
-    /// A cause that this version does not know.
+    /// A cause that this version of Archon does not know.
     Other,
 }
 

@@ -22,7 +22,7 @@ pub const REQUEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Carries messages between agents.
 ///
-/// Each subscription gets each of its messages once, in the order of publication.
+/// Each subscription gets every message that matches it once, in the order of publication.
 pub trait Bus: Send + Sync {
     /// Publishes a message.
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>>;
@@ -114,11 +114,12 @@ pub struct BusMessage {
     /// The id that an answer shares with its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// The sequence number on the bus, from 1, which the bus assigns; 0 before. Messages are ordered by this
-    /// number, never by their timestamps.
+    /// The sequence number, from 1, which the bus assigns when it accepts the message; 0 before that.
+    /// Messages are ordered by this number, never by their timestamps.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub seq: u64,
-    /// The time to live in milliseconds; `None` for the limit of the bus.
+    /// The time in milliseconds after which the bus no longer delivers the message; `None` for the default of
+    /// the bus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
@@ -145,7 +146,8 @@ impl BusMessage {
         }
     }
 
-    /// Creates an answer from the receiver to the sender of this message, with its correlation id and run.
+    /// Creates an answer from the receiver to the sender of this message, with the correlation id and the run
+    /// of this message.
     ///
     /// For an answer to a broadcast, set `sender_id` to the agent that answers.
     pub fn response(
@@ -162,7 +164,7 @@ impl BusMessage {
         }
     }
 
-    /// Returns the correlation id that an answer must have.
+    /// Returns the correlation id that an answer to this message must have.
     ///
     /// # Errors
     /// [`BusError::NotARequest`] for a message without a correlation id.
@@ -182,7 +184,7 @@ impl BusMessage {
             && !self.is_same(request)
     }
 
-    /// Returns true if both are the same message; the sequence numbers may differ.
+    /// Returns true if both values are the same message; the sequence numbers may differ.
     fn is_same(&self, other: &Self) -> bool {
         (&self.sender_id, &self.message_type, self.timestamp, &self.content)
             == (&other.sender_id, &other.message_type, other.timestamp, &other.content)
@@ -230,7 +232,7 @@ pub enum MessageType {
     ToolRequest,
     /// A permission to use a tool for some time.
     ToolLease,
-    /// A type that this version does not know. The bus delivers the message unchanged.
+    /// A type that this version of Archon does not know. The bus delivers the message unchanged.
     Other(String),
 }
 
@@ -332,7 +334,7 @@ pub enum BusError {
     /// The message has no correlation id, so it is not a request.
     #[error("a {message_type} without a correlation id cannot be answered")]
     NotARequest {
-        /// The type of the request.
+        /// The type of the message.
         message_type: MessageType,
     },
     /// The bus was shut down.
@@ -344,7 +346,7 @@ pub enum BusError {
 }
 
 impl BusError {
-    /// Returns advice, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Undeliverable { .. } => {

@@ -6,7 +6,7 @@ use crate::models::{ModelPrice, ThinkingLevel};
 
 use super::retry::RetryConfig;
 
-/// The policy for failures that retries do not fix, as the log stores it. The log has the number of keys,
+/// The policy for failures that retries do not fix, as the log stores it. The log has the number of API keys,
 /// never the keys themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -19,8 +19,9 @@ pub struct FailurePolicy {
     /// The fallback models, in order of use, for a run whose own model cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
-    /// The maximum number of retries on the same target after answers that broke off. Such retries cost more:
-    /// the part of the answer was paid for, and watchers saw it. [`RetryConfig`] may allow fewer. Default 1.
+    /// The maximum number of retries, with the same model and key, of a request whose answer broke off. Such
+    /// retries cost more: the received part of the answer was paid for, and watchers saw it. [`RetryConfig`]
+    /// may allow fewer. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub broken_stream_retries: u32,
     /// The retries of a tool call after a temporary failure: a timeout, which is retried once, or a failure
@@ -44,7 +45,8 @@ impl Default for FailurePolicy {
     }
 }
 
-/// A model that is used when the model before it in the list cannot answer.
+/// A fallback model: a run uses it when the run's own model and the fallback models before this one cannot
+/// answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -83,9 +85,10 @@ impl FallbackModel {
 
 /// A circuit breaker: a tool that fails several times in a row is not run for some time.
 ///
-/// After `max_failures` failures in a row, calls of the tool are answered without running the tool. After the
-/// cool-down the next call runs the tool: a success closes the breaker, a failure starts another cool-down.
-/// Invalid arguments, refusals and cancelled calls do not count as failures of the tool.
+/// After `max_failures` failures in a row, each call of the tool gets a refusal as its result, and the tool
+/// does not run. After the cool-down the next call runs the tool: a success closes the breaker, a failure
+/// starts another cool-down. Invalid arguments, refusals and cancelled calls do not count as failures of the
+/// tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -104,7 +107,8 @@ impl Default for CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Creates a breaker that opens after `max_failures` failures in a row, for the time of `cool_down`.
+    /// Creates a breaker that opens after `max_failures` failures in a row and blocks the tool for
+    /// `cool_down`.
     pub fn new(max_failures: u32, cool_down: std::time::Duration) -> Self {
         Self { max_failures, cool_down_ms: u64::try_from(cool_down.as_millis()).unwrap_or(u64::MAX) }
     }
@@ -126,8 +130,8 @@ pub enum OnStorageFailure {
     Ephemeral,
 }
 
-/// The target of a request: the run's own model or one of its fallbacks, the key, and the thinking level. The
-/// default value is the target with which the run was started.
+/// The target of a request: the run's own model or one of its fallbacks, the API key, and the thinking level.
+/// The default value is the target with which the run was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -135,7 +139,7 @@ pub enum OnStorageFailure {
 pub struct ModelTarget {
     /// The model: 0 for the run's own, n for the n-th of [`FailurePolicy::fallbacks`].
     pub model: u32,
-    /// The index of the model's key, from 0.
+    /// The index of the model's API key, from 0.
     pub key: u32,
     /// The thinking level; `None` for the level that the run was configured with.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,14 +152,14 @@ pub struct ModelTarget {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FallbackStep {
-    /// The same model with its next key.
+    /// The same model with its next API key.
     NextKey {
-        /// The index of the key, from 0.
+        /// The index of the API key, from 0.
         key: u32,
     },
     /// The same model with less thinking.
     LowerThinking {
-        /// The thinking level from here on.
+        /// The thinking level of all later requests.
         level: ThinkingLevel,
     },
     /// The next fallback model.

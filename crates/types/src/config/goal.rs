@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::messages::Usage;
 
 /// The method that compares an answer with [`RunConfig::expected_output`](crate::RunConfig::expected_output).
-/// An answer that falls short is sent back with the missing parts, at most twice; then it is accepted.
+/// The model must answer again if its answer does not meet the expected output, at most twice; the third
+/// answer is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,14 +18,14 @@ pub enum GoalCheck {
     Model,
 }
 
-/// The verdict on an answer.
+/// The verdict of a goal check: whether an answer meets the expected output of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalVerdict {
     /// True if the answer meets the expected output. `None` without a verdict: the answer is then accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
-    /// The missing parts, or the reason why there is no verdict.
+    /// The parts of the expected output that the answer lacks, or the reason why there is no verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The tokens that the check used.
@@ -32,9 +33,9 @@ pub struct GoalVerdict {
 }
 
 impl GoalVerdict {
-    /// Parses a model's reply to a request for `MET`, or `NOT MET:` with the missing parts. Returns the
-    /// verdict, and the missing parts or the reason why there is no verdict. The last line with a verdict
-    /// counts, because models may think aloud before it.
+    /// Parses the reply of a model that was asked to write `MET`, or `NOT MET:` with the missing parts of the
+    /// expected output. Returns the verdict, and the missing parts or the reason why there is no verdict. The
+    /// last line with a verdict counts, because models may think aloud before it.
     pub fn read(text: &str) -> (Option<bool>, String) {
         for line in text.lines().rev() {
             let upper = line.trim_start_matches(['*', '#', '`', ' ']).to_ascii_uppercase();

@@ -24,7 +24,7 @@ impl Lease {
         Self { tokens, cost_micros: None, duration_ms }
     }
 
-    /// Lowers the limits of a child run to this lease, where the lease is smaller.
+    /// Returns the limits of a child run, with each limit that is above this lease lowered to the lease.
     pub fn narrow(&self, mut limits: ExecutionLimits) -> ExecutionLimits {
         limits.max_total_tokens = limits.max_total_tokens.min(self.tokens);
         limits.max_duration_ms = limits.max_duration_ms.min(self.duration_ms);

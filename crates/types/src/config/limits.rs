@@ -21,15 +21,17 @@ pub struct ExecutionLimits {
     pub max_duration_ms: u64,
     /// The maximum number of calls of the same tool with the same arguments, in a row or not. Default 3.
     pub max_repeats: u32,
-    /// The number of answers in a row that cannot be parsed after which the run fails. Default 3.
+    /// The run fails after this number of answers in a row that cannot be parsed. Default 3.
     pub max_parse_failures: u32,
     /// The maximum cost in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). The highest
     /// cost of the next call is reserved before the call: the price of its prompt and of the longest answer,
-    /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none. The limit needs a price.
+    /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none. The limit needs the price of the
+    /// model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
     /// The maximum number of levels of child runs below the run. With 1, the default, a child run cannot
-    /// start another one. The log stores the maximum [`Context::depth`](crate::Context::depth) instead.
+    /// start another one. In a log, this field has the maximum [`Context::depth`](crate::Context::depth)
+    /// instead.
     #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
     pub max_depth: u32,
     /// The number of turns in a row in which every call failed, after which the model is told that it is
@@ -42,7 +44,8 @@ pub struct ExecutionLimits {
 
 const STUCK_AFTER: u32 = 3;
 
-/// Returns `max_depth` for a log without this field: agents could not call agents when it was written.
+/// Returns `max_depth` for a log without this field. When such logs were written, agents could not call
+/// agents.
 fn depth_where_none_is_written() -> u32 {
     5
 }
@@ -103,8 +106,8 @@ impl ExecutionLimits {
     /// Sets the maximum active time.
     pub fn with_max_duration(self, duration: Duration) -> Self { self.max_duration_ms = millis(duration) }
 
-    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs a
-    /// price, which known models have.
+    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs the
+    /// price of the model, which known models have.
     pub fn with_max_cost_micros(self, micros: u64) -> Self { self.max_cost_micros = Some(micros) }
 
     /// Sets the maximum number of levels of child runs.
@@ -113,7 +116,7 @@ impl ExecutionLimits {
     /// Sets the maximum number of calls of the same tool with the same arguments.
     pub fn with_max_repeats(self, repeats: u32) -> Self { self.max_repeats = repeats }
 
-    /// Sets the number of answers in a row that cannot be parsed after which the run fails.
+    /// Sets the maximum of answers in a row that cannot be parsed: after this number of them the run fails.
     pub fn with_max_parse_failures(self, failures: u32) -> Self { self.max_parse_failures = failures }
 
     /// Sets the number of failed turns in a row after which the model is told that it is stuck; 0 for never.

@@ -10,8 +10,8 @@ use super::{
     structured_output::{OutputCheck, SchemaProblem, schema_failure},
 };
 
-/// The format that a run's answer must have, and the number of answers that did not match. The machine of a
-/// plan or a team has such a checker.
+/// Decides what follows the check of an answer: it has the format of the answer, and counts the answers that
+/// did not match. A plan and a team keep such a checker in their state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputChecker {
@@ -23,12 +23,12 @@ pub struct OutputChecker {
     problems: Vec<SchemaProblem>,
 }
 
-/// The consequence of a check of an answer.
+/// What a run does after the check of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputVerdict {
     /// The answer is accepted.
     Fits,
-    /// The answer is requested from the model again.
+    /// The model is asked for another answer.
     Again,
     /// The run fails with this error.
     Failed(String),
@@ -41,7 +41,8 @@ impl OutputChecker {
         Some(Self { format, check, misses: 0, problems: Vec::new() })
     }
 
-    /// Records the check of an answer. Without `problems` the answer matches the format.
+    /// Counts an answer that was checked, and returns what the run does next. Without `problems` the answer
+    /// matches the format.
     pub fn checked(&mut self, problems: &[SchemaProblem]) -> OutputVerdict {
         self.problems = problems.to_vec();
         if problems.is_empty() {

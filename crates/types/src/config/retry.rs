@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::Ids;
 
-/// Exponential backoff with jitter. `delay = min(initial × multiplierⁿ, max) × (1 ± 0.2)`.
+/// The retries after a failure. The delay before each retry is exponential, with jitter: `delay = min(initial
+/// × multiplierⁿ, max) × (1 ± 0.2)`, where n is the number of earlier retries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -97,15 +97,15 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// Returns the names of the tools that the run was given, offered or deferred.
+    /// Returns the names of all tools that the run was given: the offered and the deferred ones.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         let is_deferring = !self.deferred_tools.is_empty();
         let all = self.tools.iter().chain(self.deferred_tools.iter()).map(|tool| tool.name.as_str());
         all.filter(move |name| !is_deferring || ![TOOL_SEARCH, CALL_TOOL].contains(name))
     }
 
-    /// Returns the tool with this name, offered or deferred; `None` if the run may not call such a tool. Of a
-    /// deferred tool only the name and the annotations are set.
+    /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. Of a deferred
+    /// tool only the name and the annotations are set.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().chain(self.deferred_tools.iter()).find(|tool| tool.name == name)
     }
@@ -134,7 +134,7 @@ pub struct MemoryConfig {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QueueMode {
-    /// The oldest message; the next one follows after the model has answered.
+    /// Only the oldest message; the model reads the next one after it has answered.
     #[default]
     OneAtATime,
     /// All waiting messages.

@@ -17,7 +17,8 @@ pub enum RunKind {
     Plan,
     /// A team, whose members do the work.
     Team,
-    /// A call of an agent that is a tool with typed fields. The call may wait for people.
+    /// A call of an agent tool: an agent that other agents call as a tool with typed fields. The call may
+    /// wait for people.
     AgentCall,
 }
 

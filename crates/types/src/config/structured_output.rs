@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct OutputCheck {
-    /// The maximum number of answers that are sent back. Default 2.
+    /// The maximum number of answers that are sent back to the model with their problems. Default 2.
     pub retries: u32,
 }
 
@@ -61,7 +61,8 @@ pub fn problems_line(problems: &[SchemaProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the message for a model whose answer does not match its schema; `how` says how to answer next.
+/// Returns the message that asks a model for another answer, because its answer does not match the schema.
+/// `how` tells the model how to write the next answer.
 pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
     format!(

@@ -40,7 +40,8 @@ impl Event {
     }
 
     /// Returns the next piece of the answer's text; `None` for any other event. Append each piece to the
-    /// pieces before; if an answer breaks off, the text begins again.
+    /// pieces before. If an answer breaks off and is requested again, its text begins again with the first
+    /// piece.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Delta(Delta { kind: DeltaKind::Text { text }, .. }) => Some(text),
@@ -116,8 +117,8 @@ pub enum DeltaKind {
         /// The result so far, which replaces the previous partial result.
         result: Box<ToolResult>,
     },
-    /// The turn is over, and the hooks of its calls have run; the hook for the end of the turn runs next.
-    /// Sent only in runs with hooks.
+    /// The turn is over, and the hooks of its tool calls have run; the hook for the end of the turn runs
+    /// next. Sent only in runs with hooks.
     TurnEnd,
 }
 

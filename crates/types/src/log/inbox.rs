@@ -43,8 +43,8 @@ pub trait Inbox: Send + Sync {
     }
 }
 
-/// Returns the ids of the inbox messages that a log has received. An `InboxMessageReceived` record at the
-/// very end does not count, because the message that should follow is missing.
+/// Returns the ids of the inbox messages that were moved into a log. An `InboxMessageReceived` record at the
+/// very end does not count, because the record with the message should follow it and is missing.
 pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
     let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
         RecordBody::InboxMessageReceived { message_id: id } => Some(id.clone()),
@@ -77,7 +77,7 @@ impl InboxEntry {
 #[serde(tag = "request", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InboxRequest {
-    /// The model reads this message in its next request, and calls that have not started are skipped.
+    /// The model reads this message in its next request, and tool calls that have not started are skipped.
     Steer {
         /// The message.
         message: AgentMessage,
@@ -89,7 +89,7 @@ pub enum InboxRequest {
     },
     /// Cancels the run.
     Cancel {
-        /// The person who cancels the run or the reason, to show to people.
+        /// The person who cancels the run, or the reason for the cancel; the text is shown to people.
         reason: String,
     },
     /// Answers a question of the run. The answer is ignored if the question is not open any more.

@@ -22,7 +22,7 @@ pub trait Journal: Send + Sync {
     /// An incomplete record at the end of the log, which a crash left, is dropped.
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>>;
 
-    /// Reads a log without its lock, so newer records may exist when this returns.
+    /// Reads a log without taking its lock, so newer records may exist when this returns.
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>>;
 
     /// Reads the intact part of a log: all records before the damage, or the whole log.
@@ -35,8 +35,8 @@ pub trait Journal: Send + Sync {
     /// Returns the runs that match a filter, the last written run first. [`RunHead::problem`] is set for a
     /// log that cannot be read.
     ///
-    /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost must grow
-    /// with the result, not with the number of runs.
+    /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost of this
+    /// call must grow with the number of returned runs, not with the number of stored runs.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>>;
 
     /// Returns the head of one run, as in the list of runs.
@@ -65,8 +65,8 @@ pub trait Journal: Send + Sync {
     ///
     /// A run cannot be deleted while a process writes to it ([`JournalError::Locked`]) or while other runs
     /// need it ([`JournalError::Needed`]): a run that continues this run reads its records, and a run whose
-    /// call started this run needs the outcome until the call ends. A run that is created during the deletion
-    /// may be overlooked.
+    /// call started this run needs its outcome until the call ends. If such a run is created during the
+    /// deletion, the deletion may miss it.
     ///
     /// Default: [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -127,7 +127,7 @@ impl Salvaged {
     }
 }
 
-/// Appends records to the log of one run. Dropping the writer releases the lock.
+/// Appends records to the log of one run. Dropping the writer releases the writer lock of the run.
 pub trait RunWriter: Send {
     /// Appends records in order. Once this returns, records that are [`Durability::Synced`] survive a power
     /// failure.
@@ -156,7 +156,7 @@ pub struct OpenRun {
 }
 
 impl OpenRun {
-    /// Returns true if the log has a message to the agent.
+    /// Returns true if the log has a message to the agent, so the agent has work to do.
     pub fn is_asked(&self) -> bool {
         self.records.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }))
     }

@@ -89,7 +89,7 @@ pub enum JournalError {
         /// The log format that this version reads, [`LOG_FORMAT`](crate::LOG_FORMAT).
         format: u32,
     },
-    /// The log names a kind of run that this version does not know, or no kind.
+    /// The log names a kind of run that this version does not know, or it names no kind.
     #[error("run {run} {}", unknown_kind(kind.as_deref()))]
     UnknownKind {
         /// The id of the run.
@@ -143,7 +143,8 @@ impl JournalError {
         }
     }
 
-    /// Returns true if another version wrote the log or the store, so that its meaning may differ.
+    /// Returns true if another version of Archon wrote the log or the store, so this version may misread the
+    /// data.
     pub fn is_of_another_version(&self) -> bool {
         matches!(
             self,
@@ -154,7 +155,7 @@ impl JournalError {
         )
     }
 
-    /// Returns advice for a person, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::UnknownRun { .. } => "`archon runs list` lists the existing runs",

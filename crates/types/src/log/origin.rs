@@ -16,7 +16,7 @@ pub enum Origin {
     Continues {
         /// The run that is continued.
         run: RunId,
-        /// The number of records of that run that the continuation reads.
+        /// The number of records of the continued run that this run reads, from the first record on.
         records: u64,
         /// The kind of the continuation.
         continuation: ContinuationKind,
@@ -39,12 +39,12 @@ pub enum ContinuationKind {
     /// The next prompt of a conversation.
     #[default]
     Default,
-    /// The same prompt again, with the same conversation before it.
+    /// The prompt of the continued run again, with the same conversation before it.
     Rerun {
         /// The time of the continuation (RFC 3339, UTC), or any other label.
         tag: String,
     },
-    /// An alternative to the runs that already continue from the same point.
+    /// A fork: an alternative to everything that followed the same point of the continued run.
     Branch {
         /// The time of the continuation (RFC 3339, UTC), or any other label.
         tag: String,
@@ -69,9 +69,9 @@ pub enum TurnTrigger {
 }
 
 impl TurnTrigger {
-    /// Returns the trigger of a run's first turn: `Branch` for a branch, `Continuation` for any other
-    /// continuation, otherwise `configured`. The trigger of later turns is always
-    /// [`TurnTrigger::Continuation`].
+    /// Returns the trigger of a run's first turn: `Branch` for a [`ContinuationKind::Branch`], `Continuation`
+    /// for any other continuation, and `configured` for a run that continues no other run. The trigger of
+    /// later turns is always [`TurnTrigger::Continuation`].
     pub fn first(origin: &Origin, configured: Self) -> Self {
         match origin {
             Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. } => Self::Branch,

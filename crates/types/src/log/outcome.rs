@@ -39,8 +39,8 @@ pub struct Outcome {
     /// The estimated number of tokens of lost calls, and of calls for which the service reported no usage.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub estimated_tokens: u64,
-    /// The cost of the run's model calls in millionths of a currency unit; `None` if the run has no price. A
-    /// call without reported tokens counts as the amount that was reserved for it.
+    /// The cost of the run's model calls in millionths of a currency unit; `None` if the run's model has no
+    /// price. A call without reported tokens counts as the amount that was reserved for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     /// The tokens and the money that child runs used.
@@ -112,7 +112,7 @@ impl Outcome {
         all
     }
 
-    /// Returns true if the model declined to answer: by its stop reason, or by the words of the answer. Such
+    /// Returns true if the model declined to answer, as its stop reason or the words of its answer show. Such
     /// an answer is shown unchanged; the model is not asked again.
     pub fn is_refusal(&self) -> bool {
         self.stop_reason == StopReason::Refusal || crate::values::is_refusal(&self.answer)

@@ -47,7 +47,8 @@ impl PendingApproval {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }
 
-    /// Returns true if the inbox of the run that asks has an answer, or its log has closed the question.
+    /// Returns true if the question needs no answer any more: the inbox of the run that asks has an answer,
+    /// or the log of that run closes the question.
     ///
     /// # Errors
     /// The journal failed.
@@ -84,7 +85,8 @@ impl PendingApproval {
     }
 }
 
-/// Returns the open questions of a run and those of its child runs that its log has, oldest first.
+/// Returns the open questions that the log of a run has, oldest first: those of the run, and those of its
+/// child runs that the run has logged.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
     let source = match (&started.origin, started.first_trigger) {
@@ -104,7 +106,8 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     find_open(records).into_iter().map(pending).collect()
 }
 
-/// Returns the open questions of a run and the calls that wait for them, oldest first.
+/// Returns the open questions that the log of a run has, each with the call that waits for the answer, oldest
+/// first.
 pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)> {
     find_open(records).into_iter().map(|(call, _, request)| (call, request)).collect()
 }
@@ -134,8 +137,9 @@ fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
     open
 }
 
-/// Returns all open questions of a call's child run, in the form in which the calling run logs them. If the
-/// child's log has no open question or cannot be read, returns `said`, the question that the call reported.
+/// Returns all open questions of the child run that a call started, in the form in which the calling run logs
+/// them. If the child run's log has no open question or cannot be read, returns `said`, the question that the
+/// call reported.
 pub async fn questions_below(
     journal: Option<&dyn Journal>,
     child: &RunId,

@@ -20,7 +20,7 @@ use super::{
 
 /// An index of suspended runs.
 ///
-/// An entry is an open question of a run, as [`pending_approvals`] reads it from the log.
+/// An entry is an open question of a suspended run, as [`pending_approvals`] reads it from the run's log.
 pub trait PoolIndex: Send + Sync {
     /// Replaces the entries of a run. Without entries, the run is removed from the index.
     fn put<'a>(
@@ -44,7 +44,7 @@ pub struct PoolFilter {
     pub tenant: Option<TenantId>,
     /// Only entries of this run.
     pub run: Option<RunId>,
-    /// Only entries that expire at this time or before. Paused entries do not expire.
+    /// Only questions that expire at this time or before. A question of a paused agent does not expire.
     pub due: Option<Timestamp>,
 }
 
@@ -59,7 +59,7 @@ impl PoolFilter {
         Self { run: Some(run.clone()), ..Self::default() }
     }
 
-    /// Creates a filter for entries of all tenants that have expired at `now`.
+    /// Creates a filter for the entries, of all tenants, whose questions have expired at the time `now`.
     pub fn due(now: Timestamp) -> Self {
         Self { due: Some(now), ..Self::default() }
     }
@@ -78,7 +78,7 @@ impl PoolFilter {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum AgentStatus {
-    /// The agent works, or was cut off while it worked.
+    /// The agent works, or its process died while the agent worked.
     Running,
     /// The agent has a final answer.
     Completed,

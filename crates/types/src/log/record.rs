@@ -38,8 +38,9 @@ pub struct Record {
     pub body: RecordBody,
 }
 
-/// The content of a record. A record that is called derived follows from the records before it; see
-/// [`is_input`](Self::is_input).
+/// The content of a record. A derived record can be computed from the records before it; see
+/// [`is_input`](Self::is_input). The commands that records name are commands of the run's machine, the state
+/// that is folded from the log: a command tells the process what to do next, for instance to send a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -128,7 +129,7 @@ pub enum RecordBody {
         /// The text of the failure.
         reason: String,
     },
-    /// A model call was under way when the process died, and its answer is lost.
+    /// A model call was under way when the process died, so the answer of the model is lost.
     ModelCallLost {
         /// The command whose request is sent again.
         command: CommandId,
@@ -152,8 +153,9 @@ pub enum RecordBody {
         /// The part of the budget that the child run may use.
         lease: Lease,
     },
-    /// A child run used this part of its lease, and the rest is returned to the budget. A second such record
-    /// for the same call replaces the first; it is written if the child run goes on after a crash.
+    /// A child run used the tokens and the money in `spent`, and the rest of its lease is returned to the
+    /// budget of this run. If the child run goes on after a crash, a second such record for the same call
+    /// replaces the first.
     LeaseSettled {
         /// The call.
         call: CallId,
@@ -192,7 +194,7 @@ pub enum RecordBody {
         call: CallId,
         /// The number of the attempt, from 0. Each retry writes a record of its own.
         attempt: u32,
-        /// The effect of a second execution.
+        /// The effect that a second execution of the call would have.
         effect: Effect,
         /// The child run, if the call starts one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,8 +207,8 @@ pub enum RecordBody {
         /// The processes.
         process_group: ProcessGroup,
     },
-    /// A child run has a log and has done nothing yet. If its log is missing later, the log was lost, and the
-    /// effects of the child run are unknown.
+    /// The log of a child run was created, and the child run has done nothing yet. If this log is missing
+    /// later, it was lost, and the effects of the child run are unknown.
     ChildRunCreated {
         /// The call.
         call: CallId,
@@ -219,7 +221,7 @@ pub enum RecordBody {
         call: CallId,
         /// The attempt that failed.
         attempt: u32,
-        /// The result of the failed attempt. The model reads it if there is no retry after all.
+        /// The result of the failed attempt. The model reads this result if there is no retry after all.
         result: Arc<ToolResult>,
         /// The jitter that was drawn for the delay, -1.0 to 1.0.
         #[serde(default)]
@@ -234,16 +236,17 @@ pub enum RecordBody {
     },
     /// The run was asked to stop.
     CancelRequested {
-        /// The person who cancels the run or the reason, to show to people.
+        /// The person who cancels the run, or the reason for the cancel; the text is shown to people.
         reason: String,
     },
     /// The run is resumed with larger limits. A `resumed` record follows.
     LimitsRaised(MoreLimits),
     /// A process resumed the run.
     Resumed,
-    /// The current time, for a machine that needs it: a deadline has passed or a wait is over.
+    /// The process read the clock for the run: the time of this record tells the run that a deadline has
+    /// passed or that a wait is over.
     ClockRead,
-    /// A text of the loop for the model, such as a hint or a reminder. Derived.
+    /// Archon adds a text for the model, such as a hint or a reminder. Derived.
     HintAdded {
         /// The text that the model reads, as a user message.
         text: String,
@@ -269,7 +272,7 @@ pub enum RecordBody {
     Compacted(Compaction),
     /// The model is told in a user message how full its context window is. Derived.
     ContextStatus {
-        /// The level that was reached.
+        /// The fill level that the window has reached.
         level: ContextLevel,
         /// The text that the model reads.
         text: String,
@@ -299,7 +302,8 @@ pub enum RecordBody {
 }
 
 impl RecordBody {
-    /// Returns true if the record carries data from outside; all other records follow from such records.
+    /// Returns true if the record has data from outside the run, such as an answer of a model or of a person.
+    /// All other records are derived: they can be computed from the input records before them.
     pub fn is_input(&self) -> bool {
         match self {
             Self::Plan(plan) => return plan.is_input(),

@@ -14,8 +14,8 @@ use crate::{
 use super::{parallel::ParallelChoice, record::RecordBody};
 
 impl Redactor {
-    /// Redacts every secret in the input records; derived records follow from these. The `RunLog` of
-    /// `archon-run` redacts the records that are appended through it.
+    /// Redacts every secret in the [input](RecordBody::is_input) records among `bodies`; derived records
+    /// follow from these. The `RunLog` of `archon-run` redacts the records that are appended through it.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {
         let forms = self.forms();
         if !forms.is_empty() {
@@ -132,8 +132,9 @@ impl Forms {
         self.clean_optional(&mut choice.outcome.error);
     }
 
-    /// Redacts a record through its JSON form, since any of its texts may come from outside. If the redacted
-    /// JSON cannot be parsed, because a word of the format is a secret, the record stays unchanged.
+    /// Redacts a value through its JSON form, because any of its texts may come from outside. If the redacted
+    /// JSON cannot be parsed, because a field name or another word of the format equals a secret, the value
+    /// stays unchanged.
     fn clean_as_json<T: Serialize + DeserializeOwned>(&self, value: &mut T) {
         let Ok(mut json) = serde_json::to_value(&*value) else { return };
         let before = json.clone();

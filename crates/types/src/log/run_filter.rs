@@ -20,7 +20,7 @@ pub struct RunFilter {
     pub top_level: bool,
     /// The maximum number of runs to return.
     pub limit: Option<usize>,
-    /// Only runs after this position: the position of the last run on the page before.
+    /// Only runs after this position in the list, which is the position of the last run on the previous page.
     pub after: Option<RunPlace>,
 }
 
@@ -50,7 +50,8 @@ impl RunFilter {
             && self.after.as_ref().is_none_or(|after| head.place() < *after)
     }
 
-    /// Returns the page of the runs among `heads` that match, the last written run first.
+    /// Returns those of `heads` that match the filter, the last written run first, and at most `limit` of
+    /// them.
     pub fn page(&self, mut heads: Vec<RunHead>) -> Vec<RunHead> {
         heads.retain(|head| self.admits(head));
         heads.sort_by_cached_key(|head| std::cmp::Reverse(head.place()));
@@ -72,7 +73,7 @@ impl RunFilter {
     /// Restricts the list to the `limit` last written runs.
     pub fn limit(self, limit: usize) -> Self { self.limit = Some(limit) }
 
-    /// Restricts the list to runs after this position.
+    /// Restricts the list to runs after this position in the list.
     pub fn after(self, place: RunPlace) -> Self { self.after = Some(place) }
 }
 }

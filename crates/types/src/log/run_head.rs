@@ -104,13 +104,13 @@ impl RunHead {
         }
     }
 
-    /// Returns the position of the run in a list.
+    /// Returns the position of the run in a list of runs.
     pub fn place(&self) -> RunPlace {
         RunPlace { updated_at: self.updated_at, run: self.run_id.clone() }
     }
 
-    /// Returns the head for a run that no process works on: [`Interrupted`](RunStatus::Interrupted) in place
-    /// of [`Running`](RunStatus::Running).
+    /// Corrects the head of a run that no process works on: replaces the status
+    /// [`Running`](RunStatus::Running) by [`Interrupted`](RunStatus::Interrupted).
     pub fn not_worked_on(mut self) -> Self {
         if self.status == RunStatus::Running {
             self.status = RunStatus::Interrupted;
@@ -118,7 +118,8 @@ impl RunHead {
         self
     }
 
-    /// Returns the head of a log that is damaged after the records that were read.
+    /// Marks the head as that of an unreadable log: the log is damaged after the records from which the head
+    /// was made.
     pub fn damaged(mut self, problem: impl Into<String>) -> Self {
         (self.status, self.problem) = (RunStatus::Unreadable, Some(problem.into()));
         self

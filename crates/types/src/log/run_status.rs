@@ -100,7 +100,7 @@ pub enum ReactState {
     Thinking,
     /// Tools are running.
     Acting,
-    /// The results are about to be given to the model.
+    /// The tool results are about to be given to the model.
     Observing,
     /// The loop has a final answer.
     Finished,

@@ -10,8 +10,9 @@ use crate::{
     values::RunId,
 };
 
-/// The state of a session before a run, as a fold of the earlier runs' logs: the conversation, or its last
-/// part if `base` has the rest. Few runs have a snapshot, and each message is in few snapshots.
+/// The state of a session before a run, as a fold of the earlier runs' logs: the conversation, or only its
+/// last part if the snapshot of an earlier run ([`base`](Self::base)) has the first part. Few runs have a
+/// snapshot, and each message is in few snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -19,21 +20,23 @@ use crate::{
 pub struct SessionSnapshot {
     /// The number of earlier runs in the conversation.
     pub runs: u32,
-    /// The earlier run whose snapshot has the part before `messages` and `seen`; `None` without such a part.
+    /// The earlier run whose snapshot has the part of the conversation before `messages` and `seen`; `None`
+    /// if there is no such part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
     pub messages: Vec<SnapshotMessage>,
-    /// For each file that a tool call read or wrote: the report of the latest such call. Oldest first.
+    /// For each file that tool calls read or wrote, the result of the latest such call; the oldest result
+    /// first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SnapshotResult>,
     /// The tokenizer that counted the tokens of the messages; `None` if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
-    /// The last level of the context window that the model was told.
+    /// The last fill level of the context window that the model was told.
     #[serde(skip_serializing_if = "crate::values::is_default")]
     pub context_level: ContextLevel,
-    /// The used part of a budget that several runs share.
+    /// The turns, tokens and money that the earlier runs used, which a fork counts against its own limits.
     pub spent: SnapshotSpending,
     /// The permission rules that allow calls without a question for the rest of the session, in `workspace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +72,7 @@ pub struct SnapshotMessage {
     pub original: Option<Arc<Message>>,
 }
 
-/// The report of a tool call about a file.
+/// The result of a tool call that read or wrote a file, without the content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotResult {
@@ -79,7 +82,7 @@ pub struct SnapshotResult {
     pub result: ToolResult,
 }
 
-/// The used part of a budget that several runs share.
+/// The turns, tokens and money that earlier runs of a session used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotSpending {

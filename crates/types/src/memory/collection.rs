@@ -63,7 +63,7 @@ impl Collection {
         self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
 
-    /// Returns `inner`, which must be within this collection; without `inner`, returns this collection.
+    /// Returns `inner`, which must be this collection or within it; for `None`, returns this collection.
     ///
     /// # Errors
     /// [`MemoryError::OutOfScope`].
@@ -144,7 +144,7 @@ pub enum MemoryError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The embedder failed to make a vector.
+    /// The embedder failed to make a vector of a text.
     #[error("embedding with {embedder} failed: {problem}")]
     Embedding {
         /// The [`id`](crate::Embedder::id) of the embedder.
@@ -201,10 +201,10 @@ pub enum MemoryError {
     /// The entries that a change depends on were changed in the meantime.
     #[error("another writer changed the memories at the same time; this change was not made")]
     Changed,
-    /// A newer version wrote the store.
+    /// A newer version of Archon wrote the store.
     #[error("the memories at {place} have format {found}; this version reads formats up to {supported}")]
     FutureStore {
-        /// The location of the store.
+        /// The location of the store, for instance a file or a database.
         place: String,
         /// The format of the store.
         found: u32,
@@ -220,7 +220,7 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
-    /// Returns advice for a person, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Storage { .. } => "check that the storage exists, is writable and has free space",

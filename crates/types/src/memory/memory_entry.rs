@@ -21,7 +21,8 @@ pub trait Episodic: Send + Sync {
     /// Appends an entry.
     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// Returns copies of the entries from index `since` on, or of the last `limit` of them, oldest first.
+    /// Returns copies of the entries from index `since` on, oldest first; with a `limit`, only of the last
+    /// `limit` of these entries.
     fn get_messages(
         &self,
         limit: Option<usize>,
@@ -33,8 +34,8 @@ pub trait Episodic: Send + Sync {
 
     /// Returns the newest entries that together have at most `max_tokens`, oldest first.
     ///
-    /// The entries are taken from the newest back to the first that does not fit, so the result has no gaps.
-    /// `count` counts the tokens of a text.
+    /// The entries are taken from the newest backwards, and the first entry that does not fit ends the
+    /// result, so the result has no gaps. `count` counts the tokens of a text.
     fn get_recent<'a>(
         &'a self,
         max_tokens: usize,
@@ -54,7 +55,7 @@ pub trait Episodic: Send + Sync {
     }
 }
 
-/// The memory of the current task: named values.
+/// The memory of an agent's current task: named values.
 pub trait Working: Send + Sync {
     /// Sets all of these values, or none.
     fn update(&self, values: serde_json::Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>>;
@@ -76,8 +77,8 @@ pub trait Working: Send + Sync {
     }
 }
 
-/// Long-term memory, which is searched by meaning. Its futures are boxed because memories are passed as
-/// `Arc<dyn LongTerm>` and wrapped in each other.
+/// Long-term memory, which is searched by meaning. The methods return boxed futures, so that a memory can be
+/// an `Arc<dyn LongTerm>` and one memory can wrap another.
 pub trait LongTerm: Send + Sync {
     /// Stores a text and returns its id.
     fn store<'a>(
@@ -148,8 +149,8 @@ pub struct MemoryEntry {
     /// The run that the entry comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The key of the subject. Entries with the same key are about the same subject, at different times or
-    /// from different sources.
+    /// The key of the subject that the entry is about. Entries with the same key are about the same subject,
+    /// at different times or from different sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The time from which on the entry is valid; `None` for always. Milliseconds since the epoch in JSON.
@@ -161,7 +162,7 @@ pub struct MemoryEntry {
     /// The importance, from 0 to 1; `None` counts as 0.5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importance: Option<f32>,
-    /// The time at which the entry was last useful.
+    /// The time at which the entry was last marked as useful.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
     /// The position in the order of writing, which the store assigns; 0 before that. Not in JSON.
@@ -169,17 +170,17 @@ pub struct MemoryEntry {
     pub position: u64,
 }
 
-/// Returns the problem of a name that is too long, or `None`.
+/// Returns the problem if `name`, the `part` of an entry, is too long.
 fn too_long(part: &str, name: &str) -> Option<String> {
     let (found, most) = (name.len(), MemoryEntry::MAX_NAME_BYTES);
     (found > most).then(|| format!("its {part} has {found} bytes, at most {most} are kept"))
 }
 
 impl MemoryEntry {
-    /// Checks the name of an embedder for the vector of the entry `id`.
+    /// Checks the length of an embedder's id for the vector of the entry `id`.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] if the name has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
+    /// [`MemoryError::Invalid`] if the embedder's id has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
     pub fn check_embedder(id: &str, embedder: &str) -> Result<(), MemoryError> {
         let invalid = |problem| MemoryError::Invalid { id: id.to_owned(), problem };
         too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
@@ -197,7 +198,8 @@ impl MemoryEntry {
         Err(MemoryError::Invalid { id: id.to_owned(), problem })
     }
 
-    /// Returns true if both entries are equal, apart from the vector and the time of the last use.
+    /// Returns true if both entries are equal, apart from their vectors and from the times at which they were
+    /// last marked as useful.
     pub fn is_as_written(&self, other: &Self) -> bool {
         let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
         let held = |e: &Self| (e.valid_from, e.valid_to, e.position);
@@ -268,7 +270,8 @@ impl MemoryEntry {
         Some(problem.to_owned())
     }
 
-    /// Returns the problem of a part that is longer than the maximum, or `None`.
+    /// Returns the problem of the first part of the entry that is longer than its maximum; `None` if no part
+    /// is.
     fn too_long(&self) -> Option<String> {
         let session = self.metadata.get(SESSION).and_then(Json::as_str);
         let names = [
@@ -295,14 +298,17 @@ impl MemoryEntry {
         })
     }
 
-    /// The maximum size of a text, and of the metadata as JSON, in bytes: 1 MiB. Longer texts must be split.
+    /// The maximum size of an entry's text, and of its metadata as JSON, in bytes: 1 MiB. Longer texts must
+    /// be split.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// The maximum size of an id, a key, an embedder and a session, in bytes. They are in database indexes,
-    /// and an index of PostgreSQL has room for this size beside the name of a collection.
+    /// The maximum size, in bytes, of an entry's id and key, and of the ids of its embedder and session.
+    /// Database indexes contain these, and an index of PostgreSQL has room for this size beside the name of a
+    /// collection.
     pub const MAX_NAME_BYTES: usize = 2 << 10;
 
-    /// Sets a new id and the time `now` where the entry has none, for instance because it was read from JSON.
+    /// Sets a new id if the entry has no id, and the time `now` if it has no time, for instance because the
+    /// entry was read from JSON.
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
         if self.id.is_empty() {
             self.id = ids.fresh("mem");
@@ -403,10 +409,10 @@ impl MemoryQuery {
 pub struct Recalled {
     /// The entry.
     pub entry: MemoryEntry,
-    /// The relevance of the entry alone, from 0 to 1. The order of results may also depend on neighbouring
-    /// entries, age and importance.
+    /// The relevance of this entry alone, from 0 to 1. The order of the results may also depend on
+    /// neighbouring entries, age and importance.
     pub score: f32,
-    /// The score of the store for matching words.
+    /// The score that the store gave the entry for matching words; `None` if no word matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lexical: Option<f32>,
     /// The cosine similarity of the vectors; `None` if they were not compared.
@@ -420,7 +426,8 @@ impl Recalled {
         Self { entry, score, lexical: None, vector: None }
     }
 
-    /// Returns the text as one line for a prompt, with the [mark](Trust::mark) of its trust level.
+    /// Returns the text of the entry as one line for a prompt, with the [mark](Trust::mark) of its trust
+    /// level.
     pub fn line(&self) -> String {
         let words: Vec<&str> = self.entry.content.split_whitespace().collect();
         format!("{}{}", self.entry.trust.mark(), words.join(" "))

@@ -20,7 +20,8 @@ pub trait MemoryStore: Send + Sync {
     /// Returns the collection that the store is bound to; the root if it is bound to none.
     fn scope(&self) -> &Collection;
 
-    /// Applies all of these changes, in order, or none. Returns the number of affected entries.
+    /// Applies all of these changes, in order; if one fails, applies none. Returns the number of affected
+    /// entries.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] and [`MemoryError::OutOfScope`] for an entry that cannot be stored;
@@ -61,17 +62,17 @@ pub enum MemoryChange {
         /// The vector.
         vector: Vec<f32>,
     },
-    /// Records that an entry was useful.
+    /// Sets the time at which an entry was last useful.
     Use {
         /// The id of the entry.
         id: String,
         /// The time at which the entry was useful.
         at: Timestamp,
     },
-    /// Makes the batch fail unless the entries that match are still the given ones, for changes that depend
-    /// on entries read before. All expectations are checked before any change of the batch.
+    /// Makes all changes of the same call fail unless the filter still matches exactly the given entries, for
+    /// changes that depend on entries read before. The expectations are checked before any change is made.
     Expect {
-        /// The filter with which the entries were read.
+        /// The filter with which `entries` were read.
         filter: MemoryFilter,
         /// The entries that were read, the first written one first, without damaged entries. They are
         /// compared [as written](MemoryEntry::is_as_written), so vectors may differ.
@@ -80,7 +81,7 @@ pub enum MemoryChange {
 }
 
 impl MemoryChange {
-    /// Makes the checks that need no stored entries, for a store that is bound to `scope`.
+    /// Makes those checks of the change that need no stored entries, for a store that is bound to `scope`.
     ///
     /// # Errors
     /// [`MemoryError::OutOfScope`] and [`MemoryError::Invalid`].
@@ -128,9 +129,10 @@ impl MemoryChange {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryFilter {
-    /// Only entries of this collection and of those within it; `None` for all that the store is bound to.
+    /// Only entries of this collection and of the collections within it; `None` for the collection that the
+    /// store is bound to.
     pub collection: Option<Collection>,
-    /// True for entries of that collection itself only, without collections within it.
+    /// True for entries of exactly the collection above, without entries of collections within it.
     pub exact: bool,
     /// Only entries with these ids; all ids if empty.
     pub ids: Vec<String>,
@@ -168,16 +170,17 @@ impl MemoryFilter {
         self
     }
 
-    /// Restricts the filter to exactly this collection, without collections within it. The root, which is the
-    /// collection of an entry without one, means the collection that the store is bound to.
+    /// Restricts the filter to entries of exactly this collection, without collections within it. The root
+    /// stands for the collection that the store is bound to, because entries without a collection are stored
+    /// there.
     pub fn exactly(mut self, collection: &Collection) -> Self {
         self.collection = (!collection.is_root()).then(|| collection.clone());
         self.exact = true;
         self
     }
 
-    /// Returns true if an entry matches the filter. The store compares the collection; this function does
-    /// not. The tests of stores compare their results with this function.
+    /// Returns true if an entry matches the filter, apart from the collection, which the store must compare
+    /// itself. The tests of stores compare their results with this function.
     pub fn fits(&self, entry: &MemoryEntry) -> bool {
         let holds = match self.validity {
             Validity::Any => true,
@@ -205,11 +208,11 @@ fn begins_with(key: Option<&String>, prefix: &str) -> bool {
     key.is_some_and(|key| key.starts_with(prefix))
 }
 
-/// The condition on the time for which an entry is valid.
+/// A condition on the period in which an entry is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Validity {
-    /// The entry has no end of validity.
+    /// The entry has no time at which its validity ends.
     #[default]
     Open,
     /// The entry was valid at this time.
@@ -225,7 +228,8 @@ pub struct MemorySearch {
     /// The words, any of which may occur; empty for no search by words. The most significant words come
     /// first, because a store may use only the first 24.
     pub text: String,
-    /// The id of an embedder, and its vector to compare entries with; `None` for no search by vector.
+    /// The id of an embedder, and a vector that it made, to compare with the vectors of the entries; `None`
+    /// for no search by vector.
     pub vector: Option<(String, Vec<f32>)>,
     /// The maximum number of entries found by words, and of entries found by vector.
     pub limit: usize,
@@ -292,7 +296,7 @@ impl Candidate {
     }
 }
 
-/// An entry that exists but cannot be read. The results leave it out.
+/// An entry that exists but cannot be read. Search results and pages do not have such entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damaged {
@@ -329,7 +333,7 @@ impl Listing {
         Self { filter, order, after: None, limit }
     }
 
-    /// Sets the position after which the page begins.
+    /// Sets the [`position`](MemoryEntry::position) of an entry; the page begins after this entry.
     pub fn after(mut self, position: u64) -> Self {
         self.after = Some(position);
         self
@@ -354,6 +358,6 @@ pub struct MemoryPage {
     pub entries: Vec<MemoryEntry>,
     /// The entries that could not be read.
     pub damaged: Vec<Damaged>,
-    /// The position for [`Listing::after`] that begins the next page; `None` at the end.
+    /// The position to set as [`Listing::after`] for the next page; `None` if this is the last page.
     pub next: Option<u64>,
 }

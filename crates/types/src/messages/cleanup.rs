@@ -9,8 +9,8 @@ use super::{
     tool_result::{ToolResult, metadata},
 };
 
-/// The name of the tool with which a model removes results that it no longer needs. In a run with this tool
-/// each result shows the id of its call.
+/// The name of the tool with which a model removes tool results that it no longer needs from its context
+/// window. In a run with this tool, each result shows the model the id of its call.
 pub const CLEANUP_TOOL: &str = "cleanup_tool_call";
 
 /// A tool result in the context window of a run's model.
@@ -28,7 +28,7 @@ pub struct SeenResult {
 }
 
 impl SeenResult {
-    /// Creates the entry for a message of the window; `None` if the message is not a tool result.
+    /// Creates the value for a message in the context window; `None` if the message is not a tool result.
     pub fn of(message: &Message, tokens: u64) -> Option<Self> {
         let Message::ToolResult(result) = message else { return None };
         Some(Self {
@@ -40,16 +40,16 @@ impl SeenResult {
     }
 }
 
-/// A result that the model removed, with the text that replaces it. The entry is stored under
-/// [`metadata::CLEANED_UP`] in the result of the call that removed it.
+/// A tool result that the model removed, with the reason and the summary that replace it. It is stored under
+/// [`metadata::CLEANED_UP`] in the result of the call of the [cleanup tool](CLEANUP_TOOL).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleanedUp {
     /// The id of the call whose result was removed.
     pub tool_call_id: ToolCallId,
-    /// The reason for the removal.
+    /// The model's reason for the removal.
     pub cleanup_reason: String,
-    /// A summary of the part of the result that is worth keeping.
+    /// The model's summary of the part of the result that is worth keeping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_summary: Option<String>,
     /// The estimated number of tokens of the removed result.
@@ -57,7 +57,7 @@ pub struct CleanedUp {
 }
 
 impl CleanedUp {
-    /// Creates the removal of a result.
+    /// Creates the value for the removal of `result`.
     pub fn new(result: &SeenResult, reason: impl Into<String>, summary: Option<String>) -> Self {
         Self {
             tool_call_id: result.call.clone(),
@@ -73,12 +73,13 @@ impl CleanedUp {
         format!("{OPENING}{}]{end}", self.cleanup_reason)
     }
 
-    /// Returns the removals that a call of the [cleanup tool](CLEANUP_TOOL) made, from its result.
+    /// Returns the tool results that a call of the [cleanup tool](CLEANUP_TOOL) removed; `result` is the
+    /// result of that call.
     pub fn of(result: &ToolResult) -> Vec<Self> {
         let said = result.metadata.get(metadata::CLEANED_UP).filter(|_| !result.is_error());
         said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default()
     }
 }
 
-/// The beginning of every note.
+/// The beginning of every note that replaces a removed result.
 const OPENING: &str = "[Cleaned up - ";

@@ -14,13 +14,13 @@ use super::{
     tokens::TokenCounter,
 };
 
-/// The result of a compaction. Messages are given by their index in the run's whole conversation, from 0,
-/// including messages of earlier runs of the session.
+/// The result of a compaction. A message is named by its index, from 0, in the whole conversation of the run,
+/// including the earlier runs of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Compaction {
-    /// The highest level that was needed.
+    /// The highest level of compaction that was needed to make the conversation fit.
     pub level: CompactionLevel,
     /// True if the model's service had refused the request because it was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -29,9 +29,11 @@ pub struct Compaction {
     pub tokens_before: u64,
     /// The estimated number of tokens of the messages after the compaction.
     pub tokens_after: u64,
-    /// The number of messages at the compaction. Later messages follow the view unchanged.
+    /// The number of messages in the conversation at the time of the compaction. The model sees later
+    /// messages unchanged, after those of `view`.
     pub messages: u64,
-    /// The parts that the model sees, in order. A message in no part is left out.
+    /// The parts of the conversation that the model sees, in order. The model does not see a message that is
+    /// in no part.
     pub view: Vec<ViewPart>,
 }
 
@@ -69,7 +71,7 @@ pub enum CompactionLevel {
     ForceTrim,
 }
 
-/// One part of the view: a message or a range of messages in the form that the model sees.
+/// One part of a compacted conversation: a message or a range of messages, in the form that the model sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "part", rename_all = "snake_case")]
@@ -100,7 +102,7 @@ pub enum ViewPart {
     Digest {
         /// The index of the first message that is replaced.
         from: u64,
-        /// The index after the last message.
+        /// The index after the last message that is replaced.
         to: u64,
         /// The text that the model reads.
         text: String,
@@ -126,7 +128,7 @@ pub struct WindowItem {
     pub message: Arc<Message>,
     /// The estimated number of tokens of the message.
     pub tokens: u64,
-    /// True if the message must stay: the goal, or a message of a person in this run.
+    /// True if a compaction must keep the message: it is the goal, or a message of a person in this run.
     pub pinned: bool,
 }
 
@@ -136,7 +138,7 @@ pub struct WindowItem {
 pub struct CompactionInput<'a> {
     /// The messages that the model sees now, in order.
     pub items: &'a [WindowItem],
-    /// The maximum number of tokens of the result, as `counter` counts them.
+    /// The maximum number of tokens of the compacted conversation, as `counter` counts them.
     pub target: u64,
     /// The settings of the context window.
     pub config: &'a ContextConfig,
@@ -185,7 +187,7 @@ pub struct Summary {
     pub usage: Usage,
 }
 
-/// The fill level of the context window. The model reads the name of the level.
+/// The fill level of a context window. Messages about the window tell the model the name of the level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -139,7 +139,8 @@ impl ToolCall {
         Some(Self::new(self.id.clone(), name, arguments))
     }
 
-    /// Returns the call for people: the call that a call of [`CALL_TOOL`] stands for, otherwise a clone.
+    /// Returns the call to show to people: the call that a call of [`CALL_TOOL`] stands for, otherwise a
+    /// clone of this call.
     pub fn target(&self) -> Self {
         self.resolve_call_tool().unwrap_or_else(|| self.clone())
     }

@@ -12,7 +12,7 @@ use super::tokens::Tokenizer;
 pub struct ContextConfig {
     /// The size of the context window in tokens, including the system prompt. Default 100,000.
     pub max_context_tokens: u64,
-    /// The number of tokens reserved at least for the system prompt and the tools. Default 4,000.
+    /// The minimum number of tokens reserved for the system prompt and the tools. Default 4,000.
     pub system_prompt_tokens: u64,
     /// The number of messages at the end that stay unchanged as long as possible. Default 10.
     pub keep_recent: u32,
@@ -20,7 +20,8 @@ pub struct ContextConfig {
     pub keep_first: u32,
     /// The number of lines that a shortened tool result has. Default 50.
     pub tool_output_max_lines: u32,
-    /// The share of the token budget above which the conversation is compacted. Default 0.8.
+    /// The conversation is compacted when it fills more than this share of its [`budget`](Self::budget).
+    /// Default 0.8.
     pub trigger: f64,
     /// The minimum milliseconds between compactions, unless the window is nearly full or the policy is
     /// [`CompactionPolicy::Trim`]. Default 180,000.
@@ -78,7 +79,8 @@ impl ContextConfig {
         Self { max_context_tokens, ..Self::default() }
     }
 
-    /// Returns the maximum number of tokens of the messages.
+    /// Returns the maximum number of tokens of all messages together: the window without
+    /// `system_prompt_tokens`.
     pub fn budget(&self) -> u64 {
         self.max_context_tokens.saturating_sub(self.system_prompt_tokens)
     }
@@ -90,14 +92,16 @@ impl ContextConfig {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionPolicy {
-    /// Shortens tool results, then old turns, then drops the middle, until the conversation fits.
+    /// Until the conversation fits: shortens tool results, then old turns, then drops the middle of the
+    /// conversation.
     #[default]
     Tiered,
     /// Keeps the last [`max_history_messages`](ContextConfig::max_history_messages) messages and a summary of
     /// the earlier ones. Compacts before each request for which the conversation has grown and is above the
     /// [`trigger`](ContextConfig::trigger).
     Trim,
-    /// From 20 messages on, keeps the last 5 messages and a summary of the work before them.
+    /// In a conversation of at least 20 messages, keeps the last 5 messages and a summary of the earlier
+    /// ones.
     Summarize,
 }
 

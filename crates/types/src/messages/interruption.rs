@@ -34,8 +34,9 @@ impl Interruption {
         }
     }
 
-    /// Returns the interruption of a marker: a user message with exactly the text of the marker. `None` for a
-    /// user message with any other text beside a marker, and for messages of models and tools.
+    /// Returns the interruption that a message marks. A marker is a user message with exactly the text of
+    /// [`marker`](Self::marker); returns `None` for a user message with more text, and for messages of models
+    /// and tools.
     pub fn of(message: &Message) -> Option<Self> {
         let Message::User(user) = message else { return None };
         let [block] = &user.content[..] else { return None };

@@ -38,7 +38,8 @@ pub struct UserMessage {
     pub content: Vec<Content>,
     /// The time of the message in Unix milliseconds.
     pub timestamp: Timestamp,
-    /// The number of blocks at the end that were recalled from memory; no speaker wrote them in this message.
+    /// The number of blocks at the end of `content` that Archon recalled from memory; the speaker of the
+    /// message did not write them.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub recalled: u32,
     /// The lowest trust level of the recalled blocks.

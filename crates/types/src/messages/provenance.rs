@@ -9,7 +9,8 @@ use super::{
 };
 
 impl Speaker {
-    /// Returns the speaker of a message without provenance. A user message may come from any speaker.
+    /// Returns the speaker of a message without provenance; [`Speaker::Unknown`] for a user message, because
+    /// any speaker may have sent it.
     pub fn of(message: &Message) -> Self {
         match message {
             Message::User(_) => Self::Unknown,
@@ -32,7 +33,8 @@ pub struct Attributed {
 }
 
 impl Attributed {
-    /// Creates a message of a speaker. A model's message is untrusted, because its window is unknown here.
+    /// Creates a message of a speaker, with the default trust level of the speaker. A model's message is
+    /// untrusted, because its context window is unknown here.
     pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
         let trust = match by {
             Speaker::Model => Trust::Untrusted,

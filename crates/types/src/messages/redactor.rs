@@ -36,7 +36,7 @@ use super::{message::AssistantMessage, tool_result::ToolResult};
 /// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "****";
 
-/// The maximum number of expiring secrets that a redactor remembers; older ones count as expired.
+/// The maximum number of expiring secrets that a redactor remembers. It forgets older ones as expired.
 const MOST_EXPIRING: usize = 8;
 
 /// Replaces known secrets in texts by `****`. Clones share their secrets.
@@ -50,12 +50,12 @@ struct Known {
     expiring: VecDeque<Secret>,
     /// The included redactors, whose secrets are replaced too.
     others: Arc<Vec<Redactor>>,
-    /// The number of changes: secrets and redactors that were added.
+    /// How often a secret or another redactor was added.
     changes: u64,
     built: Option<Built>,
 }
 
-/// The forms of all secrets, as last computed.
+/// The encoded forms of all secrets, as they were last computed.
 struct Built {
     /// The value of [`CHANGES`] when the forms were last found to be current.
     checked_at: u64,
@@ -64,8 +64,8 @@ struct Built {
     forms: Arc<Forms>,
 }
 
-/// The number of changes of all redactors in this process. While the number is unchanged, forms that were
-/// checked are current. So the check is cheap; it is made for every streamed delta.
+/// How often a secret or a redactor was added to any redactor in this process. Forms that were checked stay
+/// current while this number is unchanged. So the check, which is made for every streamed delta, is cheap.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 fn changes_of_all() -> u64 {
@@ -85,7 +85,8 @@ impl Redactor {
         }
     }
 
-    /// Adds a secret that expires, such as a token. The redactor forgets it after eight newer ones.
+    /// Adds a secret that expires, such as a token. The redactor forgets it when eight newer expiring secrets
+    /// were added.
     pub fn add_expiring(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.expiring.contains(secret) {
@@ -95,8 +96,8 @@ impl Redactor {
         }
     }
 
-    /// Adds every text in these credentials as a secret, except for values under the name of public data,
-    /// such as `user` or `scope`.
+    /// Adds every text in these credentials as a secret, except the values of fields with public data, such
+    /// as `user` or `scope`.
     pub fn add_credentials(&self, credentials: &Json) {
         match credentials {
             Json::String(text) => self.add(&Secret::from(text.as_str())),
@@ -172,7 +173,8 @@ impl Redactor {
         self.forms().clean_result(result);
     }
 
-    /// Returns a redactor for a text that arrives in pieces, which also finds a secret across pieces.
+    /// Returns a redactor for a text that arrives in pieces. It also finds a secret that is split over
+    /// several pieces.
     pub fn stream(&self) -> RedactedStream {
         RedactedStream::new(self.clone())
     }
@@ -216,11 +218,12 @@ impl Known {
 
 crate::debug_fields!(Redactor);
 
-/// The minimum number of bytes that the beginning of a secret before a cut must have to be replaced.
+/// The minimum number of bytes of the beginning of a secret before a cut; a shorter beginning is not
+/// replaced.
 const SHORTEST_CUT: usize = 4;
 
-/// The names of public values in credentials. A run needs these values: it could not find a person's mail if
-/// the person's address were a secret.
+/// The names of credential fields with public values. A run needs these values: it could not find a person's
+/// mail if the person's address were a secret.
 const OPEN: &[&str] = &[
     "account",
     "email",

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{content::Content, message::Message};
 
-/// Counts tokens. The same text must always give the same count, because a run depends on it.
+/// Counts tokens. The same text must always give the same count, because a run that is replayed must count as
+/// it did before.
 pub trait TokenCounter: Send + Sync {
     /// Returns the number of tokens of a text, at least 1.
     fn count(&self, text: &str) -> u64;

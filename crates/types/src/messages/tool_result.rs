@@ -116,24 +116,27 @@ pub mod metadata {
     pub const ERROR_TYPE: &str = "error_type";
     /// The number of tokens that the tool itself used.
     pub const TOKEN_USAGE: &str = "token_usage";
-    /// The name of the agent that was called.
+    /// For a call of an agent: the agent's name.
     pub const AGENT: &str = "agent";
-    /// The id of the child run of an agent's call, whose log is the agent's conversation.
+    /// For a call of an agent: the id of its child run. The log of the child run has the agent's
+    /// conversation.
     pub const CONVERSATION_HISTORY: &str = "conversation_history";
-    /// The number of turns of the agent that was called.
+    /// For a call of an agent: the number of turns of its child run.
     pub const ITERATIONS: &str = "iterations";
-    /// The name of the [`OutcomeStatus`](crate::OutcomeStatus) of the agent's run, such as `finished`.
+    /// For a call of an agent: the name of the [`OutcomeStatus`](crate::OutcomeStatus) of its child run, such
+    /// as `finished`.
     pub const FINAL_STATE: &str = "final_state";
     /// The confidence of the tool in its result, 0.0 to 1.0.
     pub const CONFIDENCE_SCORE: &str = "confidence_score";
-    /// The address of the source of the content.
+    /// The web address from which the content of the result comes.
     pub const SOURCE_URL: &str = "source_url";
     /// The response time of a service that the tool used, in milliseconds.
     pub const LATENCY_MS: &str = "latency_ms";
-    /// The versions of files that the call has read or written, which a resumed session restores: an object
-    /// whose `file` names the file. The latest object for each file counts.
+    /// The version of a file that the call has read or written, as an object whose `file` names the file. A
+    /// resumed session restores the newest version of each file.
     pub const SEEN: &str = "seen";
-    /// The results that the model removed with this call: a list of [`CleanedUp`](crate::CleanedUp).
+    /// The earlier tool results that the model removed from its context window with this call: a list of
+    /// [`CleanedUp`](crate::CleanedUp).
     pub const CLEANED_UP: &str = "cleaned_up";
     /// The kind of the correction that the tool engine made to invalid arguments. The model reads a
     /// description of the correction.
@@ -164,7 +167,7 @@ pub enum ToolResultStatus {
     Cancelled,
 }
 
-/// A file with the data of a result that was too large for the conversation.
+/// A file with the data of a tool result. The data was too large for the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataFile {

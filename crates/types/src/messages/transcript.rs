@@ -31,9 +31,10 @@ struct EncodedText {
     /// The size of the head in bytes.
     head: usize,
     count: usize,
-    /// The position in `text` after the last message; the tail of the last body may follow.
+    /// The position in `text` directly after the last message, in bytes. `text` may end with the tail of the
+    /// newest request body.
     end: usize,
-    /// The text. Request bodies that are being sent share this text.
+    /// The head and the encoded messages. Request bodies that are being sent share this text.
     text: Arc<String>,
 }
 
@@ -69,8 +70,9 @@ impl Transcript {
     /// Returns the whole body of a request: `head`, the messages in `format` separated by commas, and `tail`.
     /// There is no comma after a head that ends with a bracket.
     ///
-    /// The body grows in place, so a turn costs only its own messages, however long the conversation is. The
-    /// body is copied if the last one is still in use, and encoded again if the head differs.
+    /// The cached text grows in place, so a turn encodes only its own messages, however long the conversation
+    /// is. The text is copied if an earlier body is still in use. All messages are encoded again if the head
+    /// or the format differs from that of the earlier body.
     pub fn body(
         &self,
         format: &str,
@@ -114,7 +116,7 @@ impl Transcript {
         (encoded.end, encoded.count) = (text.len(), self.messages.len());
     }
 
-    /// Returns the size of the cached text in bytes, an estimate for the size of the next body.
+    /// Returns the size of the encoded messages in bytes, an estimate for the size of the next request body.
     pub fn encoded_len(&self) -> usize {
         let encoded = self.encoded();
         encoded.end - encoded.head

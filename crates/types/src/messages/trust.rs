@@ -12,7 +12,7 @@ pub enum Trust {
     Untrusted,
     /// A model concluded the text.
     Model,
-    /// The text comes from the person who owns the memory, or from the program.
+    /// The text comes from the person on whose behalf the agent works, or the program itself supplied it.
     Trusted,
 }
 
@@ -40,7 +40,7 @@ crate::values::named! { Trust:
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Speaker {
-    /// The speaker was not recorded, for instance because the message was stored elsewhere.
+    /// The speaker is unknown: it was not recorded, or an input filter added a text to the message.
     #[default]
     Unknown,
     /// A person.
@@ -49,8 +49,8 @@ pub enum Speaker {
     Model,
     /// A tool, a web page or an event.
     Tool,
-    /// The program: the fill level of the window, problems of an answer, summaries of earlier turns. Such a
-    /// message may repeat the words of other speakers.
+    /// The program, for instance with the fill level of the context window, with problems of an answer, or
+    /// with a summary of earlier turns. Such a message may repeat the words of other speakers.
     Program,
 }
 

@@ -45,13 +45,15 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Returns true if the run may succeed when it is resumed without a change. A plan or a team without an
-    /// answer can be resumed only after such a failure; a loop can be resumed after every failure.
+    /// Returns true if the failed run may succeed when it is resumed without a change. A failed run of a plan
+    /// or a team that has no answer can be resumed only in this case; other failed runs can always be
+    /// resumed.
     pub const fn may_pass(self) -> bool {
         !matches!(self, Self::ContextOverflow | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
     }
 
-    /// Returns advice, as one line. A failed run keeps its work so far.
+    /// Returns advice for a person about the failure, as one line. The log of a failed run keeps the work so
+    /// far.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "start the model's service, or correct its address; then resume the run",
@@ -107,7 +109,8 @@ pub enum ModelErrorCode {
     Overloaded,
     /// The connection broke, or the service was not reached.
     Network,
-    /// No server listens at an address of this machine.
+    /// No server at the address can be used: nothing listens there (on this machine), or the server does not
+    /// use TLS.
     Unreachable,
     /// The request timed out: no data came, or the answer was not complete in time.
     Timeout,

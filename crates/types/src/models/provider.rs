@@ -57,9 +57,10 @@ impl fmt::Debug for dyn Provider + '_ {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// True if the model takes tool specs and answers with tool calls. Otherwise the loop uses text mode.
+    /// True if the model takes tool specs and answers with tool calls. For other models, the prompt describes
+    /// the tools, and the model writes its calls as text (text mode).
     pub native_tools: bool,
-    /// True if the provider retries failed calls itself; the loop then refuses to add its own retries.
+    /// True if the provider itself retries failed model calls. A run then makes no retries of its own.
     pub retries: bool,
     /// The model's context window in tokens; `None` if unknown.
     pub context_window: Option<u64>,
@@ -88,7 +89,7 @@ pub struct Request {
     pub messages: Arc<Transcript>,
     /// The tools that the model may call.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
-    /// The options, which have defaults.
+    /// The options of the request. Each option has a default.
     pub options: Arc<RequestOptions>,
 }
 
@@ -109,8 +110,8 @@ impl Request {
     }
 }
 
-/// The options of a [`Request`], which have defaults. A service ignores options that it does not support,
-/// except for `response_format`.
+/// The options of a [`Request`]. Each option has a default. A service ignores options that it does not
+/// support, except for `response_format`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -128,7 +129,7 @@ pub struct RequestOptions {
     /// The stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// The rule for tool calls.
+    /// The rule whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
     /// The thinking level.
     pub thinking: ThinkingLevel,
@@ -156,7 +157,7 @@ impl RequestOptions {
         self.stop = texts.into_iter().map(Into::into).collect()
     }
 
-    /// Sets the rule for tool calls.
+    /// Sets the rule whether the model may, must or must not call tools.
     pub fn with_tool_choice(self, choice: ToolChoice) -> Self { self.tool_choice = choice }
 
     /// Sets the thinking level.
@@ -164,7 +165,8 @@ impl RequestOptions {
 }
 }
 
-/// The prompt cache hints for services that cache only on request; other services get no hints.
+/// The hints that tell a service which parts of the prompt to cache. Only services that cache on request get
+/// hints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -329,7 +331,7 @@ pub enum ModelEvent {
     ToolCallDelta {
         /// The index of the call in the answer, from 0.
         index: u32,
-        /// The piece of the text.
+        /// The piece of the argument text.
         arguments: String,
     },
     /// The arguments of a tool call are complete.
@@ -393,19 +395,20 @@ pub enum ProviderError {
     /// The service was not reached, or the connection broke.
     #[error("network: {0}")]
     Network(ErrorText),
-    /// No server listens at an address of this machine, so waiting does not help.
+    /// No server at the address can be used: nothing listens there (on this machine), or the server does not
+    /// use TLS. A retry does not help.
     #[error("network: {0}")]
     Unreachable(ErrorText),
     /// The request timed out: no data came, or the answer was not complete in time.
     #[error("the request to the model timed out: {0}")]
     Timeout(ErrorText),
-    /// The key is missing or refused.
+    /// The API key is missing, or the service refuses it.
     #[error("not authorised: {0}")]
     Auth(ErrorText),
     /// The service refused the request.
     #[error("the service refused the request ({kind:?}, status {status}): {message}")]
     Api {
-        /// The HTTP status; 0 if there was none.
+        /// The HTTP status; 0 if the error has no status.
         status: u16,
         /// The kind of the refusal.
         kind: ApiErrorKind,
@@ -418,10 +421,10 @@ pub enum ProviderError {
     /// The answer of the service violates the protocol.
     #[error("the answer violates the protocol: {0}")]
     Protocol(ErrorText),
-    /// The caller cancelled before an answer began.
+    /// The caller cancelled the request before the answer began.
     #[error("the request to the model was cancelled")]
     Cancelled,
-    /// Any other error, for instance a scripted provider without answers left.
+    /// Any other error, for instance because a scripted provider (for tests) has no more answers.
     #[error("{0}")]
     Other(ErrorText),
 }
@@ -470,7 +473,7 @@ impl ProviderError {
         )
     }
 
-    /// Returns the text of the error, without the words that the display adds. `None` if the error has no text
+    /// Returns the text of the error, without the words that `Display` adds. `None` if the error has no text
     /// of its own.
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -492,7 +495,7 @@ impl ProviderError {
         self
     }
 
-    /// Returns the HTTP status of the response, or the status that the body of the error names. `None` if no
+    /// Returns the HTTP status of the response, or the status that the response body names. `None` if no
     /// response came.
     pub fn status(&self) -> Option<u16> {
         match self {

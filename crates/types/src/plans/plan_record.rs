@@ -17,8 +17,8 @@ use crate::{
 
 use super::task::{SubTask, Task};
 
-/// A record of a plan's run. A record marked "Derived" follows from earlier records and carries no data from
-/// outside.
+/// A record of a plan's run. A record marked "Derived" follows from earlier records of the log; every other
+/// record has new data from outside the run, such as an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -46,7 +46,7 @@ pub enum PlanRecord {
     },
     /// The planner is asked for a first or a new plan. Derived.
     PlanningStarted {
-        /// The command that the planner's answer must name.
+        /// The id of the command to ask the planner. The records of the planner's answer repeat this id.
         command: CommandId,
         /// The number of the attempt, from 0. Each answer that is not a valid plan leads to another attempt.
         attempt: u32,
@@ -57,14 +57,14 @@ pub enum PlanRecord {
     /// The spending of the planner for one request. This record comes before the record of the planner's
     /// answer.
     PlanningPaid {
-        /// The command of the request.
+        /// The id from the [`PlanningStarted`](Self::PlanningStarted) record of the request.
         command: CommandId,
         /// The tokens and the money that the planner used.
         spent: Spending,
     },
     /// The planner made a valid plan.
     Planned {
-        /// The command of the request.
+        /// The id from the [`PlanningStarted`](Self::PlanningStarted) record of the request.
         command: CommandId,
         /// The plan.
         task: Box<Task>,
@@ -74,7 +74,7 @@ pub enum PlanRecord {
     },
     /// The planner made no plan, or an invalid plan, which was not started.
     Rejected {
-        /// The command of the request.
+        /// The id from the [`PlanningStarted`](Self::PlanningStarted) record of the request.
         command: CommandId,
         /// The number of the attempt, from 0.
         attempt: u32,
@@ -88,7 +88,7 @@ pub enum PlanRecord {
     },
     /// A change of the plan, which applies at once, or after a person's approval ([`Confirm::Each`]).
     Replanned {
-        /// The command of the request.
+        /// The id from the [`PlanningStarted`](Self::PlanningStarted) record of the request.
         command: CommandId,
         /// The change.
         diff: Box<PlanDiff>,
@@ -98,7 +98,7 @@ pub enum PlanRecord {
     },
     /// A new plan for the rest of the task was requested.
     ReplanRequested {
-        /// The reason.
+        /// The reason for the new plan.
         reason: String,
         /// The subtasks that may change although they did not fail.
         targets: Vec<SubTaskId>,
@@ -107,13 +107,13 @@ pub enum PlanRecord {
     Skipped {
         /// The call that would have done the subtask.
         call: CallId,
-        /// The reason.
+        /// The reason for skipping the subtask.
         reason: String,
     },
-    /// The list of a loop was evaluated. The plan now has the subtasks of all items, and the loop waits for
-    /// them.
+    /// The list of a loop (a subtask with [`SubTaskRules::each`](crate::SubTaskRules::each)) was evaluated.
+    /// The plan now has the subtasks of all items of the list, and the loop waits for these subtasks.
     LoopExpanded {
-        /// The call of the loop.
+        /// The id of the call that does the loop.
         call: CallId,
         /// The subtasks of all items.
         subtasks: Vec<SubTask>,
@@ -123,7 +123,7 @@ pub enum PlanRecord {
     },
     /// All items of a loop are done. The result of the loop is the list of the items' results. Derived.
     LoopFinished {
-        /// The call of the loop.
+        /// The id of the call that does the loop.
         call: CallId,
     },
     /// The plan is paused: no subtask starts.
@@ -135,13 +135,13 @@ pub enum PlanRecord {
     Unpaused,
     /// The final answer is being written. Derived.
     AnswerStarted {
-        /// The command that the record of the answer must name.
+        /// The id of the command to write the answer. The record of the answer repeats this id.
         command: CommandId,
     },
     /// The final answer was written. If it must match a schema, it is then checked, and written again if it
     /// does not match.
     AnswerFinished {
-        /// The command of the `answer_started` record.
+        /// The id from the [`AnswerStarted`](Self::AnswerStarted) record.
         command: CommandId,
         /// The answer.
         answer: String,
@@ -153,9 +153,9 @@ pub enum PlanRecord {
     },
     /// No answer with the required schema could be written, and the results do not match it either.
     AnswerFailed {
-        /// The command of the `answer_started` record.
+        /// The id from the [`AnswerStarted`](Self::AnswerStarted) record.
         command: CommandId,
-        /// The reason.
+        /// The reason why no answer was written.
         problem: String,
         /// The kind of the failure.
         failure: FailureKind,
@@ -163,7 +163,8 @@ pub enum PlanRecord {
 }
 
 impl PlanRecord {
-    /// Returns true if the record carries data from outside; false if it follows from earlier records.
+    /// Returns true if the record has new data from outside the run; false if it follows from earlier
+    /// records.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,

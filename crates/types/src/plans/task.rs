@@ -84,7 +84,7 @@ pub struct SubTask {
     pub id: SubTaskId,
     /// The work to do, in words.
     pub description: String,
-    /// The expected output.
+    /// A description of the output that the subtask should give.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,8 @@ pub struct SubTaskRules {
     /// counts as completed, with the result null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// A question to a person before the subtask starts.
+    /// A question to a person before the subtask starts. A yes starts the subtask; after a no the subtask
+    /// fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
     /// A question to a person about the result. Dependent subtasks wait for a yes; a no ends the run.
@@ -153,7 +154,7 @@ pub struct SubTaskRules {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ForEach {
-    /// A list, or a reference to a list such as `{find}`.
+    /// The list, or a reference to the result that has the list, such as `{find}`.
     pub list: Json,
     /// The name by which the subtasks of the loop refer to the item.
     pub item: String,
@@ -278,7 +279,8 @@ impl SubTask {
         Self { status: SubTaskStatus::initial(&self.dependencies), result: None, ..self.clone() }
     }
 
-    /// Returns true if the subtask may start: it waits, and all its dependencies are in `completed`.
+    /// Returns true if the subtask may start: its status is pending or blocked, and all its dependencies are
+    /// in `completed`.
     pub fn is_ready(&self, completed: &HashSet<SubTaskId>) -> bool {
         matches!(self.status, SubTaskStatus::Pending | SubTaskStatus::Blocked)
             && self.dependencies.iter().all(|d| completed.contains(d))
@@ -331,7 +333,8 @@ impl SubTaskStatus {
         if dependencies.is_empty() { Self::Pending } else { Self::Blocked }
     }
 
-    /// Returns true if the status may change to `next`. Retries happen within `Executing`.
+    /// Returns true if the status may change to `next`. While a subtask is retried, its status stays
+    /// `Executing`.
     pub fn may_become(self, next: Self) -> bool {
         use SubTaskStatus::{Blocked, Completed, Executing, Failed, Pending};
         matches!(
@@ -362,7 +365,7 @@ pub struct IllegalTransition {
     pub to: SubTaskStatus,
 }
 
-/// A subtask as read from JSON, before its rules are checked.
+/// A subtask as read from JSON, before its fields are checked.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SubTaskJson {

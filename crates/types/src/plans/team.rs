@@ -147,7 +147,7 @@ pub struct ConflictPolicy {
     pub tolerance: f64,
     /// The method that settles conflicts. Default [`ConflictStrategy::Majority`].
     pub strategy: ConflictStrategy,
-    /// Other methods for the work of some roles, by role.
+    /// The methods that replace `strategy` for the work of some roles, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_role: BTreeMap<String, ConflictStrategy>,
 }
@@ -171,7 +171,7 @@ pub struct TeamSettings {
     pub max_concurrent: u32,
     /// The maximum length of a chain of delegations. Default 5.
     pub max_delegation_depth: u32,
-    /// The number of delegations after which a task counts as failed. Default 3; 0 counts as 1.
+    /// The number of failed delegations after which a task counts as failed. Default 3; 0 counts as 1.
     pub max_attempts: u32,
     /// The maximum number of new plans in a run, made after all attempts at a subtask failed. Default 3; 0
     /// for none, also in logs without this field.
@@ -181,12 +181,14 @@ pub struct TeamSettings {
     pub max_delegations: u32,
     /// The maximum time of one delegation, in milliseconds. Default 300,000.
     pub task_timeout_ms: u64,
-    /// The interval of the heartbeats of a working member in milliseconds; 0 for no check. Default 5,000.
+    /// The interval of the heartbeats of a working member in milliseconds; 0 if heartbeats are not checked.
+    /// Default 5,000.
     pub heartbeat_ms: u64,
     /// The source of heartbeats. Default [`Heartbeat::Timer`].
     #[serde(skip_serializing_if = "crate::values::is_default")]
     pub heartbeat: Heartbeat,
-    /// The maximum number of heartbeats missed in a row. Default 3; 0 counts as 1.
+    /// The number of heartbeats missed in a row after which a member loses its task. Default 3; 0 counts as
+    /// 1.
     pub missed_heartbeats: u32,
     /// The number of members that do each task; the first answer wins. Default 1; 0 counts as 1.
     pub redundancy: u32,
@@ -197,7 +199,8 @@ pub struct TeamSettings {
     pub reviewer: Option<String>,
     /// The maximum number of times that the answer is rewritten after a review. Default 1.
     pub max_revisions: u32,
-    /// The number of failed delegations at which a person is asked if the run goes on; `None` for never.
+    /// The number of failed delegations after which a person is asked whether the run should go on; `None` if
+    /// nobody is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_budget: Option<u32>,
     /// The time that a question of the team itself waits for a person, in milliseconds. Default 30 minutes.
@@ -234,8 +237,8 @@ impl Default for TeamSettings {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Heartbeat {
-    /// A timer sends heartbeats while the member's run exists, so that a slow tool or model misses none. A
-    /// member that hangs loses its task at the deadline of the task.
+    /// A timer sends heartbeats while the member's run exists, so a slow tool or model causes no missed
+    /// heartbeat. A member that hangs loses its task at the deadline of the task.
     #[default]
     Timer,
     /// The events and messages of the member's run count as heartbeats. Use this for agents in another

@@ -17,8 +17,8 @@ use super::{
     team::{Member, Role, TeamSettings},
 };
 
-/// A record of a team's run. A record marked "Derived" follows from earlier records and carries no data from
-/// outside.
+/// A record of a team's run. A record marked "Derived" follows from earlier records of the log; every other
+/// record has new data from outside the run, such as an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -68,7 +68,7 @@ pub enum TeamRecord {
     },
     /// The planner made no plan, or no new plan after all attempts at some subtasks had failed.
     PlanningFailed {
-        /// The reason.
+        /// The reason why there is no plan.
         problem: String,
         /// The kind of the failure, if known, for instance that the planner's model gave no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub enum TeamRecord {
     },
     /// A task is about to be delegated to a member. Derived.
     Delegated {
-        /// The call of the delegation.
+        /// The id of the delegation.
         call: CallId,
         /// The member that gets the task.
         member: AgentId,
@@ -91,9 +91,9 @@ pub enum TeamRecord {
     },
     /// A task cannot be delegated to any member. Derived.
     DelegationFailed {
-        /// The command of the task.
+        /// The id of the command to do the task.
         command: CommandId,
-        /// The reason; if the chain of delegations was refused, it names the chain.
+        /// The reason. If the chain of delegations was refused, the reason names the agents of the chain.
         reason: String,
     },
     /// A member has sent a heartbeat since its last record of this kind.
@@ -105,18 +105,18 @@ pub enum TeamRecord {
     },
     /// A task was taken from a member, whose answer is ignored from here on. Derived.
     DelegationRevoked {
-        /// The delegation.
+        /// The delegation that was revoked.
         call: CallId,
-        /// The member.
+        /// The member that had the task.
         member: AgentId,
-        /// The reason.
+        /// The reason why the task was taken away.
         reason: String,
     },
     /// A member answered after its task had been taken away, and the answer was ignored.
     LateAnswer {
-        /// The delegation.
+        /// The revoked delegation.
         call: CallId,
-        /// The member.
+        /// The member that answered.
         member: AgentId,
         /// The beginning of the answer.
         answer: String,
@@ -143,11 +143,12 @@ pub enum TeamRecord {
     ValueShared {
         /// The delegation of the member that writes.
         writer: CallId,
-        /// The key.
+        /// The key of the entry.
         key: String,
-        /// The value.
+        /// The new value of the entry.
         value: Json,
-        /// The version that the writer expects before, 0 for no entry. `None` overwrites any version.
+        /// The version of the entry that the writer expects to replace; 0 if it expects no entry. `None`
+        /// replaces any version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u64>,
     },
@@ -155,7 +156,7 @@ pub enum TeamRecord {
     ConflictFound {
         /// The number of the conflict in the run, from 0.
         number: u64,
-        /// The subject of the answers.
+        /// The subject of the answers: the title of a task, or a key of the shared context.
         key: String,
         /// The conflicting answers.
         claims: Vec<Claim>,
@@ -177,7 +178,8 @@ pub enum TeamRecord {
 }
 
 impl TeamRecord {
-    /// Returns true if the record carries data from outside; false if it follows from earlier records.
+    /// Returns true if the record has new data from outside the run; false if it follows from earlier
+    /// records.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,

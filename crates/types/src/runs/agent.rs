@@ -24,8 +24,9 @@ pub trait Agent: Send + Sync {
     /// resumed: work that has ended is not repeated.
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
 
-    /// Returns the configuration of the agent's runs. A run that calls the agent logs it, so that another
-    /// process can build the same agent and resume. Default: `None`; then only this program can resume.
+    /// Returns the configuration of the agent's runs. A run that calls the agent logs the configuration, so
+    /// that another process can build the same agent and resume the run. Default: `None`; then only a program
+    /// that already has this agent can resume the run.
     fn config(&self) -> Option<RunConfig> {
         None
     }

@@ -47,7 +47,7 @@ pub enum RunRefused {
         /// The limit.
         limit: LimitReached,
     },
-    /// The question that the answer is for is not open.
+    /// The run has no open question to which the answer belongs.
     #[error("run {run} has no open question about call {call}")]
     NoQuestion {
         /// The run.
@@ -77,7 +77,7 @@ impl RunRefused {
         }
     }
 
-    /// Returns advice, as one line.
+    /// Returns what a person can do about the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NotOfThisCall { .. } => "choose another id for one of the runs",
@@ -172,8 +172,8 @@ impl Delegation {
     }
 }
 
-/// Returns true if the journal has no log of a child run. Call this for a child run whose caller's log has a
-/// [`RecordBody::ChildRunCreated`] record: its log is then lost.
+/// Returns true if the journal has no log of the child run `child`. If the caller's log has a
+/// [`RecordBody::ChildRunCreated`] record for the child run, the log did exist and is lost.
 ///
 /// # Errors
 /// The journal cannot read the log of the child run.
@@ -182,8 +182,8 @@ pub async fn is_log_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, J
 }
 
 /// Checks that the logs of the child runs of all open calls can be read, at every level below the run with
-/// these records. Otherwise a call with an unreadable log would end as failed, and another call would repeat
-/// its work.
+/// these records. Without this check, a call whose child run has an unreadable log would end as failed, and
+/// another call would repeat the work of the child run.
 ///
 /// # Errors
 /// The journal cannot read one of the logs.

@@ -40,21 +40,24 @@ pub struct Context {
     pub redactor: Redactor,
     /// Logs the processes that the run's calls start. The loop that executes the calls sets it.
     pub processes: Option<Arc<dyn ProcessLog>>,
-    /// The call that the run works for. In the context of a tool that is an agent, the current call.
+    /// For a child run, the call that started it. In the context of a call to an agent, this call.
     pub delegation: Option<Arc<Delegation>>,
     /// True if a person can be asked, now or later. Code that needs an approval then returns
     /// [`Executed::Suspended`](crate::Executed::Suspended) or
     /// [`OutcomeStatus::Suspended`](crate::OutcomeStatus::Suspended) and waits.
     pub can_ask: bool,
-    /// The [binding](crate::binding) hash of the approved call: the prepared call may run if its hash is
-    /// equal. The loop sets it for this one call; calls that the call makes itself do not inherit it.
+    /// The [binding](crate::binding) hash of the call that a person approved: the prepared call may run if it
+    /// has the same hash. The loop sets the hash for this one call; calls that the call makes itself do not
+    /// inherit it.
     pub agreed: Option<Arc<str>>,
     /// True if the call is a part of an approved call whose question listed the parts, such as a composite
     /// tool. Then only permission rules can lead to another question about the call.
     pub agreed_above: bool,
-    /// The permission rules that need no question for the rest of the session, because a person trusted them.
+    /// The permission rules that a person trusted: calls that match them need no question for the rest of the
+    /// session.
     pub trusted: Arc<[String]>,
-    /// The permission bound of the runs above, for this run and its child runs.
+    /// The permission bound that the runs above (the caller, its caller and so on) set for this run and its
+    /// child runs.
     pub permission_bound: Option<Arc<dyn PermissionBound>>,
     /// The tools whose calls led to this call, the outermost first, to detect circles of calls.
     pub tools_above: Arc<[String]>,

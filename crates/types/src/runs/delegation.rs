@@ -23,13 +23,13 @@ use crate::{
 pub struct Delegation {
     /// The calling run.
     pub caller: RunId,
-    /// The call in the calling run.
+    /// The id of the call in the calling run.
     pub call: CallId,
     /// The id of the child run; see [`RunId::of_call`]. The child run may exist from before a crash.
     pub child: RunId,
     /// The lease: the part of the caller's budget that the child run may use.
     pub lease: Lease,
-    /// The maximum number of turns, if the call sets it.
+    /// The maximum number of turns of the child run, if the call sets one.
     pub max_turns: Option<u32>,
     /// The maximum [depth](crate::Context::depth) that the caller allows for the runs below the child run.
     pub max_depth: u32,

@@ -24,7 +24,7 @@ pub trait Hooks: Send + Sync {
         ready(true)
     }
 
-    /// Called after the run's last record.
+    /// Called after the last record of the run was logged.
     fn after_loop(&self, outcome: &Outcome) -> impl Future<Output = ()> + Send {
         let _ = outcome;
         ready(())

@@ -8,7 +8,8 @@ pub trait Instructions: Send + Sync {
     /// Returns the current text of the instructions; `None` if there are none.
     ///
     /// # Errors
-    /// The reason why they cannot be read, to show to people. The text that was read before stays in effect.
+    /// The reason why the instructions cannot be read, to show to people. The instructions that were read
+    /// before stay in effect.
     fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>>;
 
     /// Returns the absolute paths of the files to look for. Each run logs them, so that another process can

@@ -161,7 +161,8 @@ pub struct PlanningContext {
     pub completed: Vec<SubTask>,
     /// The reason why the earlier plan failed; `None` for a first plan.
     pub failure: Option<String>,
-    /// The subtasks of an earlier plan that may change with their dependents. Empty for a first plan.
+    /// The subtasks of an earlier plan that may change; subtasks that depend on them may change too. Empty
+    /// for a first plan.
     pub targets: Vec<SubTaskId>,
     /// The maximum number of subtasks of the plan; `None` if only the planner's own limit applies.
     pub max_subtasks: Option<usize>,
@@ -308,7 +309,7 @@ impl PlanError {
         }
     }
 
-    /// Returns advice, as one line.
+    /// Returns what a person can do about the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Model(e) if e.is_retryable() => "try again later",

@@ -11,7 +11,7 @@ use super::run_error::RunError;
 
 /// The reply of a run that did not fail. A run that failed is a [`RunError::Failed`].
 ///
-/// For the answer alone, use [`into_text`](Self::into_text), an error unless the run finished.
+/// For the answer alone, use [`into_text`](Self::into_text), which returns an error unless the run finished.
 ///
 /// ```
 /// use archon_types::{Reply, RunError};

@@ -40,8 +40,9 @@ pub enum RunError {
         /// The outcome from the run's log, with the last answer.
         outcome: Box<Outcome>,
     },
-    /// The task of the run ended without an outcome: it panicked, or its runtime was shut down.
-    #[error("the task of run {run} ended without an outcome")]
+    /// The async task that executed the run ended without an outcome: it panicked, or its runtime was shut
+    /// down.
+    #[error("the async task that executed run {run} ended without an outcome")]
     Lost {
         /// The run.
         run: RunId,
@@ -150,12 +151,12 @@ pub enum RunError {
         /// The most similar name of a tool of the agent.
         meant: Option<String>,
     },
-    /// An option has no effect on the started work.
+    /// An option was set where it has no effect.
     #[error("`{option}` has no effect on {on}")]
     NoEffect {
         /// The name of the option.
         option: &'static str,
-        /// The started work, as in "a run of several agents".
+        /// The object that the option was set for, as in "a run of several agents".
         on: &'static str,
     },
     /// A person changed the arguments of a call, and the changed arguments do not fit the tool.
@@ -164,7 +165,7 @@ pub enum RunError {
         /// The difference between the arguments and the tool's schema.
         problem: String,
     },
-    /// Saved messages cannot be read or written.
+    /// The saved messages of a conversation cannot be read or written.
     #[error("the saved messages cannot be read or written: {problem}")]
     Messages {
         /// The problem.
@@ -183,7 +184,7 @@ pub enum RunError {
     Agent {
         /// The agent's error.
         source: Box<dyn StdError + Send + Sync>,
-        /// The remedy, as one line.
+        /// The agent's advice for a person, as one line.
         advice: String,
     },
 }
@@ -281,7 +282,7 @@ impl RunError {
         }
     }
 
-    /// Returns advice, as one line.
+    /// Returns what a person can do about the error, as one line.
     pub fn advice(&self) -> &str {
         match self {
             Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),

@@ -65,8 +65,8 @@ pub trait StartRuns: Send + Sync {
     /// The run is unknown (the error names the most similar ids), or the journal failed.
     fn get<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, RunError>>;
 
-    /// Returns the runs that match a filter, the last written run first. The next page begins after the
-    /// [`place`](RunHead::place) of the last run.
+    /// Returns the runs that match a filter, the most recently written run first. For the next page, set
+    /// [`RunFilter::after`] to the [`place`](RunHead::place) of the last run of this page.
     ///
     /// # Errors
     /// The journal failed.
@@ -463,13 +463,14 @@ pub trait RunAgent: Send + Sync {
     /// Returns the kind of the agent's runs.
     fn kind(&self) -> RunKind;
 
-    /// Returns the id of the agent, which the logs of its runs have so that they can be resumed.
+    /// Returns the id of the agent. The logs of its runs name this id, so that a service can resume the runs.
     fn id(&self) -> AgentId;
 
     /// Starts the run that `context` names, and works on it until it ends or is suspended.
     ///
     /// # Errors
-    /// The run could not be started or logged, or its kind (in the error) does not support the settings.
+    /// The run could not be started or logged, or runs of its kind (which the error names) do not support the
+    /// settings.
     fn begin<'a>(
         &'a self,
         prompts: Vec<AgentMessage>,
@@ -478,7 +479,8 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Resumes the run that `context` names at the end of its log, with the larger limits of `more`.
+    /// Resumes the run that `context` names. The run goes on at the end of its log, with the larger limits of
+    /// `more`.
     ///
     /// # Errors
     /// The run cannot be resumed.

@@ -59,9 +59,9 @@ pub trait Tool: Send + Sync {
         Subject::Unknown
     }
 
-    /// Returns corrected arguments in place of refused ones, if the tool is sure of the correction. This
-    /// method must change nothing and must not wait. It is called once per call, and only if the engine's
-    /// options allow corrections of that kind. Default: `None`.
+    /// Returns corrected arguments in place of arguments with which the call would fail, if the tool is sure
+    /// of the correction. This method must change nothing and must not wait. The engine calls it at most once
+    /// per call, and uses the correction only if the options of the engine allow this kind. Default: `None`.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let _ = (arguments, run);
         None
@@ -127,7 +127,8 @@ impl ToolContext {
         }
     }
 
-    /// Creates the context of the run that the call starts. A call outside of a run starts a run without a caller.
+    /// Creates the context of the run that this call starts. A call outside of a run starts a run without a
+    /// caller.
     pub fn child(&self) -> Context {
         let mut child = self.run.clone();
         child.depth += 1;

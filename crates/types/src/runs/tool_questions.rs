@@ -7,8 +7,8 @@ use crate::{
     values::{CallId, RunId},
 };
 
-/// The calls of a run whose tools may ask a person while they run. The loop that executes the calls creates this
-/// value, and logs the questions; see [`ToolContext::may_suspend`](crate::ToolContext::may_suspend).
+/// The calls of a run whose tools may ask a person while they run. The loop that executes the calls creates
+/// this value, and logs the questions; see [`ToolContext::may_suspend`](crate::ToolContext::may_suspend).
 #[derive(Clone)]
 pub struct ToolQuestions {
     pub(super) run: RunId,
@@ -19,8 +19,8 @@ pub struct ToolQuestions {
 }
 
 impl ToolQuestions {
-    /// Creates the value for `calls` of `run`, each with the last question of its tool and the answer. `can_ask` is
-    /// true if a person can be asked, now or later.
+    /// Creates the value for the calls `calls` of `run`, each with the last question of its tool and the
+    /// answer. `can_ask` is true if a person can be asked, now or later.
     pub fn new(
         run: RunId,
         can_ask: bool,

@@ -12,7 +12,7 @@ use crate::{
 
 use super::context::Context;
 
-/// A set of tools behind guards.
+/// A set of tools whose calls pass guards: checks before and after each call.
 ///
 /// These methods never fail or panic: each error of a model or a tool becomes a result that the model reads.
 pub trait Toolbox: Send + Sync {
@@ -25,9 +25,9 @@ pub trait Toolbox: Send + Sync {
     /// Executes a prepared call. The caller of this method logs the start before and the result after.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed>;
 
-    /// Ends process groups that calls of this run started before its process died, and returns those that
-    /// still exist. Groups that may belong to another program are left alone and not returned. Default: does
-    /// nothing, for tools that start no processes.
+    /// Ends process groups that calls of this run started before the run's own process died, and returns the
+    /// groups that still exist. Groups that may belong to another program are left alone and not returned.
+    /// Default: does nothing, for tools that start no processes.
     fn end_processes<'a>(
         &'a self,
         groups: &'a [ProcessGroup],

@@ -25,7 +25,7 @@ pub struct ApprovalRequest {
     pub details: Json,
     /// The possible answers. Default: `approve`, `edit` and `cancel`.
     pub options: Vec<String>,
-    /// The time at which the question expires. An expired question counts as cancelled.
+    /// The time at which the question expires. An expired question counts as refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// True if the person may change the arguments.
@@ -48,15 +48,15 @@ pub struct ApprovalRequest {
     /// them. Empty if the run itself asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub call_path: Vec<AskingRun>,
-    /// The version of the agent's input fields. An answer for another version of the fields is ignored. Empty
-    /// if the agent has no fields.
+    /// The version of the input fields of the agent that asks. If the agent has another version of the fields
+    /// meanwhile, an answer is ignored. Empty for an agent without input fields.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
     /// The time at which the question was paused. A paused question is shown to nobody and does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
-    /// The data of a tool that asks during its call. The tool gets the data back with the answer; nobody else reads
-    /// them. Null for every other question.
+    /// The data of a tool that asks during its call. The tool gets the data back with the answer; no other
+    /// code reads the data. Null for every other question.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub tool_state: Json,
 }
@@ -184,7 +184,7 @@ impl ApprovalRequest {
         self
     }
 
-    /// Resumes a paused question. The deadline is later by the time of the pause.
+    /// Resumes a paused question, and postpones its deadline by the length of the pause.
     pub fn unpause(mut self, now: Timestamp) -> Self {
         if let Some(since) = self.paused_at.take() {
             self.expires_at = self.expires_at.map(|end| end + now.since(since));
@@ -238,9 +238,9 @@ pub enum Answer {
         /// The result that the model reads.
         text: String,
     },
-    /// Nobody answered in time. Counts as cancel.
+    /// Nobody answered in time. Counts as [`Cancel`](Self::Cancel).
     Expired,
-    /// The program withdrew the question. Counts as cancel.
+    /// The program withdrew the question. Counts as [`Cancel`](Self::Cancel).
     Withdrawn {
         /// The reason, for the model.
         reason: String,

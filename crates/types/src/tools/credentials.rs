@@ -104,7 +104,7 @@ pub enum CredentialError {
     /// The storage failed.
     #[error("credential storage failed: {0}")]
     Storage(String),
-    /// The credentials are encrypted, and the key is missing, invalid or a different one.
+    /// The credentials are encrypted, and the encryption key is missing, invalid or a different one.
     #[error("the credentials cannot be decrypted: {0}")]
     Sealed(String),
     /// The stored data is damaged.
@@ -112,7 +112,7 @@ pub enum CredentialError {
     Damaged {
         /// The service.
         service: String,
-        /// The account.
+        /// The name of the account.
         account: String,
         /// The damage.
         problem: String,

@@ -17,7 +17,7 @@ pub struct ProcessGroup {
     pub id: u32,
     /// The start time of the leader, in the system's format: on Linux the boot id and the clock ticks since
     /// boot, as in `0b1cf0b2-…/123456`. The start time differs for two processes with the same id. Empty if
-    /// the system does not report it; a resume does not end such a group.
+    /// the system does not report the time; such a group is not ended when the run is resumed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub leader_started: String,
 }
@@ -35,7 +35,8 @@ pub trait Processes: Send + Sync {
     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>>;
 
     /// Logs a process group that the call uses but does not own, such as a server for many calls. The group
-    /// continues when the call ends. If this process dies during the call, a resume ends the group first.
+    /// continues when the call ends. If the run's own process dies during the call, the group is ended before
+    /// the run is resumed.
     fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
         let _ = group;
         Box::pin(std::future::ready(Ok(())))

@@ -38,7 +38,7 @@ use super::approval::ApprovalRequest;
 pub enum ToolError {
     /// The tool failed.
     Failed(String),
-    /// No tool has this name, or the object of the call does not exist.
+    /// No tool has this name, or the file or other object that the call names does not exist.
     NotFound(String),
     /// The arguments are invalid.
     InvalidArgs(String),

@@ -196,12 +196,13 @@ pub enum Subject {
     Command {
         /// The command line.
         line: String,
-        /// The working folder, as an absolute path without symbolic links.
+        /// The working folder of the command, as an absolute path without symbolic links.
         root: std::path::PathBuf,
     },
     /// Files or folders, with symbolic links resolved.
     Paths {
-        /// The folder that relative rules are resolved against, as an absolute path without symbolic links.
+        /// The folder that relative paths in permission rules start from, as an absolute path without
+        /// symbolic links.
         root: std::path::PathBuf,
         /// The absolute paths. Symbolic links are resolved as far as the path exists.
         paths: Vec<std::path::PathBuf>,
@@ -252,7 +253,7 @@ pub struct ToolInvocationRequest {
     pub tool_version: String,
     /// The arguments, which are an object.
     pub parameters: Json,
-    /// The level of detail of the result; `None` for the tool's level.
+    /// The level of detail of the result; `None` for the level that the tool sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
     /// The time limit in milliseconds. Default 120,000.

@@ -32,8 +32,9 @@ pub enum NoObject {
 /// The treatment of an object whose closing brackets are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenEnd {
-    /// Adds the missing brackets if the writer was clearly done: at the end of the text after a string or a
-    /// bracket, at the end of a code block or of a tag, or at the next keyword of the text format.
+    /// Adds the missing brackets if the model had clearly finished the object: at the end of the text after a
+    /// string or a bracket, at the end of a code block or of a tag, or before a keyword such as
+    /// `Observation:`.
     Close,
     /// Refuses the object, because the text may have been cut off.
     Refuse,
@@ -85,7 +86,8 @@ enum Open {
     Text,
 }
 
-/// A text up to the end of its first object or list, with straight quotes and JSON's literals.
+/// A copy of a text up to the end of the text's first object or list. The copy has straight quotes and the
+/// literals of JSON.
 struct Plain<'a> {
     source: &'a str,
     text: String,
@@ -104,7 +106,7 @@ const LITERALS: [&str; 8] = ["true", "false", "null", "True", "False", "None", "
 const DEEPEST: usize = 128;
 
 /// Texts outside of strings that end an object without its closing brackets: the end of a code block or a
-/// tag, or the next keyword of the text format.
+/// tag, or a keyword of the format in which models write tool calls as text.
 const ENDS: [&str; 8] = [
     "```",
     "</tool_call>",

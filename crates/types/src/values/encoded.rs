@@ -27,7 +27,7 @@ impl<T> Encoded<T> {
         Self { value, text: OnceLock::new(), hash: OnceLock::new() }
     }
 
-    /// Returns the value in `format`: the cached text, or the result of `encode`.
+    /// Returns the text of the value in `format`: the cached text, or the result of `encode`.
     ///
     /// `format` names the encoding, including every option that changes its output.
     pub fn encode(&self, format: &'static str, encode: impl FnOnce(&T) -> String) -> Arc<str> {
@@ -42,7 +42,8 @@ impl<T> Encoded<T> {
         }
     }
 
-    /// Calls `write` with the text in `format`, without cloning the shared pointer to a cached text.
+    /// Calls `write` with the text of the value in `format`, without cloning the shared pointer to a cached
+    /// text.
     pub fn with_encoded<R>(
         &self,
         format: &'static str,
@@ -68,7 +69,8 @@ impl<T: serde::Serialize> Encoded<T> {
     }
 }
 
-/// Returns true if two formats are equal. They are constants, mostly with the same pointer, which is fast.
+/// Returns true if two formats are equal. Formats are constants, so equal formats mostly have the same
+/// pointer, and the comparison is fast.
 fn same(a: &'static str, b: &'static str) -> bool {
     std::ptr::eq(a, b) || a == b
 }

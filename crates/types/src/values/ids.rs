@@ -58,7 +58,8 @@ ids! {
     SessionId,
     /// The id of an agent. The id does not change during the agent's lifetime.
     AgentId,
-    /// The display name of a run, `{session}.{config}.{n}`.
+    /// The display name of a run: the session, the configuration or the kind of the run, and a number, as in
+    /// `s.plan.1`.
     LoopId,
     /// The id of a task.
     TaskId,
@@ -87,26 +88,28 @@ impl RunId {
     }
 }
 
-/// The id of a command of a machine: its number within one run, from 0.
+/// The id of a command: a piece of work that the state machine of a run asks for, such as a model call. The
+/// commands of a run are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CommandId(pub u64);
 
-/// The id of a tool call within a run: the command whose answer has the call, and the index in that answer.
+/// The id of a call within a run: the command that led to the call (for a tool call, the model call), and the
+/// index of the call among the calls of this command.
 ///
 /// Models repeat their tool call ids across turns, so those ids do not identify a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallId {
-    /// The model command whose answer holds the call.
+    /// The id of the command that led to the call, for instance of the model call that asked for a tool.
     pub command: CommandId,
-    /// The index of the call in that answer, from 0.
+    /// The index of the call among the calls of the command, from 0.
     pub index: u32,
 }
 
 impl CallId {
-    /// Creates the id of the call at `index` of the answer to `command`.
+    /// Creates the id of the call with the index `index` among the calls of `command`.
     pub fn new(command: CommandId, index: u32) -> Self {
         Self { command, index }
     }

@@ -1,7 +1,7 @@
 //! A macro for enums whose values have stable names.
 
-/// Writes `ALL`, `as_str`, `of_name` and `Display` of an enum: `Type: Variant = "name", ...`. The names are those that
-/// serde gives to the variants.
+/// Writes `ALL`, `as_str`, `of_name` and `Display` of an enum: `Type: Variant = "name", ...`. The names are
+/// those that serde gives to the variants.
 macro_rules! named {
     ($type:ident: $($variant:ident = $name:literal,)+) => {
         impl $type {

@@ -1,7 +1,8 @@
 //! A macro for setters, in the form in which they are called.
 
-/// Writes setters from their signatures. The body of each is the assignment of one field; each setter returns
-/// the changed value. The form of an `impl` lets `cargo xtask reach` find the setters.
+/// Writes setters from their signatures. The body of each setter is the assignment of one field; the setter
+/// returns the changed value. The input has the form of an `impl` block, so that `cargo xtask reach` finds
+/// the setters.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {

@@ -107,7 +107,8 @@ pub trait Clock: Send + Sync {
         self.now()
     }
 
-    /// Returns a clock for one run, which starts now and never jumps; `None` if this clock never jumps.
+    /// Returns a clock for one run, which starts at the current time and never jumps; `None` if this clock
+    /// itself never jumps.
     fn for_run(&self) -> Option<Arc<dyn Clock>> {
         None
     }

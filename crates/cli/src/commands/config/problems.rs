@@ -90,7 +90,8 @@ impl Found<'_> {
         self.problems.push(Problem { line, problem: one_line(problem), advice: one_line(advice) });
     }
 
-    /// Notes each wrong value, and returns the correct ones. `None` if the rest cannot be checked.
+    /// Adds a problem for each wrong value, and returns the settings of `part` and `part` itself, both
+    /// without the wrong values. Returns `None` if `part` cannot be read without them.
     fn check_values<'i>(&mut self, name: usize, mut part: DeTable<'i>) -> Option<(Settings, DeTable<'i>)> {
         let mut removed = false;
         loop {
@@ -116,7 +117,7 @@ impl Found<'_> {
         }
     }
 
-    /// Adds the tools, models, embedders and servers that this build does not have.
+    /// Adds a problem for each tool, model, embedder and server that this build does not have.
     fn check_built(&mut self, part: &DeTable<'_>) {
         for (key, value) in part.iter() {
             match (&**key.get_ref(), value.get_ref()) {
@@ -137,7 +138,8 @@ impl Found<'_> {
         }
     }
 
-    /// Checks the names in a value: a list, or a text with commas.
+    /// Adds a problem for each name that this build does not have. The value is a list of names, or a text
+    /// with names separated by commas.
     fn check_names(&mut self, value: &Spanned<DeValue<'_>>, not_built: NotBuilt) {
         if let Some(list) = value.get_ref().as_array() {
             list.iter().for_each(|value| self.check_names(value, not_built));
@@ -168,7 +170,8 @@ fn about(name: &Name) -> String {
     format!("the setting is: {}", name.description())
 }
 
-/// Removes the value at an offset, unless it is a table, and returns its path.
+/// Removes from a table the value at an offset of the file, unless the value is a table itself, and returns
+/// the names that lead to the value.
 fn remove_value(table: &mut DeTable<'_>, place: usize) -> Option<Vec<String>> {
     let is_here = |value: &Spanned<DeValue<'_>>| value.span().contains(&place) && !value.get_ref().is_table();
     let here = table.iter().find(|(_, value)| is_here(value)).map(|(key, _)| key.get_ref().to_string());

@@ -119,7 +119,7 @@ fn close(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns true if a list by the index has fewer runs than the logs.
+/// Returns true if the list of runs that the index gives lacks a run that has a log.
 async fn lacks_runs(app: &App) -> bool {
     if !app.data_dir.join("index").join("complete").exists() {
         return false;

@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::{app::App, exit::Exit, failure::Failure, mcp, output::Look};
 
-/// Shows the address that the person opens, and waits until the browser or the person has given the answer.
+/// Shows the address of the sign-in, and waits until the browser has come back from it, or until the person
+/// types the address at which the browser ended.
 pub(super) async fn login(app: &App, name: &str) -> Result<Exit, Failure> {
     let entry = mcp::find(app, name)?;
     let (server, options) = mcp::sign_in(app, &entry)?;
@@ -47,7 +48,8 @@ pub(super) async fn logout(app: &App, name: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Returns the first line that the person types; waits for ever if nobody is at the terminal.
+/// Returns the first line that the person types and that is not blank; waits for ever if nobody is at the
+/// terminal.
 async fn pasted(is_terminal: bool) -> String {
     if !is_terminal {
         return pending().await;

@@ -14,8 +14,7 @@ pub(crate) enum Effect {
     Says,
     /// The command reads the given files.
     Reads,
-    /// The command reads; the current folder determines the programs that it runs and the files that it
-    /// shows.
+    /// The command only reads; the current folder determines which programs it runs and which files it shows.
     ReadsProject,
     /// The command creates, moves or deletes the given files.
     Writes,
@@ -29,8 +28,8 @@ pub(super) enum Operands {
     Any,
     /// At most this number of operands.
     Most(usize),
-    /// Names of targets or scripts to run: the rule contains all of them, or contains none and there are at
-    /// most this many.
+    /// Names of targets or scripts to run: the permission rule contains all of them, or contains none and
+    /// there are at most this many.
     Chosen(usize),
     /// Files and folders of the project, and names in them.
     Inside,
@@ -44,21 +43,21 @@ pub(super) enum Operands {
     Columns,
 }
 
-/// One row of the table.
+/// One row of [`TABLE`]: programs with the same effect, options and operands.
 pub(crate) struct Harmless {
     /// The programs, each with its subcommand if it has one, separated by `, `.
     pub(super) words: &'static str,
     pub(crate) effect: Effect,
     pub(super) options: &'static str,
     pub(super) operands: Operands,
-    /// Options allowed after `--`, if they are for another program.
+    /// Options allowed after `--`, if the program passes them to another program.
     pub(super) behind: Option<&'static str>,
     /// True if options are whole words with one hyphen: `-name`.
     pub(super) whole: bool,
-    /// True if a rule must have all of the words.
+    /// True if a permission rule must contain both the program and its subcommand, not only the program.
     pub(super) is_named: bool,
-    /// The options with which the program opens files within folders (`*`: it always does), and the number
-    /// of its operands that are not paths.
+    /// The options that make the program open all files in a folder (`*`: it always does), and the number of
+    /// its operands that are not paths.
     pub(super) walks: (&'static str, usize),
 }
 
@@ -89,7 +88,7 @@ impl Harmless {
     }
 }
 
-/// Returns the row of commands with this effect and without operands; `with_operands` permits some.
+/// Returns a row of commands that have this effect and no operands; `with_operands` permits operands.
 const fn row(effect: Effect, words: &'static str, options: &'static str) -> Harmless {
     let (operands, walks) = (NONE, ("", 0));
     Harmless { words, effect, options, operands, behind: None, whole: false, is_named: false, walks }
@@ -161,7 +160,8 @@ const RIPGREP: &str = "-ilLcwvFPosSuUpaqxhHnNIb0. -A= -B= -C= -e= -f= -g= -t= -T
     --follow --type-list --vimgrep --trim --pcre2 --invert-match --quiet --null --passthru \
     --with-filename --no-filename --column --no-messages --version";
 
-/// All rows. If a command begins with the words of several rows, the row with the most words applies.
+/// All rows of the table. If a command begins with the words of several rows, the row with the most words
+/// applies.
 pub(super) const TABLE: &[Harmless] = &[
     // Words and numbers.
     says("echo, true, false, :, sleep, seq, exit, break, continue", "*").with_operands(Any),

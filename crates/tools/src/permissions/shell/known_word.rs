@@ -4,7 +4,7 @@
 /// stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// This character.
+    /// Exactly this character.
     Is(char),
     /// One character except `/`.
     One,
@@ -14,7 +14,7 @@ pub(crate) enum Place {
     Text,
 }
 
-/// The number of words that a shell makes of a word.
+/// The number of words that a shell makes of one written word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Words {
     #[default]
@@ -25,7 +25,7 @@ enum Words {
     Any,
 }
 
-/// The possible values of a word. Each word that a shell makes of it matches the form.
+/// The possible values of a word of a command line. Each word that a shell makes of it matches `form`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownWord {
     form: Vec<Place>,
@@ -71,7 +71,7 @@ impl KnownWord {
         text.chars().for_each(|c| self.push(c));
     }
 
-    /// Appends a character that expands to names of files or users.
+    /// Appends a character that a shell expands to names of files or users, such as `*` or `~`.
     pub(super) fn pattern(&mut self, c: char) {
         match c {
             // The end of classes and braces depends on their content.
@@ -83,12 +83,12 @@ impl KnownWord {
         self.becomes(Words::Files);
     }
 
-    /// Appends a quoted parameter or substitution.
+    /// Appends a parameter or substitution in quotes: any text, but within the same word.
     pub(super) fn quoted(&mut self) {
         self.text(Words::One);
     }
 
-    /// Appends an unquoted parameter or substitution, which is split into words.
+    /// Appends a parameter or substitution without quotes: any text, which a shell splits into words.
     pub(super) fn split(&mut self) {
         self.text(Words::Any);
     }
@@ -132,7 +132,7 @@ impl KnownWord {
         }
     }
 
-    /// Returns the form, or any text if a shell may make any words of this word.
+    /// Returns a form that matches every word that a shell makes of this word.
     pub(crate) fn form(&self) -> &[Place] {
         match self.words {
             Words::Any => &[Place::Text],

@@ -15,7 +15,8 @@ const LINE_NUMBERS: &str = "0123456789,$p;=q \t";
 const MORE_THAN_COLUMNS: &str = "|<>()@\\";
 
 /// Returns the row of a command if the command is harmless: the row has all options of the command, and no
-/// word with unknown parts could be an option. The first `named` words are in the rule.
+/// word with unknown parts could be an option. The permission rule contains the first `named` words of the
+/// command.
 pub(super) fn harmless(words: &[KnownWord], named: usize) -> Option<&'static Harmless> {
     let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
     let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
@@ -55,12 +56,12 @@ fn row(words: &[KnownWord]) -> Option<(&'static Harmless, usize)> {
     rows.filter_map(|(row, words)| Some((row, begins(words)?))).max_by_key(|(_, length)| *length)
 }
 
-/// The kind of value of an option in the table.
+/// The way in which an option of the table takes a value.
 enum Takes {
     Nothing,
-    /// A value, attached or in the next word.
+    /// The option has a value, attached to it or in the next word.
     Value,
-    /// An optional value, only attached.
+    /// The option may have a value, which is always attached to it.
     Here,
 }
 
@@ -70,12 +71,12 @@ struct Command<'a> {
     at: usize,
     /// The operands, each with its index in the command.
     operands: Vec<(usize, &'a KnownWord)>,
-    /// True after `--`.
+    /// True after the word `--` of the command.
     is_behind: bool,
 }
 
 impl<'a> Command<'a> {
-    /// Reads all words, or returns `None` if a word is not harmless.
+    /// Reads all words of the command, or returns `None` if a word is not harmless.
     fn read(&mut self, words: &'a [KnownWord]) -> Option<()> {
         while let Some(word) = words.get(self.at) {
             if self.row.options == "*" {
@@ -186,7 +187,8 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Returns whether the rule contains all operands, or contains none and there are at most `most`.
+    /// Returns whether the command may run these targets: the rule contains all operands, or contains none of
+    /// them and there are at most `most`. Operands that the rule does not contain must be plain names.
     fn are_chosen(&self, most: usize) -> bool {
         let (by_rule, others): (Vec<_>, Vec<_>) = self.operands.iter().partition(|(at, _)| *at < self.named);
         let most = if by_rule.is_empty() { most } else { 0 };
@@ -199,7 +201,8 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Returns an option of the table without its mark, and the kind of value that the mark stands for.
+/// Splits an option of the table into its name and the kind of value that the mark at its end (`=` or `[=]`)
+/// stands for.
 fn parts(option: &str) -> (&str, Takes) {
     if let Some(name) = option.strip_suffix("[=]") {
         (name, Takes::Here)
@@ -222,7 +225,7 @@ fn is_harmless_value(value: &str) -> bool {
     !RUN_BY_FORMAT.iter().any(|format| value.contains(format))
 }
 
-/// Returns whether a path, as written, stays within its folder.
+/// Returns whether a path, as written, stays within the current folder.
 fn is_inside(word: &KnownWord) -> bool {
     let known = word.known().unwrap_or_else(|| word.beginning());
     // Some programs accept options after `--` too.

@@ -8,7 +8,7 @@
 
 use super::{Line, Part, known_word::KnownWord};
 
-/// Maximum number of lists in a line, nested or in sequence.
+/// Maximum number of command lists in a command line, nested or in sequence.
 const MOST_LISTS: usize = 64;
 
 /// Words with a special meaning at the beginning of a command, in any shell.
@@ -17,7 +17,7 @@ const KEYWORDS: &[&str] = &[
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
-/// Keywords that end a list.
+/// Keywords that end a list of commands.
 const CLOSERS: &[&str] = &["}", "do", "done", "elif", "else", "fi", "then"];
 
 /// The kind of a redirection.
@@ -26,9 +26,9 @@ enum Redirection {
     Read,
     Write,
     Both,
-    /// Another descriptor, or else a file that is read.
+    /// Input from another descriptor, or else from a file.
     Input,
-    /// Another descriptor, or else a file that is written.
+    /// Output to another descriptor, or else to a file.
     Output,
     /// A here-document, whose leading tabs may be dropped.
     Here(Tabs),
@@ -62,21 +62,22 @@ pub(super) fn ends_word(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
 }
 
-/// A word as written, and its possible values.
+/// A word as it is written in the line, and its possible values.
 pub(super) struct Word<'a> {
     pub(super) source: &'a str,
     pub(super) said: KnownWord,
 }
 
-/// A here-document whose text begins on the next line.
+/// A here-document that was announced; its text begins on the next line.
 struct HereDocument {
     end: String,
     tabs: Tabs,
-    /// True if nothing in the text is expanded.
+    /// True if the shell expands nothing in the text.
     quoted: bool,
 }
 
-/// The rest of a line, and what was found in it so far. Functions return `None` if the line cannot be parsed.
+/// The unread rest of a command line, and the commands and files that were found in the line so far.
+/// Functions return `None` if the line cannot be parsed.
 pub(super) struct Reader<'a> {
     pub(super) rest: &'a str,
     found: Line,
@@ -86,7 +87,7 @@ pub(super) struct Reader<'a> {
     substitutions: usize,
 }
 
-/// Parses a whole line.
+/// Parses a whole command line.
 pub(super) fn read(line: &str) -> Option<Line> {
     let mut reader =
         Reader { rest: line, found: Line::default(), awaited: Vec::new(), lists: 0, substitutions: 0 };
@@ -98,7 +99,7 @@ pub(super) fn read(line: &str) -> Option<Line> {
 }
 
 impl<'a> Reader<'a> {
-    /// Parses one or more commands, up to the end of the line or of the list.
+    /// Parses a list of commands, up to the end of the command line or of the list.
     fn list(&mut self) -> Option<()> {
         self.lists += 1;
         if self.lists > MOST_LISTS {
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Parses the rest of an `if`.
+    /// Parses an `if` command after its keyword `if`.
     fn branches(&mut self) -> Option<()> {
         loop {
             self.list()?;
@@ -185,7 +186,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses the rest of a `for`.
+    /// Parses a `for` loop after its keyword `for`.
     fn each(&mut self) -> Option<()> {
         self.blanks();
         // Names with other characters may have a meaning for the commands in the loop.
@@ -361,13 +362,14 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Returns whether a quoted `#` is only a character in every shell: within a substitution, some shells
-    /// search for the end first.
+    /// Returns whether a quoted `#` is an ordinary character in every shell. Within a substitution it may not
+    /// be, because some shells search for the end of the substitution before they read the quotes.
     pub(super) fn takes_hashes(&self) -> bool {
         self.substitutions == 0 && !self.awaits_text()
     }
 
-    /// Returns whether the next line is text of a here-document, so that a quote cannot continue there.
+    /// Returns whether the text of a here-document begins on the next line, so that a quote cannot continue
+    /// there.
     pub(super) fn awaits_text(&self) -> bool {
         !self.awaited.is_empty()
     }
@@ -389,14 +391,15 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// Skips `text` if it comes next; returns whether it did.
+    /// Skips `text` if the unread rest of the line begins with it; returns whether it does.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let behind = self.rest.strip_prefix(text);
         self.rest = behind.unwrap_or(self.rest);
         behind.is_some()
     }
 
-    /// Returns whether this keyword comes next. A bracket right after it may make it part of a pattern.
+    /// Returns whether the unread rest of the line begins with this keyword. Before a bracket the word is not
+    /// a keyword, because it may be part of a pattern.
     fn is_at(&self, keyword: &str) -> bool {
         let behind = self.rest.strip_prefix(keyword);
         behind.is_some_and(|behind| behind.chars().next().is_none_or(|c| ends_word(c) && c != '('))

@@ -9,7 +9,7 @@ use super::{
     reader::{Reader, Word, ends_word},
 };
 
-/// Special parameters. `$$` is not among them: shells disagree on `"$${x}"`.
+/// Special parameters of a shell, such as `$?`. `$$` is not among them: shells disagree on `"$${x}"`.
 const SPECIAL: &str = "@*?-!";
 
 /// Characters that make a word a pattern of file names or a user's home.
@@ -22,7 +22,8 @@ enum Quotes {
 }
 
 impl<'a> Reader<'a> {
-    /// Parses the word at this position; returns `None` if there is none or if it is refused.
+    /// Parses the word with which the unread rest of the line begins; returns `None` if there is no word, or
+    /// if the word is refused.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let begin = self.rest;
         let mut word = Word { source: "", said: KnownWord::default() };
@@ -48,8 +49,9 @@ impl<'a> Reader<'a> {
         (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
     }
 
-    /// Returns whether the word ends here. Before a redirection, some shells read a number or a name in
-    /// braces as its descriptor, and a process substitution is part of the word.
+    /// Returns whether the word `source` ends here. Before a redirection it may not: some shells read a
+    /// number or a name in braces as the redirection's descriptor, and a process substitution is part of the
+    /// word.
     fn ends_plainly(&self, source: &str) -> bool {
         let is_number = source.chars().all(|c| c.is_ascii_digit());
         match self.rest.strip_prefix(['<', '>']) {

@@ -8,9 +8,10 @@ use super::{HIDDEN, Redactor};
 
 /// All encoded forms of a set of secrets.
 pub(crate) struct Forms {
-    /// The forms, sorted and without duplicates. No form is shorter than the minimum length of a secret.
+    /// The forms, sorted and without duplicates. No form is shorter than [`Redactor::SHORTEST`].
     sorted: Vec<String>,
-    /// A bit set of the first two bytes of all forms, which quickly rules out most positions of a text.
+    /// A bit set of the first two bytes of all forms. It quickly rules out most positions of a text as the
+    /// beginning of a form.
     heads: Vec<u64>,
     longest: usize,
 }
@@ -79,7 +80,8 @@ impl Forms {
         found
     }
 
-    /// Returns the position from which on the end of the text may be the beginning of a form.
+    /// Returns the first position at which a form may begin that the end of the text cuts off; `None` if
+    /// there is none.
     pub(super) fn open_end(&self, text: &[u8]) -> Option<usize> {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         (first..text.len()).find(|at| {
@@ -108,7 +110,8 @@ impl Forms {
     }
 }
 
-/// Returns the position in `heads` for the first two bytes of the text: the index of the number, and the bit.
+/// Returns the place of the first two bytes of the text in `heads`: the index of the number and the mask of
+/// the bit.
 fn head(text: &[u8]) -> Option<(usize, u64)> {
     let [first, second, ..] = text else { return None };
     let number = usize::from(*first) << 8 | usize::from(*second);
@@ -133,7 +136,7 @@ fn escaped(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
-/// Returns the escaped text with all non-ASCII characters escaped too.
+/// Returns a text that is already escaped for JSON, with all non-ASCII characters escaped too.
 fn ascii(escaped: &str, upper: bool) -> String {
     let mut all = String::new();
     for char in escaped.chars() {

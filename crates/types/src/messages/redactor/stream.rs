@@ -33,7 +33,7 @@ impl RedactedStream {
         self.give(end)
     }
 
-    /// Returns the rest of the text. Call this after the last piece.
+    /// Returns the redacted rest of the text, which was held back. Call this after the last piece.
     pub fn end(&mut self) -> String {
         if self.held.is_empty() {
             return String::new();
@@ -49,7 +49,7 @@ impl RedactedStream {
         &self.forms.1
     }
 
-    /// Returns the first `end` bytes of the held text, redacted.
+    /// Removes the first `end` bytes from the held text, and returns them redacted.
     fn give(&mut self, end: usize) -> String {
         let forms = self.forms().clone();
         let (mut out, mut at) = (String::new(), 0);
