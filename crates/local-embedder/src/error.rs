@@ -25,7 +25,7 @@ pub enum LocalEmbedderError {
 }
 
 impl LocalEmbedderError {
-    /// Returns one line of advice for a person.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Read { .. } => "fetch the model with `archon model pull all-minilm-l6-v2`",

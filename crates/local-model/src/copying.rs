@@ -8,7 +8,7 @@
 
 use crate::vocabulary::{LONGEST_FOUND, Token, Vocabulary};
 
-/// Raises the probability of tokens that continue a text of the request.
+/// Raises the probability of tokens with which the answer copies a text of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Copying {
     source: Vec<u8>,
@@ -68,7 +68,7 @@ impl Copying {
         }
     }
 
-    /// Adds the weight to the logits of tokens that continue a text of the source.
+    /// Adds the weight to the logits of tokens that begin, continue or end a copy of a text of the source.
     pub(crate) fn apply(&self, logits: &mut [f32], vocabulary: &Vocabulary) {
         let mut raised = Vec::new();
         match self.place {
@@ -115,8 +115,8 @@ fn continuations<'a>(source: &'a [u8], begin: &'a [u8]) -> impl Iterator<Item = 
     })
 }
 
-/// Returns true if an ordinary word comes next. The first word of a value may be ordinary. After it,
-/// ordinary words are not raised: a model that writes `2 ^ 10` would continue with `2 to the power of 10`.
+/// Returns true if `rest` continues with an ordinary word. Only the first word of a value may be a copied
+/// ordinary word: a model that is to write `2 ^ 10` would otherwise copy `2 to the power of 10`.
 fn goes_on_in_prose(rest: &[u8]) -> bool {
     let word = rest.trim_ascii_start();
     word.len() < rest.len() && first_word(word).iter().all(u8::is_ascii_lowercase)

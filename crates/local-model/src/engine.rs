@@ -85,7 +85,7 @@ pub(crate) struct Generation {
     pub(crate) max_tokens: usize,
     /// Cancels the work before the next token, or between two batches of the prompt.
     pub(crate) cancel: CancellationToken,
-    /// Receives the events. The work stops when the receiver is dropped.
+    /// The channel for the events. The work stops when the channel's receiver is dropped.
     pub(crate) steps: UnboundedSender<Step>,
 }
 
@@ -120,8 +120,8 @@ pub(crate) struct Scoring {
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) texts: Vec<Evidence>,
     pub(crate) cancel: CancellationToken,
-    /// Receives one list for each prompt, with a log-probability for each text; `None` if the work was
-    /// cancelled.
+    /// The channel for the result: one list for each prompt, with a log-probability for each text; `None` if
+    /// the work was cancelled.
     pub(crate) reply: oneshot::Sender<Result<Option<Vec<Vec<f32>>>, LocalModelError>>,
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
 
-/// Returns the document as JSON text in the form of all prompts.
+/// Returns the document as JSON text, in the form that all prompts use.
 pub(crate) fn json_text(value: &Value) -> String {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spaced);

@@ -5,7 +5,7 @@ use archon_types::{AssistantMessage, Content, ModelEvent, StopReason, Timestamp,
 use crate::engine::End;
 use crate::reply::{Piece, ReplyReader, whole_characters};
 
-/// Collects one answer.
+/// Turns the bytes of one answer into model events, and collects the answer's message.
 #[derive(Debug)]
 pub(crate) struct Listener {
     message: AssistantMessage,

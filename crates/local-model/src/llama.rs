@@ -133,7 +133,7 @@ impl Model {
         }
     }
 
-    /// Returns true if a prompt must begin with the model's own first token.
+    /// Returns true if a prompt must begin with the model's token for the beginning of a text.
     pub(crate) fn marks_beginning(&self) -> bool {
         // SAFETY: the vocabulary is its model's.
         unsafe { (self.functions.llama_vocab_get_add_bos)(self.vocab.as_ptr()) }
@@ -246,7 +246,7 @@ pub(crate) enum Outcomes {
     All,
 }
 
-/// The arrays in which a batch of tokens is passed.
+/// The arrays in which a batch of tokens is passed to llama.cpp.
 #[derive(Default)]
 struct Batch {
     tokens: Vec<Token>,
@@ -297,8 +297,8 @@ impl Context {
         }
     }
 
-    /// Returns the logits after a row of the last batch, one for each token of the vocabulary; `None` if no
-    /// logits were computed for the row.
+    /// Returns the logits after the token number `row` of the last batch: one logit for each token of the
+    /// vocabulary. `None` if no logits were computed for that token.
     pub(crate) fn logits(&self, row: i32) -> Option<&[f32]> {
         // SAFETY: llama.cpp returns null for a row without them, else one number for each token of the vocabulary,
         // which stays until the next call that changes the context: that takes `&mut self`.

@@ -74,13 +74,14 @@ impl Matcher {
         bytes
     }
 
-    /// Returns the number of bytes of the shortest end: 0 if the text may end here, `None` if it can never
-    /// end.
+    /// Returns the number of bytes of the shortest text that completes the text so far: 0 if it may end here,
+    /// `None` if it can never end.
     pub(crate) fn shortest_end(&self) -> Option<u64> {
         self.paths.iter().map(|path| rest(&self.grammar, path)).min().filter(|bytes| *bytes < u64::MAX)
     }
 
-    /// Returns the shortest end; `None` if it has more than `most` bytes, or if the text can never end.
+    /// Returns the shortest text that completes the text so far; `None` if it needs more than `most` bytes,
+    /// or if the text can never end.
     pub(crate) fn end(&self, most: u64) -> Option<Vec<u8>> {
         let path = self.paths.iter().min_by_key(|path| rest(&self.grammar, path))?;
         if rest(&self.grammar, path) > most {

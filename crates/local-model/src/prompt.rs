@@ -38,7 +38,7 @@ pub(crate) struct Prompt {
     pub(crate) reply: Reply,
     /// The source for copied arguments: the conversation from the last question on.
     pub(crate) spoken: String,
-    /// The source for copied answers: the results since the last question.
+    /// The source for copied answers: the tool results since the last question.
     pub(crate) results: String,
 }
 
@@ -57,8 +57,8 @@ pub(crate) enum Reply {
     Free,
     /// A JSON document.
     Document(Value),
-    /// One of these choices, of which the last may be the answer. `question` is the question if it is not
-    /// part of the prompt's text: it comes after the heading of the chosen tool.
+    /// One of these choices, of which the last may be the answer. `question` is `None` if the question is in
+    /// the prompt's text; otherwise it is the question, which comes after the heading of the chosen tool.
     Choice {
         form: Form,
         choices: Vec<Choice>,
@@ -163,7 +163,7 @@ impl Writer<'_> {
         calls
     }
 
-    /// Returns the beginning of a transcript.
+    /// Returns the beginning of a transcript: instructions, tools and examples.
     fn instructions(&self, request: &Request, answer: &str) -> String {
         let mut out = self.introduction(request, answer);
         out.push_str("\n\n");
@@ -175,7 +175,8 @@ impl Writer<'_> {
         out
     }
 
-    /// Returns the conversation as a transcript, and the last question, whose heading is not chosen yet.
+    /// Returns the conversation as a transcript. A last question without an answer is returned separately,
+    /// because its heading is not chosen yet.
     fn transcript(&self, messages: &[&Message], answer: &str) -> (String, Option<String>) {
         let mut out = String::new();
         let (said, waiting) = match messages.split_last() {

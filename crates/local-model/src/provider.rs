@@ -96,7 +96,7 @@ struct Inner {
     options: LocalModelOptions,
     can_chat: bool,
     is_small: bool,
-    /// The scores of replies without a question, by prompt.
+    /// The scores that replies have when no question is asked, by prompt.
     biases: Mutex<HashMap<String, Vec<f32>>>,
 }
 
@@ -271,8 +271,8 @@ impl Call {
         Ok(choices.iter().map(beginning).collect())
     }
 
-    /// Returns the score of each reply without a question (Zhao et al. 2021, "Calibrate before use"). Small
-    /// models always prefer some tools; subtracting this score removes that advantage.
+    /// Returns the score that each reply has when no question is asked (Zhao et al. 2021, "Calibrate before
+    /// use"). Small models always prefer some tools; subtracting this score removes that advantage.
     async fn biases(
         &self,
         form: Form,

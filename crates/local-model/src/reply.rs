@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::grammar::{Grammar, GrammarBuilder};
 use crate::schema::{SchemaLimits, SchemaNodes};
 
-/// The form of a reply: the texts around the name and the arguments.
+/// The form of a reply: the texts around the name and the arguments of a tool call or of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `Tool: NAME {…}`: for a model that continues a transcript.
@@ -24,7 +24,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the beginning of every reply.
+    /// Returns the text with which every reply in this form begins.
     pub(crate) fn lead(self) -> &'static str {
         match self {
             Self::Transcript => "Tool:",

@@ -6,7 +6,8 @@ use crate::vocabulary::{Token, Vocabulary};
 /// The number of most likely allowed tokens from which a random one is chosen.
 const DRAW_FROM: usize = 40;
 
-/// The number of tokens that are ranked first, before the whole vocabulary is ranked.
+/// The number of tokens that are ranked at first. Only if none of them is allowed, the whole vocabulary is
+/// ranked.
 const RANKED_FIRST: usize = 256;
 
 /// Chooses tokens by their logits, with a temperature and a seed.

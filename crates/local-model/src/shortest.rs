@@ -5,10 +5,10 @@
 
 use crate::grammar_node::{ByteSet, Node, NodeId};
 
-/// The minimum number of bytes of a node, and the depth of nodes within that text.
+/// The number of bytes of a node's shortest text, and the number of levels of nodes that make up this text.
 ///
 /// The height decides between choices with the same number of bytes: the parts of a node's shortest text
-/// always have a smaller height than the node, so following them ends even if a node contains itself.
+/// always have a smaller height than the node, so writing that text ends even if a node contains itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     bytes: u64,

@@ -7,7 +7,7 @@
 use archon_types::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// A task and its solution.
+/// An example for the prompt: a task and its solution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Worked {
     pub(crate) task: String,

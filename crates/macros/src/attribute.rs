@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Idempotent,
 }
 
-/// Flags that set the annotation field of the same name.
+/// Words of the attribute, each of which sets the field of the same name in the tool's annotations.
 const FLAGS: &[&str] = &["blocking", "concurrency_safe", "destructive", "requires_confirmation"];
 
 /// All words that the attribute accepts, for error texts.

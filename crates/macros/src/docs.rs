@@ -2,8 +2,8 @@
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaNameValue};
 
-/// Returns the text of the doc comments among `attributes`, with common leading space removed and ends
-/// trimmed.
+/// Returns the text of the doc comments among `attributes`, without their common indent and without white
+/// space at the beginning and the end.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let blocks = attributes.iter().filter_map(doc_text);
     let lines: Vec<String> = blocks.flat_map(|block| unindented(&block)).collect();

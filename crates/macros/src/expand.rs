@@ -321,13 +321,14 @@ impl Expansion {
         })
     }
 
-    /// Returns the states as `name: Type`, for the fields of the type and the parameters of the constructor.
+    /// Returns the state parameters as `name: Type`, for the fields of the tool's type and the parameters of
+    /// its constructor.
     fn state_fields(&self) -> impl Iterator<Item = TokenStream> {
         self.states().map(|State { ident, ty }| quote!(#ident: #ty))
     }
 
-    /// Returns the argument's description: the argument's own doc comment, else the function's list, else
-    /// the usual meaning of its name.
+    /// Returns the argument's description: the argument's own doc comment, else its text under `# Arguments`
+    /// in the function's docs, else the usual meaning of its name.
     fn argument_docs(&self, argument: &Argument) -> Option<String> {
         if !argument.docs.is_empty() {
             return Some(argument.docs.clone());
@@ -356,7 +357,7 @@ fn default_function(index: usize) -> Ident {
     format_ident!("default_{index}")
 }
 
-/// Returns the path without spaces, as serde and schemars need it.
+/// Returns a Rust path as text without spaces, as the attributes of serde and schemars need it.
 fn path_text(path: &TokenStream) -> String {
     path.to_string().replace(' ', "")
 }

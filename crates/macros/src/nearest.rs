@@ -1,7 +1,7 @@
 //! Suggests a similar word for a mistyped one.
 
-/// Returns the most similar candidate, or `None`: at most two letters may differ, and fewer than half of
-/// the word's letters. Case and underscores do not count.
+/// Returns the candidate that is most similar to `word`; `None` if it differs from `word` in more than two
+/// letters, or in half of the letters or more. Case and underscores do not count.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = bare(word);
     let far = |candidate: &'a str| (distance(&word, &bare(candidate)), candidate);

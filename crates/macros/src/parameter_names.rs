@@ -1,7 +1,7 @@
 //! Default descriptions of parameters that have none, by their name.
 
-/// Names that mean the same in most tools. The texts are short, because a model reads them with every
-/// request.
+/// Parameter names that mean the same in most tools, and their descriptions. The descriptions are short,
+/// because a model reads them with every request.
 const MEANINGS: &[(&str, &str)] = &[
     ("command", "Shell command"),
     ("content", "Content to write"),

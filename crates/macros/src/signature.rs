@@ -21,15 +21,15 @@ pub(crate) enum Parameter {
 
 /// A parameter that is passed when the tool is made.
 pub(crate) struct State {
-    /// The identifier as written, perhaps raw.
+    /// The identifier as written, which may be raw: `r#type`.
     pub(crate) ident: Ident,
-    /// The type that the tool owns: the one behind the reference.
+    /// The type that the tool owns: `T` for a parameter of type `&T`.
     pub(crate) ty: Type,
 }
 
 /// A parameter that the model sends.
 pub(crate) struct Argument {
-    /// The identifier as written, perhaps raw.
+    /// The identifier as written, which may be raw: `r#type`.
     pub(crate) ident: Ident,
     /// The name in the schema.
     pub(crate) name: String,

@@ -106,7 +106,7 @@ impl McpError {
         self
     }
 
-    /// Returns advice for the person who configured the server.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> String {
         match (&self.problem, self.phase) {
             (McpProblem::Invalid(_), _) => "Correct the settings of the server.".to_owned(),

@@ -9,8 +9,8 @@ use crate::{
     references::{only_reference, references},
 };
 
-/// Returns the problems of a tool's arguments, before references in them have values. Parts whose value
-/// depends on a reference are not checked.
+/// Returns the problems of planned arguments for a tool. References in the arguments have no values yet, so
+/// parts that depend on a reference are not checked.
 pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKind> {
     let name = &tool.name;
     if !arguments.is_object() {
@@ -38,7 +38,7 @@ const MOST: usize = 20;
 /// Maximum length of a problem's text, in characters.
 const LONGEST: usize = 300;
 
-/// Returns true if an error does not depend on the values of references.
+/// Returns true if a schema error remains whatever values the references in the arguments get.
 fn counts(error: &jsonschema::ValidationError<'_>) -> bool {
     let value = error.instance();
     if references(value).is_empty() {

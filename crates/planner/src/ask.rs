@@ -38,7 +38,7 @@ impl Asked {
         request
     }
 
-    /// Sends a request of a planner, like [`ask`](Self::ask).
+    /// Sends a request like [`ask`](Self::ask), with the budget and the expenses of `context`.
     pub(crate) async fn ask_in(
         &self,
         request: Request,
@@ -47,8 +47,8 @@ impl Asked {
         self.ask(request, context.budget, &context.expenses, &context.run).await
     }
 
-    /// Sends a request once and adds its cost to `expenses`. Fails without sending if the request may cost
-    /// more than the rest of `budget`.
+    /// Sends a request once and adds its cost to `expenses`. Fails without sending it if it may cost more
+    /// than `expenses` leaves of `budget`.
     pub(crate) async fn ask(
         &self,
         request: Request,
@@ -76,7 +76,8 @@ impl Asked {
         Ok(answer)
     }
 
-    /// Returns the price of the model that answered. Services may append a date to a model's name.
+    /// Returns the price of the model that answered. Names are compared by their beginnings, because services
+    /// may append a date to a model's name.
     fn price_of(&self, answer: &AssistantMessage, own: Option<ModelPrice>) -> Option<ModelPrice> {
         let of_service = self.others.iter().filter(|other| other.provider == answer.provider);
         let of_service: Vec<_> = of_service.collect();

@@ -7,7 +7,7 @@ use crate::{
     texts::text_of,
 };
 
-/// Maximum length of an earlier result in the prompt, in characters: for a large and a small model.
+/// Maximum number of characters of an earlier result in a prompt; `LONGEST_SHORT` is for small models.
 const LONGEST: usize = 8_000;
 const LONGEST_SHORT: usize = 1_200;
 
@@ -87,7 +87,7 @@ fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
     fields
 }
 
-/// Returns the initial values, and the results on which this subtask depends.
+/// Returns the initial values, and the results on which this subtask depends, as lines of the prompt.
 fn known(task: &Task, subtask: &SubTask) -> Vec<String> {
     let is_result = |key: &str| {
         task.subtasks.iter().any(|s| s.id.as_str() == key || s.rules.save_as.as_deref() == Some(key))

@@ -17,7 +17,7 @@ use crate::{
     following::{Following, Happened, Run},
 };
 
-/// Starts a call of the machine, or records the reason why the call cannot start.
+/// Starts the call of a subtask, or records the reason why the call cannot start.
 pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let definition = node.tool().and_then(|name| plan.tool(name));
@@ -166,8 +166,9 @@ async fn run_tool(
     Ok(())
 }
 
-/// Returns the arguments of the call, the arguments that a person changed, and the binding of the
-/// approval, if the tool is unchanged.
+/// Returns three values: the arguments of the call, the same arguments again if a person changed them, and
+/// the binding of the approval. With changed arguments the binding is missing if the tool is not the approved
+/// one.
 fn agreed(
     run: &Run,
     call: CallId,
@@ -236,7 +237,8 @@ fn run_agent(plan: &Following, run: &mut Run, call: CallId, arguments: Option<&J
     run.spawn(work, move || settled(call, &failed, "agent"));
 }
 
-/// Returns the records of a child run that has ended: its spending and its result.
+/// Returns the records about a child run that has ended: its spending, and its outcome as the result of the
+/// call.
 fn settled(call: CallId, outcome: &Outcome, agent: &str) -> Happened {
     let (child_run, spent) = (outcome.run.clone(), outcome.spending());
     let settled = RecordBody::LeaseSettled { call, child_run, spent };

@@ -18,8 +18,8 @@ use crate::{
 pub struct CheckOptions {
     /// The tools that a subtask may name.
     pub tools: Vec<ToolDefinition>,
-    /// Known tools that are not available, by name, each with the way to get it. The way is the remedy if
-    /// a plan names the tool. Default: none.
+    /// Known tools that are not available, by name, each with the way to get it. If a plan names such a tool,
+    /// this way is the remedy of the problem. Default: none.
     pub missing_tools: BTreeMap<String, String>,
     /// The settings with which the plan will be followed.
     pub settings: PlanSettings,
@@ -248,7 +248,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the tools of a subtask. Problems are reported for `whole`.
+    /// Checks the tools of a subtask. Problems are reported for `whole`: the same subtask, or the loop that
+    /// has it as a step.
     fn tool(&mut self, whole: &'a SubTask, subtask: &'a SubTask) {
         let named =
             subtask.tool_name().into_iter().chain(subtask.rules.fallback_tools.iter().map(String::as_str));

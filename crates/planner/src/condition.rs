@@ -25,7 +25,7 @@ pub(crate) const FAILED: &str = " failed";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition(Expression);
 
-/// An expression of values. A value is JSON, and its texts may contain references.
+/// An expression in a condition. A value in it is JSON, whose texts may contain references.
 #[derive(Clone, Debug, PartialEq)]
 enum Expression {
     Value(Json),
@@ -42,7 +42,7 @@ enum Comparison {
     Equal,
     Unequal,
     Contains,
-    /// True if the left value has one of these orders to the right value.
+    /// True if the comparison of the left value with the right value gives one of these orders.
     Order(&'static [Ordering]),
 }
 

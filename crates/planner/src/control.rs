@@ -53,7 +53,7 @@ impl PlanControl {
         std::mem::take(&mut self.state().requests)
     }
 
-    /// Returns ready when there is a request.
+    /// Returns `Ready` when the program has made a request.
     pub(crate) fn poll(&self, task: &mut std::task::Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.requests.is_empty() {

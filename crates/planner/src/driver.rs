@@ -101,8 +101,8 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// Handles the result of a [`PlanTask`] or of an approver. While the run stops, results are recorded;
-    /// work that was interrupted starts again when the run is resumed.
+    /// Handles the result of a [`PlanTask`] or of an approver. While the run is being stopped, only results
+    /// and spending are recorded: failed or interrupted work is done again when the run is resumed.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopping = run.machine.is_stopping();
         match happened {
@@ -130,7 +130,7 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// Returns the effect of an inbox message. A plan uses cancels, and answers to its own questions.
+    /// Returns the effect of an inbox message. A plan handles only cancels and answers to its own questions.
     fn meaning(&mut self, entry: InboxEntry, machine: &PlanMachine) -> InboxEffect {
         let follows = match entry.request {
             InboxRequest::Cancel { reason } => {

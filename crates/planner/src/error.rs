@@ -88,7 +88,7 @@ pub enum PlanRunError {
 }
 
 impl PlanRunError {
-    /// Returns advice in one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> String {
         match self {
             Self::Journal(error) => error.advice().to_owned(),

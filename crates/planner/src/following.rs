@@ -10,7 +10,7 @@ use archon_types::{
 
 use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts};
 
-/// The state of the executor of a plan.
+/// The driver of a plan's run: its components and its open questions.
 pub(crate) struct Following {
     pub(crate) parts: Arc<Parts>,
     pub(crate) control: PlanControl,

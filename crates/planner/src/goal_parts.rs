@@ -86,7 +86,8 @@ const PHRASES: &[(&str, Means)] = &[
     ("that number", Means::Last), ("it", Means::Last),
 ];
 
-/// Words that may follow the name of a result. Any other word would give the phrase another meaning.
+/// Words that may follow a phrase for an earlier result. Before any other word, the phrase means something
+/// else.
 const FOLLOWING: &[&str] = &[
     "and", "as", "by", "from", "in", "into", "is", "on", "or", "then", "through", "to", "together", "up",
     "with",
@@ -116,7 +117,7 @@ fn is_verb(word: &str) -> bool {
     [TELLING, COMPOSING, DOING].iter().any(|verbs| starts_with_one(word, verbs))
 }
 
-/// Returns true if a new instruction starts with these words.
+/// Returns true if `words`, which follow the words `before`, start a new instruction.
 fn begins(before: &[&str], words: &[&str]) -> bool {
     let (Some(last), Some(word)) = (before.last(), words.first()) else { return false };
     if last.ends_with(';') || (last.ends_with(['.', '!', '?']) && word.starts_with(char::is_uppercase)) {

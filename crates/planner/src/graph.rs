@@ -128,8 +128,8 @@ impl PlanGraph {
         order
     }
 
-    /// Returns the critical path, which is the longest path, and its length. `length` returns the length
-    /// of a subtask. Empty for a graph with a cycle.
+    /// Returns the critical path, which is the longest path, and its length. `length` returns the length of a
+    /// subtask. The path is empty if the graph has a cycle.
     pub fn critical_path(&self, length: impl Fn(&SubTaskId) -> u64) -> (Vec<SubTaskId>, u64) {
         let order = self.order();
         if order.len() != self.graph.node_count() {

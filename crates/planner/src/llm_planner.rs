@@ -260,7 +260,8 @@ fn has_failed(subtask: &SubTask) -> bool {
 }
 
 /// Returns a filter for the subtasks that stay although the new plan does not name them: subtasks that are
-/// done or running, and subtasks that are neither failed nor targets and depend on no such subtask.
+/// done or running, and subtasks that have not failed, are no targets, and depend on no failed subtask and no
+/// target.
 fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     let graph = PlanGraph::new(&task.subtasks);
     let failed = task.subtasks.iter().filter(|s| has_failed(s)).map(|s| &s.id);
@@ -272,8 +273,8 @@ fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
 }
 
-/// Copies the rules of the replaced subtask to the new one, unless the answer sets rules. Questions to
-/// people are kept in any case.
+/// Copies the rules of the replaced subtask to the new one, unless the planner's answer sets rules. Even then
+/// the questions to people before and after the subtask stay, unless the answer sets others.
 fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     let Some(old) = old else { return new };
     if new.rules == SubTaskRules::default() {

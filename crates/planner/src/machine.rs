@@ -358,9 +358,9 @@ impl PlanMachine {
         }
     }
 
-    /// Returns true if a reached limit ends the run in this phase. While the answer is being made, only
-    /// the time limit does, because the results can be the answer at no cost. A second attempt at an
-    /// answer that must fit a schema ends at any limit.
+    /// Returns true if a reached limit ends the run in this phase. While the answer is being made, only the
+    /// time limit ends the run, because the results can be the answer at no cost. But during a further
+    /// attempt at an answer that must fit a schema, any limit ends the run.
     fn stops_at(&self, limit: &LimitReached) -> bool {
         match &self.phase {
             Phase::Planning(_) | Phase::Following => true,

@@ -30,8 +30,8 @@ pub struct PlanningAgentOptions {
     /// A fixed plan. The run records the plan, asks no planner, and makes no replan when a subtask fails.
     /// Default: none.
     pub plan: Option<Vec<SubTask>>,
-    /// Known tools that are not available, by name, each with the way to get it. The way is the remedy if
-    /// a plan names the tool; planners do not see these tools. Default: none.
+    /// Known tools that are not available, by name, each with the way to get it. If a plan names such a tool,
+    /// this way is the remedy of the problem; planners do not see these tools. Default: none.
     pub missing_tools: BTreeMap<String, String>,
 }
 

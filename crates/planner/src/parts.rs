@@ -41,8 +41,8 @@ impl Parts {
         self.specs().iter().map(ToolSpec::definition).collect()
     }
 
-    /// Returns the tools that steps may call: all, except those that search deferred tools and call them by
-    /// name, because a plan has no deferred tools.
+    /// Returns the tools that subtasks may call: all, except the two tools with which a model searches and
+    /// calls deferred tools, because a plan has no deferred tools.
     pub(crate) fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
         let all = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
         let is_step = |tool: &&ToolSpec| tool.name != TOOL_SEARCH && tool.name != CALL_TOOL;
@@ -71,7 +71,8 @@ impl Parts {
         options
     }
 
-    /// Checks that an answer is acceptable. An edited plan must pass the checks.
+    /// Checks that a person's answer to the question about `call` is acceptable. An edited plan must pass the
+    /// checks of plans.
     pub(crate) fn take(
         &self,
         machine: &PlanMachine,

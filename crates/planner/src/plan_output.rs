@@ -32,9 +32,10 @@ pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
     })
 }
 
-/// Returns the JSON Schema of a plan of exactly `subtasks` subtasks, `s1` and so on, each of which can
-/// only depend on earlier ones. Thus even a very small model can only write a graph without cycles. Texts
-/// are short, so that such a model ends its answer. The agent that uses a tool chooses the arguments.
+/// Returns the JSON Schema of a plan of exactly `subtasks` subtasks, `s1` and so on, each of which can only
+/// depend on earlier ones. Thus even a very small model can only write a graph without cycles. Texts are
+/// short, so that such a model ends its answer. The plan names tools without arguments: the agent that
+/// executes a subtask chooses them.
 pub fn plan_outline(subtasks: u32, tools: &[ToolDefinition]) -> Json {
     let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
     names.push(Json::Null);

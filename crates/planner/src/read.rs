@@ -141,11 +141,11 @@ fn mended(text: &str) -> Option<Json> {
     (deepest <= DEEPEST).then(|| json5::from_str(object).ok()).flatten()
 }
 
-/// Maximum depth, which is also the maximum for other JSON.
+/// Maximum number of levels of nested brackets, as for strict JSON.
 const DEEPEST: usize = 128;
 
-/// Maximum number of brackets at which parsing is tried. Each attempt may read the whole rest of the
-/// text.
+/// Maximum number of brackets in a text at which parsing is tried. Each attempt may read the whole text after
+/// the bracket.
 const MOST_TRIES: usize = 200;
 
 fn may_be_plan(value: &Json) -> bool {

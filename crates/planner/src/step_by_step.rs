@@ -20,8 +20,8 @@ use crate::{
     goal_parts::{composes, parts, tells, with_names},
 };
 
-/// First of the numbers that stand for earlier results, which are not known yet, in a request for a call. The
-/// numbers in the call's arguments are then replaced by references.
+/// First of the numbers that stand for earlier results, which are not known yet, in the question to the
+/// model. In the arguments of the call that the model makes, references replace these numbers.
 const STAND_INS: u32 = 7001;
 
 /// Maximum number of tokens of a call, and of an outline.
@@ -122,7 +122,7 @@ impl Asking<'_> {
         })
     }
 
-    /// Returns the tool call that the model would make now; `None` if the call is not valid.
+    /// Returns the tool call with which the model answers `question`; `None` if it makes no valid call.
     async fn call(&self, question: &str) -> Result<Option<ToolCall>, PlanError> {
         if self.specs.is_empty() {
             return Ok(None);

@@ -87,7 +87,7 @@ pub struct TemplateStep {
     pub tool: Option<String>,
     /// Arguments of the tool.
     pub args: Option<Json>,
-    /// Second name of the step's result.
+    /// A name for the step's result besides the name of the step.
     pub save_as: Option<String>,
     /// Steps after which this step starts. Default: the step before it in the file.
     pub after: Option<Vec<String>>,

@@ -33,7 +33,7 @@ enum Phase {
 pub(crate) struct Attempts {
     phase: Phase,
     next: Next,
-    /// True if `Start` was passed on; later attempts send none.
+    /// True if a `Start` event was passed on; the `Start` events of later attempts are left out.
     started: bool,
     /// True if a delta was passed on, which cannot be taken back.
     spoke: bool,
@@ -43,8 +43,8 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Creates a stream of attempts that begins with `first`. A cancel ends the call while an attempt waits;
-    /// once it runs, the attempt itself handles a cancel.
+    /// Creates a stream of attempts that begins with `first`. While an attempt waits, a cancel ends the call;
+    /// a running attempt handles a cancel itself.
     pub(crate) fn new(
         first: Attempt,
         provider: &str,

@@ -10,7 +10,7 @@ use crate::{
     http::{HttpOptions, Transport},
 };
 
-/// The connection to a service, with any protocol. Everything has a default.
+/// Options of the connection to a service, for every protocol. Each option has a default.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {

@@ -62,7 +62,7 @@ impl GeminiOptions {
 #[derive(Clone, Debug)]
 pub struct Gemini(Arc<Contents>);
 
-/// The protocol's state, for Gemini's own service and for Vertex AI.
+/// The state of a provider with Gemini's protocol: of [`Gemini`], and of the provider for Vertex AI.
 #[derive(Debug)]
 pub(crate) struct Contents {
     /// The service, with an address that ends before the model.

@@ -154,7 +154,8 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Returns an error if a secret, described by `what`, must not be sent to this address unencrypted.
+    /// Returns an error if requests to this address would be unencrypted and must not contain a secret;
+    /// `what` describes the secret.
     pub(crate) fn check_way(&self, what: &str) -> Result<(), SetupError> {
         let open = self.url.scheme() == "http" && !is_this_machine(&self.url);
         if !open || self.options.allow_plain_http {

@@ -15,7 +15,7 @@ pub(crate) type Heard = Vec<Result<ModelEvent, ProviderError>>;
 
 type Ended = Box<dyn FnOnce(Heard) -> Result<(), ProviderError> + Send>;
 
-/// A stream that copies its events.
+/// A stream that passes on the events of another stream and keeps copies of them.
 pub(crate) struct Tap {
     inner: Events,
     heard: Heard,

@@ -23,9 +23,9 @@ pub(crate) struct ThinkSplitter {
     /// Text that is not classified yet: the beginning of a tag, or white space before a closing tag.
     held: String,
     inside: bool,
-    /// True if the next white space is next to a tag.
+    /// True directly after a tag: white space that follows it is dropped.
     at_tag: bool,
-    /// True if the last character of the text was a quote; a tag after it is text.
+    /// True if the last character of the text was a quote: a tag after a quote counts as text.
     quoted: bool,
 }
 

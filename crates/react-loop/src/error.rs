@@ -137,7 +137,7 @@ impl LoopError {
         }
     }
 
-    /// Returns one line of advice for a person about what to do after this error.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Journal(e) => e.advice(),

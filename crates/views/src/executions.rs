@@ -29,7 +29,8 @@ pub enum ToolExecutionState {
 }
 
 impl ToolExecutionState {
-    /// Returns true if the state may change to `next`. An executing call of an agent may ask a person.
+    /// Returns true if the state may change to `next`. A call that runs another agent may ask a person while
+    /// it is executed.
     pub fn may_become(self, next: Self) -> bool {
         use ToolExecutionState::{
             Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,

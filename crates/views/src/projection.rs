@@ -32,7 +32,7 @@ impl AgentEvents {
     }
 }
 
-/// The fold of the events of one run.
+/// Folds the events of one run.
 #[derive(Clone, Debug, Default)]
 struct RunEvents {
     started: Option<Box<RunStarted>>,
@@ -70,7 +70,7 @@ struct OpenTurn {
 struct OpenCall {
     /// The call as the model wrote it.
     call: ToolCall,
-    /// The call that it stands for.
+    /// The [target](ToolCall::target) of `call`, as it is shown to people.
     meant: ToolCall,
     started: bool,
     result: Option<Message>,

@@ -71,7 +71,7 @@ impl Session {
     }
 }
 
-/// Adds the data that records have and events do not have.
+/// Adds to the record of a loop the data that only the run's log has, and not the events.
 fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) {
     // The answer of a plan or a team is no message of a model in this run, so it is added here.
     if let (RunKind::Plan | RunKind::Team, Some(last)) = (started.kind, log.last())

@@ -59,7 +59,8 @@ pub struct SessionRecorder {
 #[derive(Clone, Debug)]
 struct OpenLoop {
     session: SessionId,
-    /// The id of the loop's record, which differs from the loop's own id if that id was taken.
+    /// The id of the loop's record, which differs from the loop's own id if another loop of the session
+    /// already has that id.
     record: LoopId,
     /// The number of messages that the loop had before it was resumed.
     before: usize,

@@ -4,7 +4,7 @@ use archon_types::{AgentId, BoxFuture, SessionId};
 
 use crate::session::Session;
 
-/// Stores sessions: copies in a shared format. Only the logs of the runs are the truth.
+/// Stores sessions: copies in a format that other programs read too. Only the logs of the runs are the truth.
 pub trait SessionStore: Send + Sync {
     /// Stores a session, which replaces an earlier version.
     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>>;

@@ -40,16 +40,16 @@ pub(crate) struct ResumeArgs {
 /// Larger limits for an existing run; each limit is for the whole run, including its past use.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 struct MoreFlags {
-    /// The maximum number of model calls in all; in a plan or a team, of each agent
+    /// The maximum number of model calls of the whole run; in a plan or a team, of each agent
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
-    /// The maximum number of tokens in all
+    /// The maximum number of tokens of the whole run
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// The maximum cost in all, in US dollars, as in 0.50
+    /// The maximum cost of the whole run in US dollars, as in 0.50
     #[arg(long, value_name = "USD")]
     max_cost: Option<Money>,
-    /// The maximum time in all that the run may work: 90s, 20m or 2h
+    /// The maximum time that the whole run may work: 90s, 20m or 2h
     #[arg(long, value_name = "TIME")]
     max_duration: Option<Span>,
 }

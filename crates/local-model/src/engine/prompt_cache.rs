@@ -28,14 +28,16 @@ const ENDING: &str = "prompt";
 /// The length of a SHA-256 in bytes.
 const HASH: usize = 32;
 
-/// A folder of prefixes for one model file and one configuration of the engine.
+/// A folder with the computed states of prompt prefixes, for one model file and one configuration of the
+/// engine.
 pub(super) struct PromptCache {
     folder: PathBuf,
     identity: String,
 }
 
 impl PromptCache {
-    /// Opens the cache for a model's file; `engine` contains everything else on which the content depends.
+    /// Opens the cache for a model's file; `engine` names everything else on which the states depend. `None`
+    /// if the file's properties cannot be read.
     pub(super) fn new(folder: &Path, model: &Path, engine: &str) -> Option<Self> {
         let model = model.canonicalize().ok()?;
         let file = model.metadata().ok()?;

@@ -60,7 +60,7 @@ struct Worker<'a> {
     cache: Option<PromptCache>,
 }
 
-/// The maximum number of leading tokens of a text that determine its score.
+/// The maximum number of tokens from which a text's score is computed: the first tokens of the text.
 const MOST_JUDGED: usize = 100;
 
 /// The usual maximum length of a token in bytes.
@@ -160,8 +160,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns the end of a text that follows a grammar, if the end fits into the remaining tokens now and
-    /// would no longer fit after these bytes. If it does not fit even now, the answer is cut off.
+    /// Returns the shortest end of an answer that follows a grammar, if the end fits into the remaining
+    /// tokens now, but would not fit after these bytes. If it does not fit even now, the answer will be cut
+    /// off.
     fn due_end(
         &self,
         bytes: &[u8],
@@ -182,7 +183,7 @@ impl Worker<'_> {
         if fits { None } else { self.end(matcher, left) }
     }
 
-    /// Returns the shortest end; `None` if it has more than `tokens` tokens.
+    /// Returns the shortest text with which the answer may end; `None` if it has more than `tokens` tokens.
     fn end(&self, matcher: &Matcher, tokens: usize) -> Option<Vec<u8>> {
         let end = matcher.end(tokens.saturating_mul(LONGEST_TOKEN) as u64)?;
         (self.model.tokens(&end).len() <= tokens).then_some(end)
@@ -299,8 +300,8 @@ impl Worker<'_> {
     }
 
     /// Returns the next bytes if the grammar allows no others, so that they are written at once; empty if
-    /// there is at most one. The last token of them is left to the model, because it may have a longer token
-    /// with the same beginning.
+    /// there are fewer than two. The bytes of their last token are left to the model, because a longer token
+    /// may begin with them.
     fn forced(&self, job: &Generation) -> Vec<u8> {
         let Some(matcher) = &job.matcher else { return Vec::new() };
         let mut bytes = matcher.forced();
@@ -315,9 +316,9 @@ impl Worker<'_> {
         bytes
     }
 
-    /// Removes from the context the tokens that differ from the prompt, and loads the fixed prefix from the
-    /// cache. Returns the number of known tokens. The last token is always processed again, because its
-    /// logits are needed.
+    /// Removes from the context all tokens after the prefix that it shares with the prompt, and loads the
+    /// prompt's fixed prefix from the cache. Returns the number of the prompt's tokens in the context. The
+    /// prompt's last token is always processed again, because its logits are needed.
     fn keep(&mut self, prompt: &Prompt) -> Result<usize, LocalModelError> {
         let (tokens, context) = (&prompt.tokens, self.model.context as usize);
         if tokens.len() >= context {
@@ -344,7 +345,8 @@ impl Worker<'_> {
         self.keep_first(tokens, tokens.len().saturating_sub(1))
     }
 
-    /// Writes a prefix to the cache, if a cache exists: the context must contain exactly these tokens.
+    /// Writes the state of the context to the cache, if a cache exists. The context must contain exactly
+    /// these tokens.
     fn store(&mut self, beginning: &[Token]) {
         let is_written = self.cache.as_ref().is_none_or(|cache| cache.store(beginning, &self.context.save()));
         if !is_written {
@@ -353,8 +355,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Processes the unknown tokens of the prompt, and caches its fixed prefix. Returns false if the work
-    /// was cancelled.
+    /// Processes the tokens of the prompt after the first `known`, and caches the prompt's fixed prefix.
+    /// Returns false if the work was cancelled.
     fn read(
         &mut self,
         prompt: &Prompt,
@@ -386,7 +388,7 @@ impl Worker<'_> {
         Ok(keep)
     }
 
-    /// Processes tokens after the known ones. Returns false if the work was cancelled.
+    /// Processes tokens after those in the context. Returns false if the work was cancelled.
     fn decode(&mut self, tokens: &[Token], stop: &dyn Fn() -> bool) -> Result<bool, LocalModelError> {
         self.decode_for(tokens, Outcomes::Last, stop)
     }
@@ -415,14 +417,15 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Returns the logits after a row of the last batch, one for each token of the vocabulary.
+    /// Returns the logits after the token number `row` of the last batch: one logit for each token of the
+    /// vocabulary.
     fn logits(&self, row: i32) -> Result<&[f32], LocalModelError> {
         let logits = self.context.logits(row);
         logits.ok_or_else(|| LocalModelError::engine("choosing a token", "no tokens were processed before"))
     }
 }
 
-/// The number of the last row of a batch.
+/// The number that llama.cpp takes for the last token of a batch.
 const LAST_ROW: i32 = -1;
 
 /// Sends the bytes to the receiver. Returns true if the grammar allows no further text.

@@ -36,7 +36,7 @@ pub(super) struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    /// Creates counts for a question's terms with their weights; the list contains each term once.
+    /// Creates empty counts of a question's terms, which have weights; `asked` must contain each term once.
     pub(super) fn new(asked: &'a [(String, f32)]) -> Self {
         let numbers = asked.iter().enumerate().map(|(number, (term, _))| (term.as_str(), number)).collect();
         Self { asked, numbers, texts: Vec::new() }

@@ -46,8 +46,8 @@ pub struct PlanNode {
     /// The source of the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,
-    /// The call for which the log has a `ChildRunCreated` record: its child run had a log. `None` again once
-    /// a person allowed a second start of the child run.
+    /// The call whose child run began a log of its own, as a `ChildRunCreated` record says. `None` again once
+    /// a person allowed a second start of that child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begun: Option<CallId>,
     /// For an expanded loop: for each item, the subtasks that may have the item's result.

@@ -50,7 +50,7 @@ struct Resource {
     parked: BTreeSet<Turn>,
 }
 
-/// Expected time in ms of a subtask that sets none.
+/// Expected time in ms of a subtask whose rules set no expected time.
 const EXPECTED_MS: u64 = 1_000;
 
 impl Nodes {
@@ -221,7 +221,8 @@ impl Nodes {
         }
     }
 
-    /// Decrements the counters of the nodes that depend on this one.
+    /// Decrements `waiting_for` of the nodes that depend on this one, and marks nodes as ready that wait for
+    /// no other node.
     fn release(&mut self, index: NodeIndex) {
         let mut next = self.graph.neighbors(index).detach();
         while let Some(dependent) = next.next_node(&self.graph) {

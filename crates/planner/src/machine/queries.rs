@@ -54,7 +54,8 @@ impl PlanMachine {
         }
     }
 
-    /// Returns an earlier subtask that does the same work, and of which a person refused a second run.
+    /// Returns an earlier subtask that does the same work as `subtask`, and that a person refused to run
+    /// again.
     pub fn refused_repeat(&self, subtask: &SubTask) -> Option<&SubTask> {
         self.refused_repeats.iter().find(|other| does_same(other, subtask))
     }
@@ -83,7 +84,7 @@ impl PlanMachine {
         self.ended.as_deref()
     }
 
-    /// Returns the limit that ended the run, if the limit is still reached after `more` is added.
+    /// Returns the limit that ended the run, if a limit is still reached after `more` raises the limits.
     pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut budget = self.budget.clone();
         budget.raise(more);

@@ -39,8 +39,8 @@ impl PlanMachine {
         };
     }
 
-    /// Fails the run without an answer. If an earlier answer did not fit the schema, the next attempt gets
-    /// it.
+    /// Fails the run because no answer could be made. An earlier answer that did not fit the schema is kept
+    /// for the next attempt.
     pub(super) fn not_concluded(&mut self, problem: &str, kind: FailureKind) {
         if let Phase::Concluding { last, .. } = &mut self.phase {
             self.invalid_output = last.take();
@@ -61,8 +61,8 @@ impl PlanMachine {
         }
     }
 
-    /// Writes the last answer that did not fit the schema into an outcome, and an error if a limit ended
-    /// the run before an answer fit.
+    /// Writes into an outcome the last answer that did not fit the schema, and an error if a limit ended the
+    /// run before any answer did.
     pub(super) fn note_output(&self, outcome: &mut Outcome) {
         let is_missing = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.output.is_some();
         outcome.error = is_missing.then(|| "there is no answer yet that fits the schema".to_owned());

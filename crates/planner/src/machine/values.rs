@@ -50,8 +50,8 @@ impl PlanMachine {
         node.lets_go().then(|| (node.state == NodeState::DoneWithout).into())
     }
 
-    /// Returns the arguments of a call with values in place of references; `None` if the plan has no
-    /// arguments. Missing arguments are taken from the initial values.
+    /// Returns the arguments of a call with values in place of references; `None` if the plan sets no
+    /// arguments for the call. Missing arguments are taken from the initial values.
     ///
     /// # Errors
     /// A reference in the arguments or in the condition of the subtask has no value.
@@ -82,8 +82,8 @@ impl PlanMachine {
     }
 }
 
-/// Returns the value of a subtask for other subtasks; null if it was skipped or left out after a failure, and
-/// `None` if it is not over.
+/// Returns the value of a subtask for other subtasks: its result, or null if the subtask was skipped or the
+/// plan continues without it; `None` in all other states.
 fn value(node: &PlanNode) -> Option<Json> {
     match node.state {
         NodeState::Done => node.result.as_deref().map(value_of_result),

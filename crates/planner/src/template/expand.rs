@@ -20,7 +20,7 @@ pub(super) type Values = serde_json::Map<String, Json>;
 const DEEPEST: usize = 20;
 /// Maximum number of subtasks of one template.
 const MOST: usize = 1_000;
-/// Name of a loop over a result in problems. Such a loop is one subtask of the plan.
+/// Description of a loop over a result, for the texts of problems. Such a loop is one subtask of the plan.
 pub(super) const LATER: &str = "a loop over a result";
 
 /// Returns the subtasks of a template with these values for its parameters, and the template's [`Ends`].
@@ -43,12 +43,13 @@ pub(super) fn steps(
     }
 }
 
-/// The ids of the subtasks at the end of a sequence of steps: the last ones, and those with the result.
+/// The ids of the subtasks with which a sequence of steps ends, and of those that give the result of the
+/// sequence.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
     /// The subtasks for which a following step waits.
     pub(super) last: Vec<SubTaskId>,
-    /// The subtasks that may have the result. The first subtask with a result counts.
+    /// The subtasks that may give the result; the first one of them that has a result does.
     pub(super) results: Vec<SubTaskId>,
 }
 
@@ -71,8 +72,8 @@ pub(super) struct Expansion<'a> {
     /// For each name, the subtasks that give the name its value.
     pub(super) owners: HashMap<String, Vec<SubTaskId>>,
     pub(super) problems: Vec<TemplateProblem>,
-    /// True if the steps are for one item of a list that is not known yet. Their texts are filled again
-    /// for each item.
+    /// True for the steps of a loop whose list is not known yet. When it is known, the texts of these steps
+    /// are filled again for each item.
     pub(super) is_of_item: bool,
 }
 
@@ -361,8 +362,7 @@ pub(super) fn with_texts(value: &Json, change: &dyn Fn(&str) -> Json) -> Json {
     }
 }
 
-/// Returns the text without escapes. References to subtasks outside the template get their names in the
-/// plan.
+/// Returns the text without escapes, and its references without the prefix `OUTER`.
 pub(super) fn unescaped(text: &str) -> String {
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
@@ -424,8 +424,8 @@ pub(super) fn text_with(text: &str, values: &Values) -> String {
     unescaped(&text_to_fill(text, values))
 }
 
-/// Replaces references like [`text_with`], in a text that is filled again with other values. Escapes
-/// stay.
+/// Replaces references like [`text_with`], but keeps escapes, for a text that is filled again later with
+/// other values.
 pub(super) fn text_to_fill(text: &str, values: &Values) -> String {
     text_of(&substitute_text(text, values))
 }

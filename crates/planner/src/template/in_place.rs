@@ -18,7 +18,7 @@ use crate::references::{Piece, Reference, pieces};
 #[derive(Default)]
 pub(crate) struct Replaced {
     subtasks: Vec<SubTask>,
-    /// For each replaced subtask: the steps for which the subtasks that depended on it wait now.
+    /// For each replaced subtask: the last steps of its template, on which its dependents now depend.
     last: HashMap<SubTaskId, Vec<SubTaskId>>,
     /// For each replaced subtask: the name for references to its result.
     names: HashMap<String, String>,
@@ -30,8 +30,8 @@ impl Replaced {
         self.subtasks.push(subtask.clone());
     }
 
-    /// Adds the steps of the template that `whole` names as its tool. If one step has the result, that
-    /// step gets the id of `whole`; if several steps may have the result, they share its name.
+    /// Adds the steps of the template that `whole` names as its tool. If one step has the result, that step
+    /// gets the id of `whole`; if several steps may have the result, they share one name for the result.
     pub(crate) fn add_steps(
         &mut self,
         whole: &SubTask,
@@ -220,7 +220,7 @@ fn outer(values: &Values) -> Values {
     each_value(values, |value| with_heads(value, &|head| format!("{OUTER}{head}")))
 }
 
-/// Returns the subtask with another id, and with other names in all its references.
+/// Returns the subtask with the id `id`, and with the names in its references replaced by `name`.
 fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -> SubTask {
     let mut new = subtask.clone();
     new.id = id;
@@ -235,8 +235,8 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     }
 }
 
-/// Returns a loop with other names in its references to the outside. The loop's own steps are renamed by
-/// the loop's id, because two loops may come from one template.
+/// Returns the loop with the names in its references to subtasks outside the loop replaced by `name`. The
+/// loop's own steps are renamed by the loop's id, because two loops may come from one template.
 fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> ForEach {
     let own = names_of(each);
     let named = |head: &str| match own.contains(head) {
@@ -261,7 +261,7 @@ fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> F
     new
 }
 
-/// Returns the value with other names in its references.
+/// Returns the value with the names in its references replaced by `head`.
 fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
     with_texts(value, &|text| text_with_heads(text, head).into())
 }

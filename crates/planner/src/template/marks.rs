@@ -13,7 +13,7 @@ use crate::{
 /// same names.
 pub(super) const OUTER: &str = "outer__";
 
-/// Returns the name of a reference in the plan around the template.
+/// Returns the name of a reference without the prefix [`OUTER`]: the name in the plan around the template.
 pub(super) fn unmarked(head: &str) -> &str {
     head.strip_prefix(OUTER).unwrap_or(head)
 }

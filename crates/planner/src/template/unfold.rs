@@ -121,7 +121,7 @@ fn numbered_ids(ids: &[SubTaskId], number: usize) -> Vec<SubTaskId> {
     ids.iter().map(|id| numbered(id.as_str(), number).into()).collect()
 }
 
-/// Returns the references to the names of one item's steps.
+/// Returns for each name of a loop's step a reference to the copy of that step for the item with this number.
 fn numbered_references(names: &HashSet<String>, number: usize) -> Values {
     names.iter().map(|name| (name.clone(), format!("{{{}}}", numbered(name, number)).into())).collect()
 }
@@ -165,7 +165,7 @@ fn inner_of_item(each: &ForEach, number: usize, outer: &Values, names: &HashSet<
     new
 }
 
-/// Returns the references of a loop to the outside.
+/// Returns the references of a loop to values from outside the loop.
 pub(crate) fn around(each: &ForEach) -> Vec<Reference> {
     let own = names_of(each);
     let mut found = references(&each.list);

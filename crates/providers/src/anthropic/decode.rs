@@ -30,10 +30,11 @@ enum Open {
     /// Thinking with its signature, which comes last.
     Thinking(String),
     Redacted,
-    /// A call: its index in the answer, and the arguments in its first event, used if no others come.
+    /// A call: its index in the answer, and the arguments in its first event, which count if no deltas of
+    /// arguments come.
     Call(usize, Option<String>),
-    /// The call that carries the structured output, with the arguments in its first event, used if no
-    /// others come.
+    /// The call that carries the structured output, with the arguments in its first event, which count if no
+    /// deltas of arguments come.
     Format(Option<String>),
     /// A block that is ignored: an unknown one, or structured output after the first.
     Other,

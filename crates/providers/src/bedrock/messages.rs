@@ -30,7 +30,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Returns the name of the encoding.
+    /// Returns the name of the encoding of messages in this form; a message is encoded once for each name.
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "bedrock-messages",

@@ -13,7 +13,7 @@ const NEAREST: usize = 3;
 /// The minimum similarity of a suggested name, from 0 to 1.
 const ALIKE: f64 = 0.5;
 
-/// The built-in catalogue with a person's own lines over it.
+/// The built-in catalogue, and a person's own lines, whose values take precedence.
 ///
 /// A line is a JSON object. `model` is the provider's id, a colon and the model's name: `openai:gpt-5-mini`,
 /// `ollama:qwen3:8b`, `openai-compatible@http://127.0.0.1:8080/v1:qwen3`. The other fields are optional; a
@@ -44,8 +44,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Adds these lines over the earlier ones; `source` names their source for people. Blank lines are
-    /// skipped.
+    /// Adds these lines, whose values take precedence over those of earlier lines; `source` names their
+    /// source for people. Blank lines are skipped.
     ///
     /// # Errors
     /// [`SetupError::Catalogue`] if a line is not valid, names no provider, or has a price below zero.
@@ -54,8 +54,8 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Adds a whole file over the earlier lines, in the format of the built-in file: the first line has
-    /// source and date.
+    /// Adds the lines of a whole file, like [`with_lines`](Self::with_lines), in the format of the built-in
+    /// file: the first line has source and date.
     ///
     /// # Errors
     /// [`SetupError::Catalogue`] if the first line has no `source` and `date`, or as for
@@ -120,15 +120,15 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns `known` with the own lines of this model over it; `None` if there are neither facts nor
-    /// lines.
+    /// Returns `known` with the values that the own lines of this model set; `None` if there are neither
+    /// known facts nor own lines.
     fn over(&self, known: Option<ModelInfo>, name: &str) -> Option<ModelInfo> {
         let said = self.own.get(name).map_or(&[][..], Vec::as_slice).iter();
         said.fold(known, |known, (line, source)| Some(with_line(known, line, source)))
     }
 }
 
-/// Returns `known` with one line over it.
+/// Returns `known` with the values that one line sets.
 fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
     let said = ModelInfo { source: source.to_owned(), ..ModelInfo::from(line.clone()) };
     let Some(known) = known else { return said };
@@ -145,7 +145,7 @@ fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
     }
 }
 
-/// Parses a line. The provider in its model's name is replaced by the provider's name in the catalogue.
+/// Parses a line. In `model`, the provider's id is replaced by the provider's name in the catalogue.
 fn read(text: &str) -> Result<Line, String> {
     let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let name = &line.model;

@@ -39,7 +39,7 @@ pub(crate) struct Body {
     body: reqwest::Body,
     watch: Watch,
     left: usize,
-    /// The position within the lines, if comments do not count as received data.
+    /// The position within the current line; `None` if comments count as received data.
     line: Option<Line>,
 }
 
@@ -53,7 +53,8 @@ impl Body {
         Self { ahead: None, body, watch, left: MOST_BYTES, line: None }
     }
 
-    /// Makes comments of an event stream and empty lines not count as received data.
+    /// From now on, comments of an event stream and empty lines do not count as received data for the
+    /// timeouts.
     pub(crate) fn ignore_comments(&mut self) {
         self.line = Some(Line::Start);
     }

@@ -17,15 +17,16 @@ use super::{HttpOptions, is_this_machine, setting, with_causes};
 use crate::error::SetupError;
 
 /// The time for which an idle connection to this machine is kept. Some local servers announce that they keep
-/// connections and then close them, and a request on a closed connection fails. A new local connection costs
-/// almost nothing.
+/// connections and then close them, and a request on a closed connection fails. A new local connection takes
+/// almost no time.
 const KEPT_ON_THIS_MACHINE: Duration = Duration::from_secs(1);
 
 /// The clients of one [`HttpOptions`] and of its clones.
 #[derive(Clone, Default)]
 pub(crate) struct ClientPool(Arc<Mutex<Vec<(Kind, Client)>>>);
 
-/// The properties in which two clients may differ. A clone of the options may have been changed.
+/// The properties in which clients of one pool may differ: clones of the options share the pool and can be
+/// changed.
 #[derive(Clone, PartialEq)]
 struct Kind {
     connect_timeout: Duration,

@@ -61,7 +61,7 @@ pub(crate) trait Framing:
     /// Creates the stream of events of this body.
     fn new(body: Body) -> Self;
 
-    /// Returns a JSON body that came instead of events as the only event.
+    /// Makes the only event of a JSON body, which came instead of an event stream.
     fn whole(text: String) -> Self::Event;
 }
 
@@ -136,10 +136,10 @@ enum Phase<F> {
 enum Judged {
     Events {
         body: Body,
-        /// The excerpt for an error if no event comes, for a body that does not begin like an event stream.
+        /// For a body that does not begin like an event stream: its excerpt for the error if no event comes.
         odd: Option<String>,
     },
-    /// An answer that was not streamed, with the excerpt for an error if it is no answer.
+    /// A body that was not streamed (`text`), and its excerpt for the error if it is no answer (`shown`).
     Whole { text: String, shown: String },
 }
 
@@ -156,7 +156,7 @@ pub(crate) struct Exchange<D: Decoder> {
     out: VecDeque<ModelEvent>,
     /// True if `Start` was emitted.
     begun: bool,
-    /// The excerpt of a body that does not begin like an event stream, until an event comes.
+    /// For a body that does not begin like an event stream, until an event comes: its excerpt for an error.
     odd: Option<String>,
     /// The HTTP status; `None` until the response comes.
     status: Option<u16>,

@@ -32,7 +32,7 @@ pub(crate) struct Watch {
     wakes: Option<Waker>,
     /// The time of the last bytes, which is read from the clock at the first wait after them.
     since: Option<Instant>,
-    /// The maximum time without bytes, at the moment: that of the first byte, then `idle`.
+    /// The current maximum time without bytes: `first_byte` until the first bytes come, then `idle`.
     limit: Duration,
     idle: Duration,
     total: Option<(Instant, Duration)>,

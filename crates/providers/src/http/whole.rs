@@ -14,7 +14,7 @@ use crate::classify;
 /// A successful answer.
 pub(crate) struct Whole {
     pub(crate) text: String,
-    /// The excerpt for an error if the text is no valid answer.
+    /// The excerpt of the body for the error if the text is no valid answer.
     pub(crate) shown: String,
 }
 

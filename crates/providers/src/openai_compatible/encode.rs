@@ -59,7 +59,8 @@ struct Style {
 }
 
 impl Style {
-    /// Returns the name of the encoding, with every option that changes its output.
+    /// Returns the name of the encoding of messages in this style, with every option that changes the text. A
+    /// message is encoded once for each name.
     fn name(self) -> Cow<'static, str> {
         let reasoning = match self.reasoning {
             ReasoningField::None => "",

@@ -218,7 +218,7 @@ impl Answer {
         self.refused = true;
     }
 
-    /// Adds to the size of the thinking, for thinking that is not in the message.
+    /// Counts thinking that is not in the message towards the limit of thinking.
     pub(crate) fn count_thinking(&mut self, bytes: usize) {
         self.said.thinking_bytes += bytes;
     }

@@ -38,9 +38,9 @@ impl Blocks {
         self.said.contains(&(number, part))
     }
 
-    /// Begins the part of this kind in the block, unless the last delta was of the same part: the next text or
-    /// thinking is then a new block of the answer, and [`has`](Self::has) is true from now on. Returns the
-    /// answer, to which the text or the thinking is added.
+    /// Begins a part of this kind in the block: the next text or thinking is a new block of the answer, and
+    /// [`has`](Self::has) is true from now on. Does nothing if the last delta was of the same part. Returns
+    /// the answer, to which the caller adds the text or the thinking.
     pub(crate) fn begin_part(&mut self, number: u64, part: Part) -> &mut Answer {
         let now = Some((number, part));
         if self.last != now {

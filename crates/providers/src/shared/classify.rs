@@ -9,8 +9,8 @@ use archon_types::{ApiErrorKind, ErrorText, Json, ProviderError, Redactor};
 
 use crate::content_filter;
 
-/// The character in place of the rest of a text that was cut. Redaction needs it, because the cut may be
-/// within a secret.
+/// The character at the end of a text that was cut. Redaction looks for it, because the cut may be within a
+/// secret.
 pub(crate) const CUT: char = '…';
 
 /// Phrases, in lower case, that mean that the conversation exceeds the context window; each with the

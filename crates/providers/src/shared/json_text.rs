@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::request::is_object_schema;
 
-/// Appends a value.
+/// Appends a value as JSON text.
 pub(crate) fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
     // The values are texts, numbers, lists and JSON values, which cannot fail.
     json.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Appends `text`, with a comma before it if there is already text after `start`.
+/// Appends `text` to `json`, with a comma before it if `json` is longer than `start` bytes.
 pub(crate) fn push_separated(json: &mut String, start: usize, text: &str) {
     if json.len() > start {
         json.push(',');

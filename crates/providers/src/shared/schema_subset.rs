@@ -4,7 +4,7 @@
 use archon_types::Json;
 use serde_json::{Map, json};
 
-/// The treatment of a keyword.
+/// The treatment of a keyword in a JSON Schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The keyword is kept unchanged.

@@ -50,7 +50,7 @@ pub(crate) fn end_messages(json: &mut String, start: usize) {
 
 /// The field of a request with the instructions.
 pub(crate) struct SystemField {
-    /// The name of the encoding.
+    /// The name of the encoding of instructions by `block`; instructions are encoded once for each name.
     pub(crate) encoding: &'static str,
     pub(crate) begin: &'static str,
     pub(crate) end: &'static str,
@@ -124,8 +124,8 @@ pub(crate) fn blocks(
     json
 }
 
-/// Returns the blocks of a model's message; empty if it says nothing. `thinking` returns `None` for thinking
-/// that is not sent.
+/// Returns the blocks of a model's message; empty if the message has no content to send. `thinking` returns
+/// `None` for thinking that is not sent.
 pub(crate) fn assistant_blocks(
     message: &AssistantMessage,
     text_block: fn(&str) -> String,

@@ -52,8 +52,8 @@ impl FailureKind {
         !matches!(self, Self::ContextOverflow | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
     }
 
-    /// Returns advice for a person about the failure, as one line. The log of a failed run keeps the work so
-    /// far.
+    /// Returns advice for a person on how to deal with the failure, as one line. A resumed run keeps the work
+    /// that is in its log.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "start the model's service, or correct its address; then resume the run",

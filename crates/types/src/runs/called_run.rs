@@ -77,7 +77,7 @@ impl RunRefused {
         }
     }
 
-    /// Returns what a person can do about the error, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NotOfThisCall { .. } => "choose another id for one of the runs",

@@ -133,7 +133,7 @@ pub enum EvaluationError {
 }
 
 impl EvaluationError {
-    /// Returns advice for a person, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::TooMany { .. } => "use fewer branches, or another strategy",

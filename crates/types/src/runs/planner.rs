@@ -309,7 +309,7 @@ impl PlanError {
         }
     }
 
-    /// Returns what a person can do about the error, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Model(e) if e.is_retryable() => "try again later",

@@ -282,7 +282,7 @@ impl RunError {
         }
     }
 
-    /// Returns what a person can do about the error, as one line.
+    /// Returns advice for a person on how to deal with the error, as one line.
     pub fn advice(&self) -> &str {
         match self {
             Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),

@@ -18,7 +18,7 @@ impl CallsUnderWay {
         Self(Arc::new(AtomicUsize::new(calls)))
     }
 
-    /// Sets the number of calls. The loop does no other work while the calls run.
+    /// Sets the number of calls that run now, when the run's driver does nothing but wait for them.
     pub fn set(&self, calls: usize) {
         self.0.store(calls, Ordering::Release);
     }
