@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_react_loop::{Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::InMemoryJournal;
 use archon_tools::{CallGuard, EngineOptions, ToolEngine, ToolRegistry};
-use archon_types::{AgentId, ContextConfig, Provider, Tool, Toolbox};
+use archon_types::{AgentId, ContextConfig, Journal, Provider, Tool, Toolbox};
 
 use crate::{
     Archon, ArchonBuilder, BuildError, RandomIds, SystemClock,
@@ -44,11 +44,9 @@ impl ArchonBuilder {
     /// No model was set or its name is unknown, two tools have the same name, the directory or database of
     /// the journal cannot be used, or a setting has no effect: [`BuildError::NoEffect`],
     /// [`BuildError::Needs`].
-    #[cfg_attr(not(feature = "tool-search"), allow(unused_mut, reason = "only the tool search changes it"))]
     pub fn build(mut self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
-        #[cfg(feature = "tool-search")]
         self.defer_tools();
         let http = &self.http.unwrap_or_default();
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
@@ -60,10 +58,7 @@ impl ArchonBuilder {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
         };
-        let journal = match &self.journal {
-            Some(journal) => journal.opened()?,
-            None => Arc::new(InMemoryJournal::new()),
-        };
+        let journal = journal_of(self.journal.as_ref())?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         parts.journal = Some(Runs::Given(journal.clone()));
@@ -110,17 +105,19 @@ impl ArchonBuilder {
 
     /// Defers tools if their definitions have more tokens than the budget, and adds the tools that search and
     /// call deferred tools.
-    #[cfg(feature = "tool-search")]
     fn defer_tools(&mut self) {
-        let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
-        let mut always = self.always_defined.clone();
-        if let archon_types::ToolChoice::Tool(name) = &self.options.request.tool_choice {
-            always.insert(name.clone());
-        }
-        let specs = self.tools.iter().map(|tool| tool.spec());
-        if let Some(deferral) = archon_tool_search::Deferral::new(specs, &always, budget) {
-            self.tools.extend(deferral.tools);
-            self.options.deferred_tools = Arc::new(deferral.names);
+        #[cfg(feature = "tool-search")]
+        {
+            let budget = self.definition_budget.unwrap_or(archon_tool_search::DEFINITION_TOKENS);
+            let mut always = self.always_defined.clone();
+            if let archon_types::ToolChoice::Tool(name) = &self.options.request.tool_choice {
+                always.insert(name.clone());
+            }
+            let specs = self.tools.iter().map(|tool| tool.spec());
+            if let Some(deferral) = archon_tool_search::Deferral::new(specs, &always, budget) {
+                self.tools.extend(deferral.tools);
+                self.options.deferred_tools = Arc::new(deferral.names);
+            }
         }
     }
 
@@ -145,6 +142,14 @@ fn fit_window(
             config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
         }
         (None, None) => {}
+    }
+}
+
+/// Opens the journal; without one, creates a journal in memory.
+fn journal_of(journal: Option<&Runs>) -> Result<Arc<dyn Journal>, BuildError> {
+    match journal {
+        Some(journal) => Ok(journal.opened()?),
+        None => Ok(Arc::new(InMemoryJournal::new())),
     }
 }
 

@@ -30,9 +30,9 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// }
 /// // The definitions fit.
 /// let always = Default::default();
-/// assert!(Deferral::new(&tools, &always, 1_000).is_none());
+/// assert!(Deferral::new(&tools, &always, 2_000).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, &always, 700).unwrap();
+/// let deferral = Deferral::new(&tools, &always, 1_000).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {

@@ -73,6 +73,29 @@ impl ResponsesDecoder {
                     self.item(output_index, &item, out);
                 }
             }
+            _ if kind.starts_with("response.function_call_arguments.") => self.call_event(kind, data, out)?,
+            "response.created" | "response.in_progress" | "response.queued" => {
+                if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
+                    self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+                return self.ended(data, out);
+            }
+            "error" => return Err(error_in(data)),
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    /// Handles an event about the arguments of a tool call.
+    fn call_event(
+        &mut self,
+        kind: &str,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        match kind {
             "response.function_call_arguments.start" => {
                 if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
                     let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
@@ -90,18 +113,9 @@ impl ResponsesDecoder {
                     self.blocks.end(output_index, out);
                 }
             }
-            "response.created" | "response.in_progress" | "response.queued" => {
-                if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
-                    self.blocks.answer.set_model(response.model.as_deref().unwrap_or_default());
-                }
-            }
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-                return self.ended(data, out);
-            }
-            "error" => return Err(error_in(data)),
             _ => {}
         }
-        Ok(Progress::More)
+        Ok(())
     }
 
     /// Handles an event without a name: its type is in the data, or the data are a whole answer or an error.
