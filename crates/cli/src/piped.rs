@@ -13,7 +13,7 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The maximum number of bytes of piped text; more would not fit into a prompt.
+/// The maximum number of bytes of piped text that is added to a task.
 const MOST: u64 = 200_000;
 /// The time without input after which the command writes that it waits for input.
 const SILENCE: Duration = Duration::from_secs(2);

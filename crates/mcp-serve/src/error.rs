@@ -6,9 +6,9 @@ use std::{io, net::SocketAddr};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The client's first message does not open a connection.
+    /// No connection was opened with the client, for instance because its first message is none of MCP.
     #[error(
-        "the client's first message does not open an MCP connection: {0}; set this server up as an MCP server of the client"
+        "no MCP connection was opened with the client: {0}; set this server up as an MCP server of the client"
     )]
     Handshake(String),
     /// The address is reachable from other machines, and there is no token.

@@ -104,7 +104,7 @@ impl Server {
     /// then get a few seconds; after that they are cancelled, except for tasks.
     ///
     /// # Errors
-    /// The client's first message does not open a connection.
+    /// No connection was opened with the client.
     pub async fn serve_stdio(&self, end: CancellationToken) -> Result<(), ServeError> {
         let (input, output) = rmcp::transport::io::stdio_pipes();
         let served = stream::serve_stream(self.clone(), input, output, end).await;

@@ -18,7 +18,7 @@ pub const MAX_MESSAGE: usize = 8 << 20;
 /// written to `output`. Lines that are not messages, or are longer than [`MAX_MESSAGE`], are dropped.
 ///
 /// # Errors
-/// The client's first message does not open a connection.
+/// No connection was opened with the client.
 pub async fn serve_stream<H: ServerHandler>(
     handler: H,
     input: impl AsyncRead + Send + Unpin + 'static,

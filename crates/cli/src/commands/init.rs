@@ -141,8 +141,8 @@ impl InitArgs {
         }
     }
 
-    /// Returns the key that is piped in or typed; `None` if the provider needs none, or if the environment
-    /// has it.
+    /// Returns the key that is piped in or typed. Without `--key-stdin`: `None` if the provider needs no key, or
+    /// if the environment has it.
     async fn key_of(&self, app: &App, choice: Choice) -> Result<Option<Secret>, Failure> {
         let Some(service) = choice.service else {
             return match self.key_stdin {

@@ -43,10 +43,10 @@ struct MoreFlags {
     /// The maximum number of model calls of the whole run; in a plan or a team, of each agent
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
-    /// The maximum number of tokens of the whole run
+    /// The maximum number of tokens of the whole run, with those already used and those of its child runs
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// The maximum cost of the whole run in US dollars, as in 0.50
+    /// The maximum cost of the whole run with its child runs, in US dollars, as in 0.50
     #[arg(long, value_name = "USD")]
     max_cost: Option<Money>,
     /// The maximum time that the whole run may work: 90s, 20m or 2h

@@ -36,7 +36,8 @@ pub(super) struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    /// Creates empty counts of a question's terms, which have weights; `asked` must contain each term once.
+    /// Creates counts, without texts yet, of a question's terms. `asked` has the terms with their weights, and
+    /// must contain each term only once.
     pub(super) fn new(asked: &'a [(String, f32)]) -> Self {
         let numbers = asked.iter().enumerate().map(|(number, (term, _))| (term.as_str(), number)).collect();
         Self { asked, numbers, texts: Vec::new() }

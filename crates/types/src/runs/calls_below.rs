@@ -12,7 +12,8 @@ use crate::{
 
 use super::{context::Context, tool::ToolContext};
 
-/// The maximum length of a chain of tools that call each other.
+/// The maximum number of calling tools in a chain in which each tool calls the next. The last tool, which calls
+/// none, does not count.
 pub const MAX_TOOL_DEPTH: usize = 10;
 
 impl ToolContext {

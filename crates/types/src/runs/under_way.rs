@@ -18,7 +18,8 @@ impl CallsUnderWay {
         Self(Arc::new(AtomicUsize::new(calls)))
     }
 
-    /// Sets the number of calls that run now, when the run's driver does nothing but wait for them.
+    /// Sets the number of calls under way. Call this only while the run's driver does nothing but wait for these
+    /// calls; otherwise call [`set_busy`](Self::set_busy).
     pub fn set(&self, calls: usize) {
         self.0.store(calls, Ordering::Release);
     }
