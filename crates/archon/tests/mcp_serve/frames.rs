@@ -55,5 +55,5 @@ async fn first_message_that_opens_no_connection_ends_the_server_with_an_error() 
     let mut client = World::new().client();
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
     let error = client.served.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("does not open an MCP connection"), "{error}");
+    assert!(error.to_string().contains("no MCP connection was opened"), "{error}");
 }
