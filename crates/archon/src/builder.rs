@@ -7,10 +7,10 @@ use archon_providers::HttpOptions;
 use archon_react_loop::{ContextParts, Fallback, ReactAgentOptions};
 use archon_tools::{CallGuard, EngineOptions, IntoTool};
 use archon_types::{
-    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore, DynApprover,
-    DynHooks, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice,
-    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool,
-    ToolExecutionStrategy, ToolMode, Toolbox,
+    AgentId, ApprovalSettings, Approver, CALL_TOOL, CircuitBreaker, Clock, ContextConfig, CredentialStore,
+    DynApprover, DynHooks, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal,
+    ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret,
+    TOOL_SEARCH, Tool, ToolExecutionStrategy, ToolMode, Toolbox,
 };
 
 use crate::{AutoSave, BuildError, ProcessMemoryLimit};
@@ -381,6 +381,10 @@ impl ArchonBuilder {
             of_toolbox.into_iter().find(|(_, is_set)| *is_set && self.toolbox.is_some())
         {
             return refuse(setting, "toolbox");
+        }
+        let is_reserved = |tool: &&Arc<dyn Tool>| [TOOL_SEARCH, CALL_TOOL].contains(&&*tool.spec().name);
+        if let Some(tool) = self.tools.iter().find(is_reserved) {
+            return Err(BuildError::ReservedName { tool: tool.spec().name.clone() });
         }
         if self.context_parts.is_some() && self.context.as_ref().is_some_and(Option::is_none) {
             return refuse("context_parts", "context(None)");

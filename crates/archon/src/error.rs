@@ -17,6 +17,12 @@ pub enum BuildError {
     /// A tool could not be registered, for instance because two tools have the same name.
     #[error(transparent)]
     Tool(#[from] archon_tools::ToolSetupError),
+    /// A tool of the program has a name that the search of deferred tools needs.
+    #[error("the tool name `{tool}` is reserved for the search of deferred tools")]
+    ReservedName {
+        /// The name of the tool.
+        tool: String,
+    },
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -48,6 +54,7 @@ impl BuildError {
             Self::Tool(_) => {
                 "give every tool its own name, an object schema as its parameters, and a folder that exists"
             }
+            Self::ReservedName { .. } => "give the tool another name",
             Self::Journal(error) => error.advice(),
             Self::NoEffect { setting: "api_keys", .. } => {
                 "give the keys to the providers: `provider_with_keys`"

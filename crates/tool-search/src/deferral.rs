@@ -24,7 +24,7 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// use serde_json::json;
 ///
 /// let mut tools = ["clock", "files__read", "files__write", "mail__send"]
-///     .map(|name| ToolSpec::new(name, "Looks something up. ".repeat(60), json!({ "type": "object" })));
+///     .map(|name| ToolSpec::new(name, "Looks something up. ".repeat(40), json!({ "type": "object" })));
 /// for tool in &mut tools[1..] {
 ///     tool.annotations.deferrable = true;
 /// }
@@ -32,7 +32,7 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// let always = Default::default();
 /// assert!(Deferral::new(&tools, &always, 2_000).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, &always, 1_000).unwrap();
+/// let deferral = Deferral::new(&tools, &always, 1_100).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {

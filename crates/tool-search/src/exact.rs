@@ -32,9 +32,11 @@ impl Names {
     /// whose name is exactly the query, tools whose name is the query in another spelling, tools whose name
     /// without the server is the query, and tools whose name is a word of the query.
     pub(crate) fn named(&self, query: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        // A name may end with a character that `bare` removes.
+        self.add(&self.whole, query.trim(), &mut found);
         let query = bare(query);
         let words = || query.split_whitespace().map(bare).filter(|word| is_identifier(word));
-        let mut found = Vec::new();
         for name in std::iter::once(query).chain(words()) {
             self.add(&self.whole, name, &mut found);
             self.add(&self.short, name, &mut found);

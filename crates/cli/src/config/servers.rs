@@ -139,6 +139,16 @@ impl TryFrom<BTreeMap<String, ServerSettings>> for Servers {
 }
 
 impl SignInSettings {
+    /// Returns `true` if the secret would go to an authorization server that the MCP server chooses.
+    fn lacks_issuer(&self) -> bool {
+        self.client_secret.is_some() && (self.issuer.is_none() || self.client_id.is_none())
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let single = [&self.client_id, &self.client_secret, &self.client_document, &self.issuer];
+        single.into_iter().flatten().chain(&self.scopes).map(String::as_str)
+    }
+
     fn lacks_client(&self) -> bool {
         self.by == Some(SignInParty::Program) && (self.client_id.is_none() || self.client_secret.is_none())
     }
@@ -157,6 +167,9 @@ impl ServerSettings {
             (Some(_), None) if self.sign_in.is_some() => "`sign_in` is for a server with a `url`",
             (_, Some(_)) if self.sign_in.as_ref().is_some_and(SignInSettings::lacks_client) => {
                 "a `sign_in` by `program` needs a `client_id` and a `client_secret`"
+            }
+            (_, Some(_)) if self.sign_in.as_ref().is_some_and(SignInSettings::lacks_issuer) => {
+                "a `sign_in` with a `client_secret` needs a `client_id`, and the `issuer` that may get the secret"
             }
             (None, Some(_)) if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() => {
                 "`args`, `env` and `cwd` are for a server with a `command`"
@@ -178,9 +191,8 @@ impl ServerSettings {
         let args = self.args.iter().map(|text| ("args", text.as_str()));
         let env = self.env.values().map(|text| ("env", text.as_str()));
         let headers = self.headers.values().map(|text| ("headers", text.as_str()));
-        let secret = self.sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_deref());
-        let secret = secret.map(|text| ("sign_in", text));
-        single.chain(secret).chain(args).chain(env).chain(headers)
+        let sign_in = self.sign_in.iter().flat_map(SignInSettings::texts).map(|text| ("sign_in", text));
+        single.chain(sign_in).chain(args).chain(env).chain(headers)
     }
 }
 

@@ -43,7 +43,9 @@ pub(crate) async fn tools(app: &App) -> Tools {
         if let Some(warning) = warning(app, &entry, &standing) {
             app.output.warn(warning);
         }
-        if let (Standing::Connected(status), true) = (&standing, running.first.contains(&entry.name)) {
+        if let (Standing::Connected(status), true) = (&standing, running.first.contains(&entry.name))
+            && matches!(status.state, ServerState::Ready)
+        {
             let count = status.tools.len();
             app.output.note_once(format!(
                 "MCP server '{}': its {count} tools are trusted unseen and pinned; a change will be held back",

@@ -45,9 +45,8 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
                 server = server.with_secret(header, Secret::from(fill("headers", text, secret_places)?));
             }
             if let Some(sign_in) = &settings.sign_in {
-                let secret = sign_in.client_secret.as_ref();
-                let secret = secret.map(|text| fill("sign_in", text, secret_places)).transpose()?;
-                server = server.with_sign_in(with_values(sign_in, secret.map(Secret::from)));
+                server =
+                    server.with_sign_in(with_values(sign_in, |text| fill("sign_in", text, secret_places))?);
             }
             server
         }
@@ -76,18 +75,24 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
 }
 
-fn with_values(settings: &SignInSettings, secret: Option<Secret>) -> SignIn {
+/// Returns the sign-in with the values of its variables.
+fn with_values(
+    settings: &SignInSettings,
+    fill: impl Fn(&str) -> Result<String, Failure>,
+) -> Result<SignIn, Failure> {
+    let fill = |text: &Option<String>| text.as_deref().map(&fill).transpose();
     let mut sign_in = SignIn::person();
     sign_in.by = match settings.by.unwrap_or_default() {
         SignInParty::Person => SignInBy::Person,
         SignInParty::Program => SignInBy::Program,
     };
-    sign_in.client_id.clone_from(&settings.client_id);
-    sign_in.client_secret = secret;
-    sign_in.client_document.clone_from(&settings.client_document);
-    sign_in.scopes.clone_from(&settings.scopes);
-    sign_in.issuer.clone_from(&settings.issuer);
-    sign_in
+    sign_in.client_id = fill(&settings.client_id)?;
+    sign_in.client_secret = fill(&settings.client_secret)?.map(Secret::from);
+    sign_in.client_document = fill(&settings.client_document)?;
+    sign_in.issuer = fill(&settings.issuer)?;
+    let scopes = settings.scopes.iter().map(|scope| fill(&Some(scope.clone())));
+    sign_in.scopes = scopes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    Ok(sign_in)
 }
 
 fn timeouts(settings: &ServerSettings) -> McpTimeouts {

@@ -2,7 +2,8 @@
 //! closes it. The arguments: a name, a file with the calls, and the command.
 //!
 //! The file is a JSON array of calls: `["TOOL", ARGUMENTS]`, or `["TOOL", ARGUMENTS, "TEXT"]` for a call whose result
-//! must contain a text. It fails if the server lists a tool that no call names, or the other way round, if a call
+//! must contain a text. A fourth element `"fails"` is for a call that must fail with this text, because we lack what
+//! the tool needs. It fails if the server lists a tool that no call names, or the other way round, if a call
 //! fails, or if a process of the server is left at the end.
 
 #![allow(clippy::print_stdout, reason = "the check shows each call")]
@@ -73,7 +74,8 @@ async fn call_all(servers: &McpServers, name: &str, calls: &[Vec<Json>]) -> Resu
         let result = result_of(&**found.ok_or("no such tool")?, arguments).await;
         let result = result.map_err(|error| format!("{name}: `{tool}` failed: {error}"))?;
         let text = result.text();
-        if result.is_error() || !text.contains(wanted) {
+        let fails = call.get(3).and_then(Json::as_str) == Some("fails");
+        if result.is_error() != fails || !text.contains(wanted) {
             return Err(format!("{name}: `{tool}` gave: {text}").into());
         }
         println!("ok  {name}  {tool}  {} ms", began.elapsed().as_millis());

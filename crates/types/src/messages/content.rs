@@ -129,14 +129,25 @@ impl ToolCall {
     }
 
     /// Returns the call that a call of [`CALL_TOOL`] stands for: of the tool in `name`, with the arguments in
-    /// `arguments` (default none). Returns `None` for any other call, and if there is no name.
+    /// `arguments` (default none), as an object or as JSON text. Returns `None` for any other call, and if there
+    /// is no name. A call with arguments at another place is returned as malformed, so that no tool is executed
+    /// without them.
     pub fn resolve_call_tool(&self) -> Option<Self> {
         if self.name != CALL_TOOL || self.malformed.is_some() {
             return None;
         }
         let name = self.arguments.get("name")?.as_str()?;
-        let arguments = self.arguments.get("arguments").cloned().unwrap_or_else(empty_object);
-        Some(Self::new(self.id.clone(), name, arguments))
+        let mut call = Self::new(self.id.clone(), name, empty_object());
+        match self.arguments.get("arguments") {
+            None | Some(Json::Null) => {}
+            Some(Json::String(text)) => call = Self::from_json_text(self.id.clone(), name, text),
+            Some(arguments) => call.arguments = arguments.clone(),
+        }
+        let is_known = |key: &String| ["name", "arguments"].contains(&key.as_str());
+        if !self.arguments.as_object().is_some_and(|all| all.keys().all(is_known)) {
+            call.refuse("put all arguments of the tool into the object `arguments`");
+        }
+        Some(call)
     }
 
     /// Returns the call to show to people: the call that a call of [`CALL_TOOL`] stands for, otherwise a
@@ -176,4 +187,28 @@ pub struct MalformedArguments {
 
 fn empty_object() -> Json {
     Json::Object(serde_json::Map::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn resolve_call_tool_gives_the_named_tool_its_arguments() {
+        let by_name = |arguments: Json| ToolCall::new("a", CALL_TOOL, arguments).resolve_call_tool();
+        let named = |arguments: Json| Some(ToolCall::new("a", "t", arguments));
+        assert_eq!(by_name(json!({ "name": "t", "arguments": { "x": 1 } })), named(json!({ "x": 1 })));
+        assert_eq!(by_name(json!({ "name": "t", "arguments": "{\"x\": 1}" })), named(json!({ "x": 1 })));
+        for none in [json!({ "name": "t" }), json!({ "name": "t", "arguments": null })] {
+            assert_eq!(by_name(none), named(json!({})));
+        }
+        // The arguments are at another place: the tool must not be executed without them.
+        for lost in [json!({ "name": "t", "args": { "x": 1 } }), json!({ "name": "t", "x": 1 })] {
+            assert!(by_name(lost).unwrap().malformed.is_some());
+        }
+        assert_eq!(by_name(json!({ "arguments": {} })), None);
+        assert_eq!(ToolCall::new("a", "t", json!({ "name": "u" })).resolve_call_tool(), None);
+    }
 }

@@ -5,7 +5,7 @@ use std::{io::BufRead, pin::pin};
 use archon::mcp::Login;
 use futures_util::future::{Either, pending, select};
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
 use crate::{app::App, exit::Exit, failure::Failure, mcp, output::Look};
 
@@ -22,10 +22,17 @@ pub(super) async fn login(app: &App, name: &str) -> Result<Exit, Failure> {
         app.can_ask(),
         "If the browser is on another machine, it ends at an address that it cannot open: copy that here.",
     );
-    let pasted = pin!(pasted(app.can_ask()));
-    let done = match select(pin!(login.wait()), pasted).await {
-        Either::Left((done, _)) => done,
-        Either::Right((address, _)) => login.finish(&address).await,
+    let mut lines = typed_lines(app.can_ask());
+    let mut answer = pin!(login.wait());
+    let done = loop {
+        match select(answer.as_mut(), pin!(next_line(&mut lines))).await {
+            Either::Left((done, _)) => break done,
+            Either::Right((line, _)) => match login.finish(&line).await {
+                // The browser's answer may still come.
+                Err(e) if !line.contains("state=") => app.output.warn(e.problem.to_string()),
+                done => break done,
+            },
+        }
     };
     done.map_err(|e| mcp::failed(app, &e))?;
     app.report(&json!({"name": name, "logged_in": true}), format!("logged in to the MCP server '{name}'"));
@@ -48,20 +55,27 @@ pub(super) async fn logout(app: &App, name: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Returns the first line that the person types and that is not blank; waits for ever if nobody is at the
-/// terminal.
-async fn pasted(is_terminal: bool) -> String {
-    if !is_terminal {
-        return pending().await;
+/// Returns the lines that the person types; none if nobody is at the terminal.
+fn typed_lines(is_terminal: bool) -> mpsc::UnboundedReceiver<String> {
+    let (sender, lines) = mpsc::unbounded_channel();
+    if is_terminal {
+        // A thread of its own, because a read of the terminal cannot be stopped.
+        std::thread::spawn(move || {
+            let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+            for line in lines.filter(|line| !line.trim().is_empty()) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
     }
-    let (sender, line) = oneshot::channel();
-    // A thread of its own, because a read of the terminal cannot be stopped.
-    std::thread::spawn(move || {
-        let line = std::io::stdin().lock().lines().map_while(Result::ok).find(|line| !line.trim().is_empty());
-        let _ = line.map(|line| sender.send(line));
-    });
-    match line.await {
-        Ok(line) => line,
-        Err(_) => pending().await,
+    lines
+}
+
+/// Returns the next line; waits for ever if there are no more.
+async fn next_line(lines: &mut mpsc::UnboundedReceiver<String>) -> String {
+    match lines.recv().await {
+        Some(line) => line,
+        None => pending().await,
     }
 }
