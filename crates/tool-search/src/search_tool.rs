@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::{
     BoxFuture, CALL_TOOL, Json, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolSpec,
+    ToolSpec, metadata,
 };
 use serde_json::json;
 
