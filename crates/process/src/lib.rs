@@ -5,7 +5,7 @@
 //! | owner | how |
 //! |---|---|
 //! | a tool call | [`spawn_group`], or a group of the tool's own that it passes to [`register_process`](ToolContext::register_process) |
-//! | this process, over many calls | [`ServerProcess`], for servers that tools talk to |
+//! | this process, over many calls | [`ServerProcess`], for servers of tools; a [`ProcessSandbox`] limits it |
 //!
 //! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
 //! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
@@ -36,10 +36,12 @@ mod mark;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod owner;
+mod process_sandbox;
 mod server_process;
 mod table;
 
 use std::{
+    ffi::OsString,
     fs::File,
     io::Write,
     os::unix::process::CommandExt,
@@ -51,6 +53,7 @@ use archon_types::{Clock, ProcessGroup, RunId, ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 
 pub use call::CallProcesses;
+pub use process_sandbox::{ProcessSandbox, Restrict, SandboxedStart};
 pub use server_process::ServerProcess;
 pub use table::Table;
 #[cfg(target_os = "linux")]
@@ -109,7 +112,7 @@ pub async fn spawn_group(
     let failed = |e: std::io::Error| {
         ToolError::Resource(format!("{} cannot be started: {e}", command.get_program().display()))
     };
-    let mut held = held(command, "read -r _ && exec \"$0\" \"$@\" </dev/null");
+    let mut held = held(command, "read -r _ && exec \"$0\" \"$@\" </dev/null", Vec::new());
     held.env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
     let mut held = tokio::process::Command::from(held);
     let mut child = held.spawn().map_err(failed)?;
@@ -123,11 +126,13 @@ pub async fn spawn_group(
 /// Wraps the command in a shell with this script, which waits for a line from this process and then executes
 /// the command. So the process of the command can be logged and marked before the command does anything. If
 /// this process dies before it sends the line, the shell ends.
-fn held(command: &Command, script: &str) -> Command {
+///
+/// `variables` replace variables of our environment, and those of the command replace both.
+fn held(command: &Command, script: &str, variables: Vec<(OsString, OsString)>) -> Command {
     let mut held = Command::new("/bin/sh");
     held.args(["-c", script]).arg(command.get_program()).args(command.get_args());
     held.env_clear().envs(passed_on());
-    held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)))).envs(variables);
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => held.env(name, value),
@@ -142,7 +147,7 @@ fn held(command: &Command, script: &str) -> Command {
 }
 
 /// Returns the variables of our environment that every process of a tool gets.
-pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+pub fn passed_on() -> impl Iterator<Item = (&'static str, OsString)> {
     PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
 }
 

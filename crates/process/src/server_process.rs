@@ -1,7 +1,9 @@
 //! Servers that tools talk to. Their processes outlive a call, and belong to this process, not to a run.
 
 use std::{
+    any::Any,
     collections::HashSet,
+    ffi::OsString,
     fs::File,
     io::{self, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
@@ -15,7 +17,7 @@ use archon_types::{Clock, ProcessGroup};
 use rustix::process::Signal;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
-use super::{REMOVAL, Table, signal, table, until_gone};
+use super::{ProcessSandbox, REMOVAL, Restrict, SandboxedStart, Table, signal, table, until_gone};
 
 /// A child process with its own process group, for a server that many calls use. The group ends when this value is
 /// dropped, when [`end`](Self::end) is called, or when our process dies.
@@ -29,6 +31,8 @@ pub struct ServerProcess {
     child: Child,
     leader: Child,
     group: ProcessGroup,
+    /// What a sandboxed process needs as long as it runs.
+    _kept: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// The groups of the servers that this process has started.
@@ -45,13 +49,34 @@ impl ServerProcess {
     /// # Errors
     /// No process can be started.
     pub fn spawn(command: &Command) -> io::Result<Self> {
+        Self::start(command, None)
+    }
+
+    /// Starts the command in a sandbox. Otherwise like [`spawn`](Self::spawn).
+    ///
+    /// A thread of its own starts the process and gives up what the process must not do, because the process
+    /// inherits that and a thread cannot get it back. The shell that leads the group stays outside, so that
+    /// nothing in the sandbox stops it from killing the group.
+    ///
+    /// # Errors
+    /// The sandbox refuses the command, or no process can be started. The command does not run.
+    pub fn spawn_sandboxed(command: &Command, sandbox: &dyn ProcessSandbox) -> io::Result<Self> {
+        Self::start(command, Some(sandbox))
+    }
+
+    fn start(command: &Command, sandbox: Option<&dyn ProcessSandbox>) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         super::orphans::end_orphans();
         let leader = leader().spawn()?;
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let number = leader.id().ok_or_else(gone)?;
         let group = table::group_of(number).map_err(|e| io::Error::other(e.to_string()))?;
-        let mut child = held(command, number).spawn()?;
+        let (mut child, kept) = match sandbox.map(|sandbox| sandbox.prepare(command, number)).transpose()? {
+            None => (spawn_held(held(command, number, Vec::new()))?, None),
+            Some(SandboxedStart { variables, restrict, kept }) => {
+                (spawn_restricted(held(command, number, variables), restrict)?, Some(kept))
+            }
+        };
         #[cfg(target_os = "linux")]
         if let Some(process) = child.id().and_then(super::number) {
             super::mark(process, number);
@@ -59,7 +84,7 @@ impl ServerProcess {
         registered_groups().get_or_insert_default().insert(group.clone());
         // The shell reads one line and leaves the rest of the pipe to the command.
         let input = child.stdin.take().ok_or_else(gone)?;
-        let mut server = Self { child, leader, group };
+        let mut server = Self { child, leader, group, _kept: kept };
         let input = input.into_owned_fd()?;
         File::from(input.try_clone()?).write_all(b"\n")?;
         server.child.stdin = Some(ChildStdin::from_std(std::process::ChildStdin::from(input))?);
@@ -148,15 +173,31 @@ fn leader() -> tokio::process::Command {
 }
 
 /// Returns the command within a shell of the group; see [`held`](super::held).
-fn held(command: &Command, group: u32) -> tokio::process::Command {
-    let mut held = super::held(command, "read -r _ && exec \"$0\" \"$@\"");
+fn held(command: &Command, group: u32, variables: Vec<(OsString, OsString)>) -> Command {
+    let mut held = super::held(command, "read -r _ && exec \"$0\" \"$@\"", variables);
     #[cfg(target_os = "linux")]
     held.envs(super::orphans::keeper().map(|keeper| (super::KEEPER_VARIABLE, keeper)));
     // A group's number is a process number, so it fits.
     held.process_group(group.cast_signed());
+    held
+}
+
+fn spawn_held(held: Command) -> io::Result<Child> {
     let mut held = tokio::process::Command::from(held);
     held.kill_on_drop(true);
-    held
+    held.spawn()
+}
+
+/// Starts the command on a new thread that first gives up rights. The thread never gets them back, so it does
+/// nothing else.
+fn spawn_restricted(mut held: Command, restrict: Restrict) -> io::Result<Child> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+    let thread = std::thread::Builder::new().name("archon-server".to_owned()).spawn(move || {
+        let _entered = runtime.enter();
+        restrict(&mut held)?;
+        spawn_held(held)
+    })?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the process panicked")))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -243,6 +284,56 @@ mod tests {
         while is_alive(&process) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// A sandbox that notes the names of the threads that it restricts, and a folder that the process has.
+    #[derive(Debug, Default)]
+    struct NotingSandbox {
+        threads: std::sync::Arc<Mutex<Vec<String>>>,
+        refuses: bool,
+    }
+
+    impl ProcessSandbox for NotingSandbox {
+        fn prepare(&self, command: &Command, group: u32) -> io::Result<SandboxedStart> {
+            assert_eq!(command.get_program(), "/bin/sh");
+            let (threads, refuses) = (self.threads.clone(), self.refuses);
+            Ok(SandboxedStart {
+                variables: [("HOME", "/scratch"), ("OWN", "of the sandbox"), ("GROUP", &group.to_string())]
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .into(),
+                restrict: Box::new(move |_| {
+                    let name = std::thread::current().name().unwrap_or_default().to_owned();
+                    threads.lock().unwrap().push(name);
+                    if refuses { Err(io::Error::other("no such kernel")) } else { Ok(()) }
+                }),
+                kept: Box::new(self.threads.clone()),
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn sandboxed_process_starts_on_a_thread_of_its_own_after_the_restrictions() {
+        let sandbox = NotingSandbox::default();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo $HOME $OWN $GROUP"]).env("OWN", "of-the-command");
+        let mut server = ServerProcess::spawn_sandboxed(&command, &sandbox).unwrap();
+        let group = server.group().id;
+        assert_eq!(line(&mut server).await, format!("/scratch of-the-command {group}"));
+        assert_eq!(*sandbox.threads.lock().unwrap(), ["archon-server"]);
+        assert_eq!(std::sync::Arc::strong_count(&sandbox.threads), 2, "the process has its folder");
+        server.end(Duration::ZERO, &clock()).await;
+        assert_eq!(std::sync::Arc::strong_count(&sandbox.threads), 1);
+    }
+
+    #[tokio::test]
+    async fn process_whose_sandbox_refuses_does_not_run() {
+        let folder = std::env::temp_dir().join(format!("archon-refused-{}", std::process::id()));
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("mkdir {}", folder.display())]);
+        let sandbox = NotingSandbox { refuses: true, ..NotingSandbox::default() };
+        let refused = ServerProcess::spawn_sandboxed(&command, &sandbox).unwrap_err();
+        assert_eq!(refused.to_string(), "no such kernel");
+        assert!(!folder.exists());
     }
 
     #[tokio::test]

@@ -1,0 +1,40 @@
+//! Limits on the process of a server. Another crate knows how the kernel limits a process; this one starts
+//! the process where the limits are in force.
+
+use std::{any::Any, ffi::OsString, fmt, io, process::Command};
+
+/// Prepares the sandbox of servers' processes, one for each start.
+///
+/// Implement this trait to limit a process of
+/// [`ServerProcess::spawn_sandboxed`](crate::ServerProcess::spawn_sandboxed). The crate `archon-tools` has an
+/// implementation for Linux, `sandbox::ServerSandbox`.
+pub trait ProcessSandbox: fmt::Debug + Send + Sync {
+    /// Prepares the start of `command` in the process group `group`.
+    ///
+    /// # Errors
+    /// The command cannot be sandboxed. It is then not started, so the text says what is missing.
+    fn prepare(&self, command: &Command, group: u32) -> io::Result<SandboxedStart>;
+}
+
+/// Takes rights from the calling thread, or from the child of the command before it becomes the command.
+///
+/// It is called on a thread that starts this command only and then ends, because no right comes back. All
+/// processes that the command starts inherit the loss.
+pub type Restrict = Box<dyn FnOnce(&mut Command) -> io::Result<()> + Send>;
+
+/// One prepared start in a sandbox.
+pub struct SandboxedStart {
+    /// Environment variables that replace those of our environment. A variable of the command itself wins.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Takes the rights away.
+    pub restrict: Restrict,
+    /// What the process needs as long as it runs, such as a folder of its own. It is dropped after the
+    /// process was killed.
+    pub kept: Box<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for SandboxedStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SandboxedStart").field("variables", &self.variables).finish_non_exhaustive()
+    }
+}
