@@ -14,6 +14,8 @@
 //! user namespace, between `fork` and `exec`. If the kernel allows neither, control files are compared and
 //! restored after the command; [`not_held`] describes the remaining gaps.
 //!
+//! Servers can be sandboxed too ([`ServerSandbox`]), without what compares files and limits resources.
+//!
 //! No process of a command can leave the process group, so one signal ends them all, whatever signals they
 //! ignore.
 //!
@@ -35,6 +37,7 @@ mod run;
 #[cfg(target_os = "linux")]
 mod scratch;
 mod search_path;
+mod server;
 mod start;
 #[cfg(target_os = "linux")]
 mod syscalls;
@@ -44,6 +47,8 @@ mod watch;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::Workspace;
+
+pub use server::ServerSandbox;
 
 pub(crate) use run::{Ended, Finished, run};
 

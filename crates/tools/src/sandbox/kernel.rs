@@ -4,8 +4,9 @@
 use std::{
     ffi::CString,
     io,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use landlock::{
@@ -103,9 +104,27 @@ impl Restrictions {
         self.maker
     }
 
+    /// Removes the rights from the maker: from the calling thread at once, or from the child of `command` before
+    /// it becomes the command.
+    pub(super) fn apply_to(mut self, command: &mut Command) -> Result<Maker, String> {
+        let maker = self.maker;
+        match maker {
+            Maker::Thread => self.apply().map_err(|why| why.to_string())?,
+            Maker::Child => {
+                let apply = move || self.apply().map_err(io::Error::from);
+                // SAFETY: it makes system calls, and neither allocates nor takes a lock.
+                #[allow(unsafe_code, reason = "only a process with one thread enters a user namespace")]
+                unsafe {
+                    command.pre_exec(apply);
+                }
+            }
+        }
+        Ok(maker)
+    }
+
     /// Applies the restrictions to the calling thread and everything that it starts; nothing can undo that.
     /// Allocates no memory unless it fails.
-    pub(super) fn apply(&mut self) -> Result<(), Failed<'_>> {
+    fn apply(&mut self) -> Result<(), Failed<'_>> {
         // Landlock forbids mounting, and knows only mounts that exist, so mounts come first.
         self.mounts.as_ref().map_or(Ok(()), Plan::apply).map_err(Failed::Mounts)?;
         let files = self.files.take().ok_or(Failed::NotEnforced)?;

@@ -229,19 +229,9 @@ impl Held {
     #[cfg(target_os = "linux")]
     fn spawn_here(mut self) -> Result<Child, ToolError> {
         let mut in_child = false;
-        if let Some(mut restrictions) = self.restrictions {
-            match restrictions.maker() {
-                Maker::Thread => restrictions.apply().map_err(|why| not_held(&why))?,
-                Maker::Child => {
-                    in_child = true;
-                    let apply = move || restrictions.apply().map_err(io::Error::from);
-                    // SAFETY: it makes system calls, and neither allocates nor takes a lock.
-                    #[allow(unsafe_code, reason = "only a process with one thread enters a user namespace")]
-                    unsafe {
-                        self.command.pre_exec(apply);
-                    }
-                }
-            }
+        if let Some(restrictions) = self.restrictions {
+            let maker = restrictions.apply_to(self.command.as_std_mut()).map_err(|why| not_held(&why))?;
+            in_child = maker == Maker::Child;
         }
         // Our own descriptors close by themselves, but not inherited ones or those of C libraries. This
         // applies to the whole process, where it has no effect, as it only matters when another program is

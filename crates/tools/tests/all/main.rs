@@ -33,6 +33,8 @@ mod registry;
 mod sandbox;
 #[cfg(all(unix, feature = "bash"))]
 mod sandbox_limits;
+#[cfg(all(target_os = "linux", feature = "bash"))]
+mod server_sandbox;
 #[cfg(all(unix, feature = "bash"))]
 mod shell_rules;
 mod tool_macro;
