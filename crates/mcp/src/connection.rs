@@ -447,13 +447,17 @@ impl Link {
         let max_message = server.max_message;
         let stdio = match &server.transport {
             Transport::Stdio(stdio) => stdio,
+            Transport::Http(_) if server.sandbox.is_some() => {
+                let why = "the server is at a web address, but only a server that is started with a command \
+                           can have a sandbox";
+                return Err(McpProblem::Invalid(why.to_owned()));
+            }
             Transport::Http(settings) => {
                 let handshake = http::handshake(settings, max_message, access, shake)?;
                 return Ok(Self { handshake, far: FarEnd::default() });
             }
         };
-        let running = stdio::start(stdio, max_message)
-            .map_err(|e| McpProblem::Io(format!("the server's process cannot be started: {e}")))?;
+        let running = stdio::start(stdio, server.sandbox.as_ref(), max_message)?;
         let is_too_long = running.output.is_too_long();
         let transport =
             AsyncRwTransport::new_client(running.output, running.input).with_max_line_length(max_message);

@@ -46,6 +46,8 @@ pub enum McpProblem {
     Invalid(String),
     /// The server's process cannot be started, or reading from the server or writing to it failed.
     Io(String),
+    /// The server's process cannot be sandboxed, for this reason; the process was not started.
+    Sandbox(String),
     /// The server ended or closed its output; the exit code, if it is known.
     ConnectionClosed(Option<i32>),
     /// The server requires a sign-in, or rejects the one in a header, and the settings have no sign-in.
@@ -97,6 +99,7 @@ impl McpError {
         match &mut self.problem {
             McpProblem::Invalid(text)
             | McpProblem::Io(text)
+            | McpProblem::Sandbox(text)
             | McpProblem::Protocol(text)
             | McpProblem::LogIn(text)
             | McpProblem::Scope(text)
@@ -110,6 +113,15 @@ impl McpError {
     pub fn advice(&self) -> String {
         match (&self.problem, self.phase) {
             (McpProblem::Invalid(_), _) => "Correct the settings of the server.".to_owned(),
+            (McpProblem::Sandbox(_), _) => {
+                "Correct the grants of the server's sandbox, on Linux 6.2 or later with Landlock. Without the \
+                 sandbox, the server can do what you can do."
+                    .to_owned()
+            }
+            (McpProblem::ConnectionClosed(Some(126)), _) => {
+                "The server's command cannot be executed: check its rights, and that its sandbox can read it."
+                    .to_owned()
+            }
             (McpProblem::ConnectionClosed(Some(127)), _) => {
                 "The server's command was not found: install it, or set its path.".to_owned()
             }
@@ -171,6 +183,7 @@ impl fmt::Display for McpProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(why) | Self::Io(why) | Self::Protocol(why) => f.write_str(why),
+            Self::Sandbox(why) => write!(f, "the server's process cannot be sandboxed: {why}"),
             Self::ConnectionClosed(Some(code)) => write!(f, "the server ended with exit code {code}"),
             Self::ConnectionClosed(None) => f.write_str("the server closed the connection"),
             Self::SignIn => f.write_str("the server requires a sign-in"),

@@ -1,7 +1,8 @@
 //! The settings of a server: its transport, its time limits, and the effects of its tools.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use archon_process::ProcessSandbox;
 use archon_types::{Redactor, Secret};
 
 use crate::{McpProblem, SignIn};
@@ -28,7 +29,21 @@ pub struct McpServer {
     pub max_message: usize,
     /// The sign-in at a server at a web address. It needs the feature `sign-in`.
     pub sign_in: Option<SignIn>,
+    /// The sandbox of the process of a server that is started with a command.
+    pub(crate) sandbox: Option<Sandbox>,
 }
+
+/// A sandbox; two are equal if they are the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Sandbox(pub(crate) Arc<dyn ProcessSandbox>);
+
+impl PartialEq for Sandbox {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Sandbox {}
 
 impl McpServer {
     /// Creates a server that is started with a command.
@@ -56,6 +71,7 @@ impl McpServer {
             first_use: None,
             max_message: 8 << 20,
             sign_in: None,
+            sandbox: None,
         }
     }
 
@@ -85,6 +101,14 @@ impl McpServer {
     /// Sets the sign-in at a server at a web address. It needs the feature `sign-in`.
     pub fn with_sign_in(mut self, sign_in: SignIn) -> Self {
         self.sign_in = Some(sign_in);
+        self
+    }
+
+    /// Starts the server's process in a sandbox, for instance `sandbox::ServerSandbox` of `archon-tools`. A
+    /// server that cannot be sandboxed is not started. A server at a web address has no process, so it fails.
+    /// Default: the server's process can do what this process can do.
+    pub fn with_sandbox(mut self, sandbox: impl ProcessSandbox + 'static) -> Self {
+        self.sandbox = Some(Sandbox(Arc::new(sandbox)));
         self
     }
 

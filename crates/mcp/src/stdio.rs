@@ -20,7 +20,11 @@ use tokio::{
     process::ChildStdout,
 };
 
-use crate::{StdioServer, text::plain};
+use crate::{
+    McpProblem, StdioServer,
+    server::Sandbox,
+    text::{MESSAGE, plain},
+};
 
 /// Number of bytes that are kept from the end of the error output.
 const KEPT: usize = 4 << 10;
@@ -35,16 +39,25 @@ pub(crate) struct Running {
     pub(crate) errors: Tail,
 }
 
-/// Starts the process of a server.
-pub(crate) fn start(server: &StdioServer, max_message: usize) -> io::Result<Running> {
+/// Starts the process of a server, in its sandbox if it has one.
+pub(crate) fn start(
+    server: &StdioServer,
+    sandbox: Option<&Sandbox>,
+    max_message: usize,
+) -> Result<Running, McpProblem> {
     let mut command = Command::new(&server.command);
     command.args(&server.args).envs(&server.plain_env);
     command.envs(server.env.iter().map(|(name, value)| (name, value.expose())));
     if let Some(folder) = &server.folder {
         command.current_dir(folder);
     }
-    let mut process = ServerProcess::spawn(&command)?;
-    let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+    let failed = |e: io::Error| McpProblem::Io(format!("the server's process cannot be started: {e}"));
+    let mut process = match sandbox {
+        None => ServerProcess::spawn(&command).map_err(failed)?,
+        Some(Sandbox(sandbox)) => ServerProcess::spawn_sandboxed(&command, &**sandbox)
+            .map_err(|e| McpProblem::Sandbox(plain(&e.to_string(), MESSAGE)))?,
+    };
+    let gone = || failed(io::ErrorKind::BrokenPipe.into());
     let (input, output, errors) = process.take_pipes();
     let tail = Tail::default();
     tokio::spawn(tail.clone().read(errors.ok_or_else(gone)?));

@@ -10,6 +10,7 @@ mod http;
 mod pins;
 mod questions;
 mod resources;
+mod sandbox;
 #[cfg(feature = "sign-in")]
 mod sign_in;
 mod supervisor;

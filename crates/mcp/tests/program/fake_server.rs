@@ -20,6 +20,7 @@
 //! | `old` | ends when the first message is not `initialize` |
 //! | `exits` | ends at once, with code 3 and a message |
 //! | `library` | nothing; it also has resources and prompts |
+//! | `acts` | nothing; its tool `act` reads, writes, connects or starts a process, as its argument says |
 //! | `asks` | nothing; its tool `ask` asks a person while the call is open |
 //! | `asks-stateless` | nothing; the same by revision 2026-07-28: the call ends, and is made again with the answer |
 //!
@@ -36,6 +37,7 @@
 use std::{
     env, fs,
     io::{self, BufRead, Write},
+    net::TcpStream,
     path::Path,
     process::{Command, Stdio, exit},
     thread,
@@ -164,6 +166,9 @@ impl Server {
                 if self.behaviour.starts_with("asks") {
                     names.push("ask");
                 }
+                if self.behaviour == "acts" {
+                    names.push("act");
+                }
                 json!({ "tools": names.into_iter().map(tool).collect::<Vec<_>>() })
             }
         }
@@ -194,6 +199,12 @@ impl Server {
         let result = match parameters["name"].as_str() {
             Some("echo") => content(&text),
             Some("count") => content(&format!("{:?}", append(text.as_ref(), "called"))),
+            Some("act") if self.behaviour == "acts" => {
+                let done = act(&text);
+                content(
+                    &done.map_or_else(|e| format!("failed: {:?}", e.kind()), |said| format!("done: {said}")),
+                )
+            }
             Some("ask") if self.behaviour == "asks" => return self.ask(id.clone(), &text),
             Some("ask") => asked_in_result(&text, parameters),
             Some("picture") => {
@@ -236,6 +247,24 @@ impl Server {
 
     fn answer(&self, id: &Value, kind: &str, value: Value) {
         println!("{}", json!({ "jsonrpc": "2.0", "id": id, kind: value }));
+    }
+}
+
+/// Does what the argument of `act` says: `read FILE`, `write FILE`, `connect ADDRESS`, `home`, or `start MARK`,
+/// which leaves a process behind that ignores signals and has the mark in its arguments.
+fn act(text: &str) -> io::Result<String> {
+    let (what, to) = text.split_once(' ').unwrap_or((text, ""));
+    match what {
+        "read" => fs::read_to_string(to),
+        "write" => fs::write(to, "written").map(|()| String::new()),
+        "connect" => TcpStream::connect(to).map(|_| String::new()),
+        "home" => Ok(env::var("HOME").unwrap_or_default()),
+        _ => {
+            let mut left = Command::new("sh");
+            left.args(["-c", "trap '' TERM HUP; while :; do sleep 1; done", to]);
+            left.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            left.spawn().map(|left| left.id().to_string())
+        }
     }
 }
 
