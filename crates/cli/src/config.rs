@@ -42,7 +42,7 @@ pub(crate) use name::{Name, Names};
 pub(crate) use rules::PermissionRules;
 pub(crate) use servers::Servers;
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use servers::{FirstTools, ServerSettings, SignInParty, SignInSettings};
+pub(crate) use servers::{FirstTools, SandboxSettings, ServerSettings, SignInParty, SignInSettings};
 pub(crate) use source::Source;
 pub(crate) use trust::{Asks, asks, refusals, remedy};
 use value::FromText;

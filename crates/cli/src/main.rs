@@ -34,6 +34,7 @@ mod secret_input;
 mod servers;
 mod start;
 mod text;
+mod tool_workspace;
 mod toolset;
 #[cfg(feature = "setup")]
 mod trial;

@@ -6,14 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use archon::{
-    tools::{Workspace, builtin},
-    types::Tool,
-};
+use archon::{tools::builtin, types::Tool};
 
 use crate::{
     app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, known_names::known_names,
-    mcp, servers::Tools,
+    mcp, servers::Tools, tool_workspace::tool_workspace,
 };
 
 /// The chosen tools, and the chosen agents of the settings, which are not built yet.
@@ -115,13 +112,13 @@ async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools,
 }
 
 fn harmless(app: &App) -> Result<Tools, Failure> {
-    Ok(builtin::default_tools(&workspace(app)?))
+    Ok(builtin::default_tools(&tool_workspace(app)?))
 }
 
 /// Returns all built-in tools: those that only read, those that change files, the shell if the sandbox works
 /// here, and those of the features of this build.
 fn all(app: &App) -> Result<Tools, Failure> {
-    let workspace = &workspace(app)?;
+    let workspace = &tool_workspace(app)?;
     let mut tools = builtin::builtin_tools(workspace);
     for tool in builtin::file_tools(workspace) {
         if !tools.iter().any(|other| other.spec().name == tool.spec().name) {
@@ -156,7 +153,7 @@ fn all(app: &App) -> Result<Tools, Failure> {
 
 /// Allows the user's own compilers in the sandbox, so that projects can be built.
 #[cfg(unix)]
-fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
+fn bash_options(workspace: &archon::tools::Workspace) -> builtin::BashOptions {
     let mut options = builtin::BashOptions::default();
     options.sandbox = options.sandbox.with_toolchains(workspace);
     options
@@ -251,19 +248,6 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
 /// Returns the workspace as a path without symbolic links.
 pub(crate) fn folder(app: &App) -> Option<PathBuf> {
     app.config.settings.workspace.as_deref().unwrap_or(Path::new(".")).canonicalize().ok()
-}
-
-fn workspace(app: &App) -> Result<Workspace, Failure> {
-    let path = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
-    let advice = "choose a folder that you may read: --workspace DIR, or use --tools none";
-    let workspace = Workspace::new(path).map_err(|e| Failure::usage(e.to_string(), advice))?;
-    // Excludes permission rules, agreements and the signing key: a tool that writes there could decide which
-    // calls need an approval.
-    let workspace = workspace.without(&app.data_dir, "Archon's data");
-    Ok(match app.sources.user.as_deref().and_then(Path::parent) {
-        Some(settings) => workspace.without(settings, "Archon's settings"),
-        None => workspace,
-    })
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub(crate) struct ServerSettings {
     pub(crate) headers: BTreeMap<String, String>,
     /// The sign-in at a server with a `url`, for tokens that expire; by default none.
     pub(crate) sign_in: Option<SignInSettings>,
+    /// The sandbox of a server with a `command`; by default none: the server can do what you can do.
+    pub(crate) sandbox: Option<SandboxSettings>,
     /// Tools that change nothing, by the server's names; `"*"` means all. Calls of all other tools need an
     /// approval.
     pub(crate) read_only: Vec<String>,
@@ -64,6 +66,19 @@ pub(crate) struct SignInSettings {
     pub(crate) scopes: Vec<String>,
     /// The only authorization server that is accepted; by default the one that the server names.
     pub(crate) issuer: Option<String>,
+}
+
+/// `[mcp.NAME.sandbox]` of a settings file: the only files and the network that the server's process can use,
+/// besides the system's programs and the server's own. The table alone turns the sandbox on (Linux).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SandboxSettings {
+    /// The files and folders that can be read.
+    pub(crate) read: Vec<String>,
+    /// The folders that can be read and written.
+    pub(crate) write: Vec<String>,
+    /// True grants the network; by default false.
+    pub(crate) network: bool,
 }
 
 /// Who signs in at an MCP server.
@@ -171,6 +186,7 @@ impl ServerSettings {
             (_, Some(_)) if self.sign_in.as_ref().is_some_and(SignInSettings::lacks_issuer) => {
                 "a `sign_in` with a `client_secret` needs a `client_id`, and the `issuer` that may get the secret"
             }
+            (None, Some(_)) if self.sandbox.is_some() => "`sandbox` is for a server with a `command`",
             (None, Some(_)) if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() => {
                 "`args`, `env` and `cwd` are for a server with a `command`"
             }
@@ -192,7 +208,9 @@ impl ServerSettings {
         let env = self.env.values().map(|text| ("env", text.as_str()));
         let headers = self.headers.values().map(|text| ("headers", text.as_str()));
         let sign_in = self.sign_in.iter().flat_map(SignInSettings::texts).map(|text| ("sign_in", text));
-        single.chain(sign_in).chain(args).chain(env).chain(headers)
+        let granted = self.sandbox.iter().flat_map(|sandbox| sandbox.read.iter().chain(&sandbox.write));
+        let granted = granted.map(|text| ("sandbox", text.as_str()));
+        single.chain(sign_in).chain(args).chain(env).chain(headers).chain(granted)
     }
 }
 
@@ -224,6 +242,10 @@ mod tests {
                 "url = 'https://b'\ncwd = '/'",
                 Some("`args`, `env` and `cwd` are for a server with a `command`"),
             ),
+            ("command = 'a'\nsandbox = { read = ['${HOME}/notes'], network = true }", None),
+            ("command = 'a'\nsandbox = {}", None),
+            ("url = 'https://b'\nsandbox = {}", Some("`sandbox` is for a server with a `command`")),
+            ("command = 'a'\nsandbox = { write = ['${'] }", Some("`sandbox`: `${` has no `}`")),
             ("command = 'a'\nargs = ['${', 'b']", Some("`args`: `${` has no `}`")),
         ] {
             let server: ServerSettings = toml::from_str(text).unwrap();

@@ -1,21 +1,26 @@
 //! The settings of a server with the values of their variables.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use archon::{
     mcp::{FirstUse, McpServer, McpTimeouts, SignIn, SignInBy, Transport},
+    tools::sandbox::{Network, SandboxOptions, ServerSandbox},
     types::Secret,
 };
 
 use crate::{
     app::App,
     config::{
-        FirstTools, ServerSettings, SignInParty, SignInSettings,
+        FirstTools, SandboxSettings, ServerSettings, SignInParty, SignInSettings,
         variables::{self, Missing},
     },
     credentials,
     failure::Failure,
     servers::Entry,
+    tool_workspace::tool_workspace,
 };
 
 /// The places in which the value of a variable is looked up.
@@ -67,12 +72,39 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     if let (Transport::Stdio(stdio), Some(folder)) = (&mut server.transport, &settings.cwd) {
         stdio.folder = Some(plain("cwd", folder)?.into());
     }
+    if let Some(granted) = &settings.sandbox {
+        server = server.with_sandbox(sandbox(app, name, granted)?);
+    }
     server.reversible.clone_from(&settings.reversible);
     server.first_use = settings.first_use.map(|first| match first {
         FirstTools::Trust => FirstUse::Trust,
         FirstTools::HoldBack => FirstUse::HoldBack,
     });
     Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
+}
+
+/// Returns the sandbox with these grants. It has the user's toolchains too, so that `npx` and its like start.
+fn sandbox(app: &App, name: &str, granted: &SandboxSettings) -> Result<ServerSandbox, Failure> {
+    let all = |texts: &[String]| {
+        let texts = texts.iter().map(|text| fill(app, name, "sandbox", text, LookedFor::Environment));
+        texts.map(|text| real(name, &text?)).collect::<Result<Vec<_>, _>>()
+    };
+    let mut options = SandboxOptions::default();
+    options.read = all(&granted.read)?;
+    options.write = all(&granted.write)?;
+    options.network = if granted.network { Network::Granted } else { Network::Denied };
+    let workspace = tool_workspace(app)?;
+    Ok(ServerSandbox::new(&workspace, options.with_toolchains(&workspace)))
+}
+
+/// Returns a granted file or folder without links.
+fn real(name: &str, granted: &str) -> Result<PathBuf, Failure> {
+    Path::new(granted).canonicalize().map_err(|e| {
+        Failure::usage(
+            format!("MCP server '{name}': `sandbox` grants {granted:?}, which cannot be used: {e}"),
+            "correct its settings; your home folder is ${HOME}",
+        )
+    })
 }
 
 /// Returns the sign-in with the values of its variables.

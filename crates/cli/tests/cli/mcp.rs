@@ -180,6 +180,80 @@ async fn kept_key_reaches_a_server_of_the_user_and_none_of_a_project() {
     assert!(listed.out.contains("`env` needs the variable MY_TOKEN"), "{listed:?}");
 }
 
+/// Calls the tool `act` of the fake server.
+async fn act(place: &Place, text: &str) -> String {
+    let ran = place.archon("tools call", &["fake__act", &format!("text={text}")]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.out
+}
+
+#[tokio::test]
+async fn sandboxed_server_reaches_what_its_settings_grant_and_leaves_no_process_behind() {
+    if let Some(missing) = archon::tools::sandbox::missing() {
+        eprintln!("SKIP: {missing}");
+        return;
+    }
+    let place = Place::new();
+    for folder in ["notes", "out"] {
+        std::fs::create_dir(place.path(folder)).unwrap();
+        std::fs::write(place.path(folder).join("a"), "granted").unwrap();
+    }
+    std::fs::write(place.path("secret"), "the treasure").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let connect = format!("connect {}", listener.local_addr().unwrap());
+    let at = |what: &str, path: &str| format!("{what} {}", place.path(path).display());
+    let mark = format!("sandboxed-{}", std::process::id());
+    let start = format!("start {mark}");
+    let open = "read_only = ['*']\nenv = { MARK = 'MARKED' }\n".replace("MARKED", &mark);
+    settle(&place, &fake("fake", "acts", &open));
+    for text in [&at("read", "secret"), &at("write", "secret"), &connect, &start] {
+        assert!(act(&place, text).await.contains("done: "), "without a sandbox: {text}");
+    }
+    std::fs::write(place.path("secret"), "the treasure").unwrap();
+    let sandbox = "[mcp.fake.sandbox]\nread = ['${HOME}/notes']\nwrite = ['${HOME}/out']\n";
+    settle(&place, &fake("fake", "acts", &format!("{open}{sandbox}")));
+    for (text, expected) in [
+        (at("read", "notes/a"), "done: granted"),
+        (at("read", "out/a"), "done: granted"),
+        (at("write", "out/b"), "done: "),
+        (at("read", "secret"), "failed: PermissionDenied"),
+        (at("write", "secret"), "failed: "),
+        (at("write", "notes/a"), "failed: "),
+        (connect.clone(), "failed: PermissionDenied"),
+        (start.clone(), "done: "),
+    ] {
+        let said = act(&place, &text).await;
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    let home = act(&place, "home").await;
+    assert!(home.contains("archon-call-"), "{home}");
+    assert_eq!(std::fs::read_to_string(place.path("secret")).unwrap(), "the treasure");
+    assert_eq!(processes_with(&mark), 0);
+    settle(&place, &fake("fake", "acts", &format!("{open}{sandbox}network = true\n")));
+    assert!(act(&place, &connect).await.contains("done: "));
+}
+
+#[tokio::test]
+async fn sandbox_that_cannot_be_made_leaves_the_server_out_with_what_to_do() {
+    let place = Place::new();
+    let refused = async |sandbox: &str| {
+        settle(&place, &fake("fake", "well", &format!("read_only = ['*']\nsandbox = {sandbox}")));
+        place.archon("mcp test", &["fake"]).await
+    };
+    let missing = refused("{ read = ['~/notes'] }").await;
+    missing.check_refused(
+        2,
+        "`sandbox` grants \"~/notes\", which cannot be used",
+        "your home folder is ${HOME}",
+    );
+    if archon::tools::sandbox::missing().is_some() {
+        return;
+    }
+    let all = refused("{ write = ['${HOME}'] }").await;
+    assert!(all.code == Some(1) && all.err.contains("phase start: the server's process cannot be sandboxed"));
+    assert!(all.err.contains("which no server may reach (Archon's"), "{all:?}");
+}
+
 // spec: AP-15
 #[tokio::test]
 async fn server_of_a_project_starts_only_after_a_person_agreed_to_it_as_it_is() {
