@@ -32,7 +32,7 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// let always = Default::default();
 /// assert!(Deferral::new(&tools, &always, 2_000).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, &always, 1_100).unwrap();
+/// let deferral = Deferral::new(&tools, &always, 600).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {

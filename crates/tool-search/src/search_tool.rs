@@ -188,7 +188,7 @@ mod tests {
         let about = format!("Reads a file. {}", "x".repeat(20_000));
         let search = search(vec![spec("a__read", &about), spec("b__read", "Reads a file.")]);
         let text = search.search_text("read a file", 5);
-        assert!(text.starts_with("Found: b__read, a__read\n{\"name\":\"b__read\""), "{text}");
+        assert!(text.starts_with("Found: a__read, b__read\n{\"name\":\"b__read\""), "{text}");
         assert!(text.contains("with the limit 1") && !text.contains("xxx"), "{text}");
         let text = search.search_text("a__read", 1);
         assert!(text.contains("xxx") && !text.contains("limit"), "{text}");
