@@ -48,11 +48,16 @@ async fn main() -> Result<(), Failure> {
 }
 
 async fn call_all(servers: &McpServers, name: &str, calls: &[Vec<Json>]) -> Result<(), Failure> {
-    let tools = servers.tools(LONGEST).await;
-    match servers.status().pop().map(|status| status.state) {
-        Some(ServerState::Ready) => {}
-        state => return Err(format!("{name}: not connected: {state:?}").into()),
-    }
+    let end = Instant::now() + LONGEST;
+    // A server that is slow to start can fail at the first attempt, which tries the newest revision.
+    let tools = loop {
+        let tools = servers.tools(LONGEST).await;
+        match servers.status().pop().map(|status| status.state) {
+            Some(ServerState::Ready) => break tools,
+            state if Instant::now() > end => return Err(format!("{name}: not connected: {state:?}").into()),
+            _ => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    };
     let prefix = format!("{name}__");
     let listed: BTreeSet<&str> =
         tools.iter().filter_map(|tool| tool.spec().name.strip_prefix(&prefix)).collect();
