@@ -6,7 +6,7 @@
 //! the tool needs. It fails if the server lists a tool that no call names, or the other way round, if a call
 //! fails, or if a process of the server is left at the end.
 
-#![allow(clippy::print_stdout, reason = "the check shows each call")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the check shows each call and question")]
 
 use std::{
     collections::BTreeSet,
