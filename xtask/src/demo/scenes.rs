@@ -66,8 +66,8 @@ fn plan(stage: &Stage) -> Result<()> {
     stage.run_to(&[&["plan", "--execute"], &LOCAL[..], &[GOAL]].concat(), 0)?;
     let (run, _) = stage.newest(&before, GOAL).context("no run was kept")?;
     let log = stage.log(&run)?;
-    let of = |kind: &'static str| log.of("plan").filter(move |record| record["plan"] == kind);
-    let subtasks = of("made").filter_map(|record| record["task"]["subtasks"].as_array()).flatten();
+    let of = |kind: &'static str| log.of("plan").filter(move |record| record["event"] == kind);
+    let subtasks = of("planned").filter_map(|record| record["task"]["subtasks"].as_array()).flatten();
     let needs = subtasks.filter_map(|subtask| subtask["dependencies"].as_array()).map(Vec::len).max();
     log.check(
         needs == Some(2),
