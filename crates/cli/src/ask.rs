@@ -284,7 +284,7 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
 struct Way {
     /// The short form of the answer, as in the line that lists all answers: `[y]es`.
     key: String,
-    /// What the person types: the letter, and the text that may follow the letter.
+    /// The text that the person types: a letter, and a placeholder for the text that may follow it.
     typed: &'static str,
     meaning: String,
 }

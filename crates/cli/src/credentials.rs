@@ -12,7 +12,7 @@ use archon::{
 };
 use serde_json::json;
 
-use crate::{config::Sources, failure::Failure, known_names::known_names};
+use crate::{config::Sources, failure::Failure, name_advice::name_advice};
 
 /// The variable with the encryption key of the stored keys: 64 hexadecimal digits.
 #[cfg(feature = "credentials")]
@@ -58,7 +58,7 @@ impl Service {
             return Err(Failure::usage(format!("{name} needs no key"), "use it: --model PROVIDER:MODEL"));
         }
         let names: Vec<_> = services().map(|service| service.name).collect();
-        let advice = known_names(name, "services", names.into_iter());
+        let advice = name_advice(name, "services", names.into_iter());
         Err(Failure::usage(format!("there is no service {name:?}"), advice))
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use archon::{tools::builtin, types::Tool};
 
 use crate::{
-    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, known_names::known_names,
-    mcp, servers::Tools, tool_workspace::tool_workspace,
+    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, mcp,
+    name_advice::name_advice, servers::Tools, tool_workspace::tool_workspace,
 };
 
 /// The chosen tools, and the chosen agents of the settings, which are not built yet.
@@ -242,7 +242,7 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
         );
         return Failure::usage("web_search needs a key", advice);
     }
-    Failure::usage(format!("there is no tool {name:?}"), known_names(name, "tools", known))
+    Failure::usage(format!("there is no tool {name:?}"), name_advice(name, "tools", known))
 }
 
 /// Returns the workspace as a path without symbolic links.

@@ -62,7 +62,7 @@ struct AtWork {
     waits_for: Vec<CommandId>,
 }
 
-/// What the driver waits for: the end of a member's run, the planner's answer, or a member's request.
+/// An event that the driver waits for: the end of a member's run, the planner's answer, or a member's request.
 pub(crate) enum Happened {
     Ended(CallId, Box<Outcome>),
     /// The member's run was dropped while it waited for other members.

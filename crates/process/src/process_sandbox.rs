@@ -28,9 +28,9 @@ pub struct SandboxedStart {
     pub variables: Vec<(OsString, OsString)>,
     /// Takes the rights away.
     pub restrict: Restrict,
-    /// What the process needs as long as it runs, such as a folder of its own. It is dropped after the
-    /// process was killed.
-    pub kept: Box<dyn Any + Send + Sync>,
+    /// A value that must live as long as the process, such as the owner of its scratch folder. It is dropped
+    /// after the process was killed.
+    pub resources: Box<dyn Any + Send + Sync>,
 }
 
 impl fmt::Debug for SandboxedStart {

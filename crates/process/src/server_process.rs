@@ -31,8 +31,8 @@ pub struct ServerProcess {
     child: Child,
     leader: Child,
     group: ProcessGroup,
-    /// What a sandboxed process needs as long as it runs.
-    _kept: Option<Box<dyn Any + Send + Sync>>,
+    /// A value of the sandbox that must live as long as the process.
+    _resources: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// The groups of the servers that this process has started.
@@ -71,12 +71,13 @@ impl ServerProcess {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let number = leader.id().ok_or_else(gone)?;
         let group = table::group_of(number).map_err(|e| io::Error::other(e.to_string()))?;
-        let (mut child, kept) = match sandbox.map(|sandbox| sandbox.prepare(command, number)).transpose()? {
-            None => (spawn_held(held(command, number, Vec::new()))?, None),
-            Some(SandboxedStart { variables, restrict, kept }) => {
-                (spawn_restricted(held(command, number, variables), restrict)?, Some(kept))
-            }
-        };
+        let (mut child, resources) =
+            match sandbox.map(|sandbox| sandbox.prepare(command, number)).transpose()? {
+                None => (spawn_held(held(command, number, Vec::new()))?, None),
+                Some(SandboxedStart { variables, restrict, resources }) => {
+                    (spawn_restricted(held(command, number, variables), restrict)?, Some(resources))
+                }
+            };
         #[cfg(target_os = "linux")]
         if let Some(process) = child.id().and_then(super::number) {
             super::mark(process, number);
@@ -84,7 +85,7 @@ impl ServerProcess {
         registered_groups().get_or_insert_default().insert(group.clone());
         // The shell reads one line and leaves the rest of the pipe to the command.
         let input = child.stdin.take().ok_or_else(gone)?;
-        let mut server = Self { child, leader, group, _kept: kept };
+        let mut server = Self { child, leader, group, _resources: resources };
         let input = input.into_owned_fd()?;
         File::from(input.try_clone()?).write_all(b"\n")?;
         server.child.stdin = Some(ChildStdin::from_std(std::process::ChildStdin::from(input))?);
@@ -306,7 +307,7 @@ mod tests {
                     threads.lock().unwrap().push(name);
                     if refuses { Err(io::Error::other("no such kernel")) } else { Ok(()) }
                 }),
-                kept: Box::new(self.threads.clone()),
+                resources: Box::new(self.threads.clone()),
             })
         }
     }

@@ -135,14 +135,14 @@ pub fn connect(
 }
 
 fn unknown(name: &str) -> SetupError {
-    let mut names: Vec<&'static str> = known_names().collect();
+    let mut names: Vec<&'static str> = all_names().collect();
     names.sort_by(|a, b| likeness(name, b).total_cmp(&likeness(name, a)));
     names.truncate(3);
     SetupError::UnknownProfile { name: name.to_owned(), nearest: names }
 }
 
 /// Returns every name that can come before the model in a model string.
-fn known_names() -> impl Iterator<Item = &'static str> {
+fn all_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.name).chain(PROTOCOLS.iter().map(|protocol| protocol.name))
 }
 

@@ -337,7 +337,7 @@ const MOST_CALLS: usize = 128;
 /// Maximum number of markers without an object that the parser skips in one answer; see [`MOST_TRIES`].
 const MOST_PROSE: usize = 10;
 
-/// Whether a marker comes before an object. Without a marker, an object with a `name` is a call only if it
+/// Tells if a marker comes before an object. Without a marker, an object with a `name` is a call only if it
 /// has arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marks {

@@ -20,8 +20,8 @@ use crate::{
     credentials::{self, Service},
     exit::Exit,
     failure::Failure,
-    known_names::known_names,
     local,
+    name_advice::name_advice,
     output::Look,
     secret_input,
     text::{visible, visible_path},
@@ -191,7 +191,7 @@ impl Choice {
         if let Some(choice) = choices().into_iter().find(|choice| choice.name == name) {
             return Ok(choice);
         }
-        let advice = known_names(name, "providers", names().into_iter());
+        let advice = name_advice(name, "providers", names().into_iter());
         Err(Failure::usage(format!("no provider is called {name:?}"), advice))
     }
 

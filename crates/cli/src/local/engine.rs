@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
-    known_names::known_names,
+    name_advice::name_advice,
     output::{Look, Output},
 };
 
@@ -179,7 +179,7 @@ impl Shown<'_> {
 fn unknown(name: &str) -> Failure {
     let names = MODELS.iter().chain(EMBEDDERS).map(|m| m.name);
     let error = LocalModelError::Unknown { name: name.to_owned() };
-    Failure::usage(error.to_string(), known_names(name, "models", names))
+    Failure::usage(error.to_string(), name_advice(name, "models", names))
 }
 
 fn path_of(app: &App, name: &str) -> Result<PathBuf, Failure> {

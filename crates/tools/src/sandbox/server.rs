@@ -92,7 +92,7 @@ impl ServerSandbox {
                 close_fds::set_fds_cloexec(3, &[]);
                 Ok(())
             }),
-            kept: Box::new(scratch),
+            resources: Box::new(scratch),
         })
     }
 

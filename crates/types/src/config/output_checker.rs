@@ -23,7 +23,7 @@ pub struct OutputChecker {
     problems: Vec<SchemaProblem>,
 }
 
-/// What a run does after the check of an answer.
+/// The next step of a run after the check of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputVerdict {
     /// The answer is accepted.

@@ -126,7 +126,7 @@ pub(crate) fn steering_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
-/// What a run does when its model gives no answer, in a log of its own.
+/// The log of a run whose model gives no answer.
 pub(crate) fn failure_records() -> Vec<Arc<Record>> {
     let mut started = started();
     let mut policy = FailurePolicy::default();

@@ -3,7 +3,7 @@
 use archon::types::nearest;
 
 /// Returns the advice for an unknown name: the nearest of the known names, and all of them.
-pub(crate) fn known_names<'a>(
+pub(crate) fn name_advice<'a>(
     name: &str,
     kind: &str,
     known: impl Iterator<Item = &'a str> + Clone,
