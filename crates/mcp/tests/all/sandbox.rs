@@ -20,7 +20,7 @@ impl ProcessSandbox for FakeSandbox {
             false => Ok(SandboxedStart {
                 variables: vec![("HOME".into(), "/of-the-sandbox".into())],
                 restrict: Box::new(|_| Ok(())),
-                kept: Box::new(()),
+                resources: Box::new(()),
             }),
         }
     }
