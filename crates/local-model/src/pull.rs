@@ -142,13 +142,24 @@ pub async fn pull(
 
 /// Keeps other processes from downloading into the same folder of parts until the lock is dropped. The
 /// lock's file is next to that folder and is never removed: a lock on a removed file has no effect.
-fn lock(parts: &Path, what: &str) -> Result<File, LocalModelError> {
+fn lock(parts: &Path, what: &str) -> Result<Lock, LocalModelError> {
     let path = parts.with_extension("lock");
     let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok(Lock(lock)),
         Err(TryLockError::WouldBlock) => Err(LocalModelError::Busy { what: what.to_owned() }),
         Err(TryLockError::Error(e)) => Err(LocalModelError::write(&path, None, e)),
+    }
+}
+
+/// A locked file.
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Unlocks the file. Closing it is not enough: a child process that another thread starts at this moment has
+    /// the open file, too, until it executes its program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
