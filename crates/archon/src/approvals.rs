@@ -114,8 +114,9 @@ impl Archon {
             return Ok(());
         }
         let name = pending.request.details.get("tool").and_then(Json::as_str).unwrap_or_default();
-        if !pending.request.call_path.is_empty() || !self.toolbox.specs().iter().any(|spec| spec.name == name)
-        {
+        let is_known = self.toolbox.specs().iter().any(|spec| spec.name == name)
+            || self.toolbox.sourced_spec(name).is_some();
+        if !pending.request.call_path.is_empty() || !is_known {
             return Ok(());
         }
         let call = ToolCall::new("edit", name, arguments.clone());

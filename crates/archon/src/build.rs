@@ -113,8 +113,11 @@ impl ArchonBuilder {
             if let archon_types::ToolChoice::Tool(name) = &self.options.request.tool_choice {
                 always.insert(name.clone());
             }
-            let specs = self.tools.iter().map(|tool| tool.spec());
-            if let Some(deferral) = archon_tool_search::Deferral::new(specs, &always, budget) {
+            let (sources, known): (Vec<_>, Vec<_>) =
+                self.tools.iter().cloned().partition(|tool| tool.source().is_some());
+            self.options.tool_sources = sources.iter().map(|tool| tool.spec().clone()).collect();
+            let specs = known.iter().map(|tool| tool.spec());
+            if let Some(deferral) = archon_tool_search::Deferral::new(specs, sources, &always, budget) {
                 self.tools.extend(deferral.tools);
                 self.options.deferred_tools = Arc::new(deferral.names);
             }

@@ -308,8 +308,8 @@ impl ArchonBuilder {
     }
 
     /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for
-    /// `limit`. Of a server that is not connected by then, the pinned tools (to whose definitions a person
-    /// agreed) are added.
+    /// `limit`. Of a server that is not connected by then, the pinned tools are added. Without pinned tools,
+    /// the model finds the server's tools with a search.
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)
@@ -318,8 +318,8 @@ impl ArchonBuilder {
     /// Sets the maximum number of tokens that the definitions of
     /// [deferrable](archon_types::ToolAnnotations::deferrable) tools, such as those of MCP servers, may have in a
     /// request. If they have more, tools are deferred: the model finds them with the tool `tool_search` and calls
-    /// them with `call_tool`. All other tools stay in each request. Default 2,000; with `u64::MAX` nothing is
-    /// deferred.
+    /// them with `call_tool`. All other tools stay in each request. Default 2,000; with `u64::MAX` only the
+    /// tools of servers that are not known yet are deferred.
     ///
     /// A run whose tools are named ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them.
     #[cfg(feature = "tool-search")]

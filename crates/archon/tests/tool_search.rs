@@ -5,15 +5,15 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use archon::{
     Archon, ArchonBuilder, OutcomeStatus, RunId, RunOptions, SessionId,
     tools::{Ask, EngineOptions, FnTool},
     types::{
-        BoxFuture, Effect, Json, Message, RecordBody, Request, TokenCounter as _, TokenEstimate, Tool,
-        ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec,
+        Answer, BoxFuture, Effect, Json, Message, RecordBody, Request, TokenCounter as _, TokenEstimate,
+        Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSource, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
@@ -202,4 +202,100 @@ async fn deferred_call_that_was_cut_off_is_repeated_only_if_its_tool_only_reads(
     assert!(!reads.is_empty() && reads.iter().all(|calls| *calls >= 1), "{reads:?}");
     let changes = calls_of_runs_that_died("service_1__action_30", Effect::SideEffect).await;
     assert!(!changes.is_empty() && changes.iter().all(|calls| *calls <= 1), "{changes:?}");
+}
+
+/// The tools of a server that answers only when a search waits for it.
+struct Late {
+    spec: ToolSpec,
+    tools: Vec<Arc<dyn Tool>>,
+    has_answered: AtomicBool,
+}
+
+impl Late {
+    fn new(calls: &Arc<AtomicUsize>) -> Arc<Self> {
+        let mut annotations = ToolAnnotations::destructive();
+        annotations.deferrable = true;
+        let spec = ToolSpec::new("service_0__*", "All tools.", Json::Null).with_annotations(annotations);
+        Arc::new(Self { spec, tools: tools_of(1, calls), has_answered: AtomicBool::new(false) })
+    }
+}
+
+impl Tool for Late {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async { Ok(ToolResult::error("it is not one tool")) })
+    }
+
+    fn source(&self) -> Option<&dyn ToolSource> {
+        Some(self)
+    }
+}
+
+impl ToolSource for Late {
+    fn name(&self) -> &str {
+        "service_0"
+    }
+
+    fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
+        match self.has_answered.load(Ordering::Relaxed) {
+            true => Ok(self.tools.clone()),
+            false => Err("it has not answered yet".to_owned()),
+        }
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        self.has_answered.store(true, Ordering::Relaxed);
+        Box::pin(async {})
+    }
+}
+
+#[tokio::test]
+async fn tools_of_a_server_that_answers_late_are_found_asked_about_and_called() {
+    let (calls, seen) = (Arc::default(), Arc::default());
+    let model = model("service_0__action_30", &seen);
+    let engine = EngineOptions::default().asking(Ask::BeforeChanges);
+    let agent = agent(&model).tool(Late::new(&calls) as Arc<dyn Tool>).engine_options(engine);
+    let agent = agent.approver(Arc::new(archon::types::AskLater)).build().unwrap();
+    for prompt in 1..=2 {
+        let mut options = RunOptions::default();
+        options.session = Some(SessionId::new("s"));
+        let outcome = agent.run_with("Do it", options).await.ended();
+        assert_eq!(outcome.status, OutcomeStatus::Suspended);
+        let open = agent.approvals(None).await.unwrap();
+        assert!(open[0].request.action_summary.contains("service_0__action_30"), "{open:?}");
+        assert!(agent.answer(&open[0].request.request_id, Answer::Approve).await.unwrap());
+        let outcome = agent.resume(outcome.run).await.unwrap().reply().await.ended();
+        assert!(outcome.is_finished(), "{outcome:?}");
+        assert_eq!(calls.load(Ordering::Relaxed), prompt);
+    }
+    let seen = seen.lock().unwrap();
+    let names: Vec<&str> = seen[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["call_tool", "clock", "tool_search"]);
+    let bytes = |request: &Request| serde_json::to_string(&*request.tools).unwrap();
+    assert!(seen.iter().all(|request| bytes(request) == bytes(&seen[0])));
+    assert!(seen[0].tools[2].description.contains("There are tools of: service_0."));
+}
+
+#[tokio::test]
+async fn call_of_a_late_tool_is_refused_in_a_run_that_names_its_tools() {
+    let (calls, seen) = (Arc::default(), Arc::<Mutex<Vec<Request>>>::default());
+    let late = Late::new(&calls);
+    late.has_answered.store(true, Ordering::Relaxed);
+    let model = FnProvider::new(move |_, request| {
+        let is_first = seen.lock().unwrap().is_empty();
+        seen.lock().unwrap().push(request.clone());
+        match is_first {
+            true => {
+                FnProvider::calls(vec![ToolCall::new("a", "service_0__action_31", json!({ "subject": "x" }))])
+            }
+            false => FnProvider::text("done"),
+        }
+    });
+    let agent = agent(&model).tool(late as Arc<dyn Tool>).build().unwrap();
+    let options = RunOptions::default().with_tools(["clock", "call_tool", "tool_search"]);
+    assert!(agent.run_with("Do it", options).await.ended().is_finished());
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
 }

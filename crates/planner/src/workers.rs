@@ -48,6 +48,10 @@ impl Toolbox for OnlyTool {
         Arc::new(Encoded::new(specs.iter().filter(|spec| spec.name == self.name).cloned().collect()))
     }
 
+    fn sourced_spec(&self, name: &str) -> Option<ToolSpec> {
+        if name == self.name { self.inner.sourced_spec(name) } else { None }
+    }
+
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
         if call.name == self.name {
             return self.inner.prepare(id, call, run);

@@ -51,7 +51,8 @@ pub(crate) fn hidden(
     let is_offered = |name: &str| config.tool(name).is_some();
     let all = driver.toolbox.specs();
     // A toolbox refuses a call of a tool that it does not have itself.
-    if is_offered(&call.name) || all.iter().all(|tool| is_offered(&tool.name)) {
+    let is_sourced = || driver.toolbox.sourced_spec(&call.name).is_some();
+    if is_offered(&call.name) || (all.iter().all(|tool| is_offered(&tool.name)) && !is_sourced()) {
         return None;
     }
     let name: String = call.name.chars().take(NAME_SHOWN).collect();

@@ -30,9 +30,9 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// }
 /// // The definitions fit.
 /// let always = Default::default();
-/// assert!(Deferral::new(&tools, &always, 2_000).is_none());
+/// assert!(Deferral::new(&tools, Vec::new(), &always, 2_000).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, &always, 600).unwrap();
+/// let deferral = Deferral::new(&tools, Vec::new(), &always, 600).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {
@@ -49,9 +49,13 @@ impl Deferral {
     /// A tool is deferrable if it is [marked](archon_types::ToolAnnotations::deferrable), and its name is not in
     /// `always`. The tools of one server, whose names have the same part before `__`, are deferred together. The
     /// servers are tried in the order of their names: the tools of a server are not deferred if they fit into the
-    /// rest of the budget.
+    /// rest of the budget. Tools without such a part are one more server, which is tried first.
+    ///
+    /// The tools of `sources`, which are not known yet ([`Tool::source`]), are always deferred. They are searched
+    /// once they are known.
     pub fn new<'s>(
         tools: impl IntoIterator<Item = &'s ToolSpec>,
+        sources: Vec<Arc<dyn Tool>>,
         always: &BTreeSet<String>,
         budget: u64,
     ) -> Option<Self> {
@@ -62,7 +66,8 @@ impl Deferral {
             *tokens_of_server += tokens(tool);
             tools.push(tool);
         }
-        if servers.values().map(|(tokens, _)| tokens).sum::<u64>() <= budget {
+        let needed = servers.values().map(|(tokens, _)| tokens).sum::<u64>();
+        if needed <= budget && sources.is_empty() {
             return None;
         }
         let mut left = budget.saturating_sub(search_tool::tokens());
@@ -76,14 +81,14 @@ impl Deferral {
         let servers: BTreeMap<_, _> =
             servers.into_iter().map(|(server, (_, tools))| (server, tools)).collect();
         let names = servers.values().flatten().map(|tool| tool.name.clone()).collect();
-        Some(Self { names, tools: search_tool::tools(&servers) })
+        Some(Self { names, tools: search_tool::tools(&servers, sources) })
     }
 }
 
-/// Returns the name of the tool's server, which is the part before `__`, or the tool's name if it has no such
-/// part.
+/// Returns the name of the tool's server, which is the part before `__`. Tools without such a part have the server
+/// with the empty name.
 fn server(tool: &str) -> &str {
-    tool.split_once("__").map_or(tool, |(server, _)| server)
+    tool.split_once("__").map_or("", |(server, _)| server)
 }
 
 archon_types::debug_fields!(Deferral: names);

@@ -1,15 +1,16 @@
 //! The two tools through which a model reaches deferred tools: `tool_search` and `call_tool`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use archon_types::{
     BoxFuture, CALL_TOOL, Json, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
     ToolSpec, metadata,
 };
+use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::{ToolIndex, document};
@@ -22,12 +23,18 @@ const DEFINITIONS: usize = 8_000;
 /// Maximum number of bytes of the names of servers in the description of `tool_search`.
 const SERVERS: usize = 300;
 
-/// Makes `tool_search` and `call_tool` for the deferred tools, which are given by server.
-pub(crate) fn tools(servers: &BTreeMap<&str, Vec<&ToolSpec>>) -> [Arc<dyn Tool>; 2] {
+/// Makes `tool_search` and `call_tool` for the deferred tools, which are given by server, and for sources of
+/// tools that are not known yet.
+pub(crate) fn tools(
+    servers: &BTreeMap<&str, Vec<&ToolSpec>>,
+    sources: Vec<Arc<dyn Tool>>,
+) -> [Arc<dyn Tool>; 2] {
     let tools: Vec<ToolSpec> = servers.values().flatten().map(|tool| ToolSpec::clone(tool)).collect();
-    let about = about(servers.keys().copied());
+    let mut names: BTreeSet<&str> = servers.keys().copied().collect();
+    names.extend(sources.iter().filter_map(|tool| Some(tool.source()?.name())));
+    let spec = search_spec(about(names.into_iter()));
     [
-        Arc::new(Search { spec: search_spec(about), index: OnceLock::new(), tools }),
+        Arc::new(Search { spec, indexed: Mutex::default(), tools, sources }),
         Arc::new(CallByName { spec: call_spec() }),
     ]
 }
@@ -36,7 +43,7 @@ pub(crate) fn tools(servers: &BTreeMap<&str, Vec<&ToolSpec>>) -> [Arc<dyn Tool>;
 /// same when a server changes its tools.
 fn about<'s>(servers: impl Iterator<Item = &'s str>) -> String {
     let mut names = String::new();
-    for server in servers {
+    for server in servers.filter(|server| !server.is_empty()) {
         let separator = if names.is_empty() { "" } else { ", " };
         if names.len() + server.len() > SERVERS {
             names += ", and others";
@@ -44,9 +51,10 @@ fn about<'s>(servers: impl Iterator<Item = &'s str>) -> String {
         }
         names.extend([separator, server]);
     }
+    let names = if names.is_empty() { names } else { format!("There are tools of: {names}. ") };
     format!(
         "Finds tools that are not listed here, by words of their names and descriptions, or by an exact name. \
-         There are tools of: {names}. Returns the definitions; call a tool that it found with `{CALL_TOOL}`."
+         {names}Returns the definitions; call a tool that it found with `{CALL_TOOL}`."
     )
 }
 
@@ -87,39 +95,95 @@ fn call_spec() -> ToolSpec {
 
 struct Search {
     spec: ToolSpec,
-    /// The index, made by the first search.
-    index: OnceLock<ToolIndex>,
-    /// The deferred tools, in the order of the index.
+    /// The index, made by the first search, and again when the tools of a source have changed.
+    indexed: Mutex<Option<Arc<Indexed>>>,
+    /// The deferred tools that were known at the start.
+    tools: Vec<ToolSpec>,
+    /// Sources of further tools.
+    sources: Vec<Arc<dyn Tool>>,
+}
+
+/// Tools and their index.
+struct Indexed {
+    index: ToolIndex,
+    /// The tools, in the order of the index: first those that were known at the start.
     tools: Vec<ToolSpec>,
 }
 
 impl Search {
-    fn search_text(&self, query: &str, limit: usize) -> String {
-        let index = self.index.get_or_init(|| ToolIndex::new(&self.tools));
-        let found = index.search(query, limit.clamp(1, FOUND.1));
-        if found.is_empty() {
-            return format!(
-                "No tool fits {query:?}. Search again with other words: what the tool does, or what it works on."
-            );
+    /// Searches the known tools. Waits for a source only if the query names the source, or if no tool fits, so that
+    /// a slow source does not delay a search for others.
+    async fn search(&self, query: &str, limit: usize) -> String {
+        let limit = limit.clamp(1, FOUND.1);
+        let open = self.sources.iter().filter_map(|tool| tool.source());
+        let (named, others): (Vec<_>, Vec<_>) = open.partition(|source| is_named(query, source.name()));
+        join_all(named.iter().map(|source| source.settled())).await;
+        let mut indexed = self.indexed();
+        let mut found = indexed.index.search(query, limit);
+        if found.is_empty() && !others.is_empty() {
+            join_all(others.iter().map(|source| source.settled())).await;
+            indexed = self.indexed();
+            found = indexed.index.search(query, limit);
         }
-        let found: Vec<&ToolSpec> = found.into_iter().filter_map(|place| self.tools.get(place)).collect();
-        let names: Vec<&str> = found.iter().map(|tool| tool.name.as_str()).collect();
-        let mut text = format!("Found: {}\n", names.join(", "));
-        let mut are_all_shown = true;
-        let mut room = if found.len() == 1 { usize::MAX } else { DEFINITIONS };
-        for tool in found {
-            let definition = serde_json::to_string(&tool.definition()).unwrap_or_default();
-            are_all_shown &= definition.len() <= room;
-            if definition.len() <= room {
-                room -= definition.len();
-                let _ = writeln!(text, "{definition}");
+        let found: Vec<&ToolSpec> = found.into_iter().filter_map(|place| indexed.tools.get(place)).collect();
+        let mut text = match found.is_empty() {
+            true => format!(
+                "No tool fits {query:?}. Search again with other words: what the tool does, or what it works on.\n"
+            ),
+            false => definitions_of(&found),
+        };
+        for source in named.iter().chain(&others) {
+            if let Err(why) = source.tools() {
+                let _ = writeln!(text, "Not searched: {}: {why}.", source.name());
             }
-        }
-        if !are_all_shown {
-            text += "For a definition that is not shown, search for the tool's name with the limit 1.\n";
         }
         text
     }
+
+    /// Returns the index of the tools that are known now.
+    fn indexed(&self) -> Arc<Indexed> {
+        let sourced = self.sources.iter().filter_map(|tool| tool.source()?.tools().ok()).flatten();
+        let sourced: Vec<Arc<dyn Tool>> = sourced.collect();
+        let mut indexed = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = |indexed: &&Arc<Indexed>| {
+            let earlier = indexed.tools.iter().skip(self.tools.len());
+            earlier.eq(sourced.iter().map(|tool| tool.spec()))
+        };
+        if let Some(current) = indexed.as_ref().filter(is_current) {
+            return current.clone();
+        }
+        let sourced = sourced.iter().map(|tool| tool.spec());
+        let tools: Vec<ToolSpec> = self.tools.iter().chain(sourced).cloned().collect();
+        indexed.insert(Arc::new(Indexed { index: ToolIndex::new(&tools), tools })).clone()
+    }
+}
+
+/// Returns true if a word of the query is the name of a source, or begins with the name and `__`.
+fn is_named(query: &str, source: &str) -> bool {
+    let words = query.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-')));
+    words
+        .map(|word| word.split_once("__").map_or(word, |(server, _)| server))
+        .any(|word| word.eq_ignore_ascii_case(source))
+}
+
+/// Returns the names of the tools, and their definitions as far as there is room.
+fn definitions_of(found: &[&ToolSpec]) -> String {
+    let names: Vec<&str> = found.iter().map(|tool| tool.name.as_str()).collect();
+    let mut text = format!("Found: {}\n", names.join(", "));
+    let mut are_all_shown = true;
+    let mut room = if found.len() == 1 { usize::MAX } else { DEFINITIONS };
+    for tool in found {
+        let definition = serde_json::to_string(&tool.definition()).unwrap_or_default();
+        are_all_shown &= definition.len() <= room;
+        if definition.len() <= room {
+            room -= definition.len();
+            let _ = writeln!(text, "{definition}");
+        }
+    }
+    if !are_all_shown {
+        text += "For a definition that is not shown, search for the tool's name with the limit 1.\n";
+    }
+    text
 }
 
 impl Tool for Search {
@@ -132,11 +196,11 @@ impl Tool for Search {
         arguments: Json,
         _: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let query = arguments.get("query").and_then(Json::as_str).unwrap_or_default();
-        let limit = arguments.get("limit").and_then(Json::as_u64);
-        let limit = limit.map_or(FOUND.0, |limit| usize::try_from(limit).unwrap_or(FOUND.1));
-        let text = self.search_text(query, limit);
         Box::pin(async move {
+            let query = arguments.get("query").and_then(Json::as_str).unwrap_or_default();
+            let limit = arguments.get("limit").and_then(Json::as_u64);
+            let limit = limit.map_or(FOUND.0, |limit| usize::try_from(limit).unwrap_or(FOUND.1));
+            let text = self.search(query, limit).await;
             // Servers wrote the definitions, so they are foreign text.
             Ok(ToolResult::success(text).with_metadata(metadata::SOURCE_URL, "mcp://"))
         })
@@ -163,6 +227,10 @@ impl Tool for CallByName {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use archon_types::ToolSource;
+
     use super::*;
 
     fn spec(name: &str, about: &str) -> ToolSpec {
@@ -170,28 +238,93 @@ mod tests {
     }
 
     fn search(tools: Vec<ToolSpec>) -> Search {
-        Search { spec: search_spec(String::new()), index: OnceLock::new(), tools }
+        Search { spec: search_spec(String::new()), indexed: Mutex::default(), tools, sources: Vec::new() }
     }
 
-    #[test]
-    fn found_gives_definitions_best_first() {
+    #[tokio::test]
+    async fn found_gives_definitions_best_first() {
         let search = search(vec![spec("a__mail", "Sends a letter."), spec("b__read", "Reads a file.")]);
         let expected = "Found: b__read\n{\"name\":\"b__read\",\"description\":\"Reads a file.\",\
                         \"parameters\":{\"type\":\"object\"}}\n";
-        assert_eq!(search.search_text("read a file", 5), expected);
-        assert_eq!(search.search_text("b__read", 5), expected);
-        assert!(search.search_text("weather", 5).contains("No tool fits \"weather\""));
+        assert_eq!(search.search("read a file", 5).await, expected);
+        assert_eq!(search.search("b__read", 5).await, expected);
+        assert!(search.search("weather", 5).await.contains("No tool fits \"weather\""));
     }
 
-    #[test]
-    fn found_names_tools_whose_definitions_are_too_large() {
+    #[tokio::test]
+    async fn found_names_tools_whose_definitions_are_too_large() {
         let about = format!("Reads a file. {}", "x".repeat(20_000));
         let search = search(vec![spec("a__read", &about), spec("b__read", "Reads a file.")]);
-        let text = search.search_text("read a file", 5);
+        let text = search.search("read a file", 5).await;
         assert!(text.starts_with("Found: a__read, b__read\n{\"name\":\"b__read\""), "{text}");
         assert!(text.contains("with the limit 1") && !text.contains("xxx"), "{text}");
-        let text = search.search_text("a__read", 1);
+        let text = search.search("a__read", 1).await;
         assert!(text.contains("xxx") && !text.contains("limit"), "{text}");
+    }
+
+    /// A source whose tools are known after a wait, or never.
+    struct Late {
+        spec: ToolSpec,
+        name: &'static str,
+        answers: bool,
+        waits: AtomicUsize,
+    }
+
+    impl Tool for Late {
+        fn spec(&self) -> &ToolSpec {
+            &self.spec
+        }
+
+        fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+            Box::pin(async { Ok(ToolResult::success("")) })
+        }
+
+        fn source(&self) -> Option<&dyn ToolSource> {
+            Some(self)
+        }
+    }
+
+    impl ToolSource for Late {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
+            if !self.answers || self.waits.load(Ordering::Relaxed) == 0 {
+                return Err("it has not answered yet".to_owned());
+            }
+            let about = "Finds the weather of a town.";
+            let found = Search { spec: spec("late__weather", about), ..search(Vec::new()) };
+            Ok(vec![Arc::new(found)])
+        }
+
+        fn settled(&self) -> BoxFuture<'_, ()> {
+            self.waits.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async {})
+        }
+    }
+
+    #[tokio::test]
+    async fn search_waits_for_a_source_only_if_it_is_named_or_nothing_else_fits() {
+        let late = |name, answers| {
+            Arc::new(Late { spec: spec("late__*", ""), name, answers, waits: AtomicUsize::new(0) })
+        };
+        let (late, lost) = (late("late", true), late("lost", false));
+        let mut search = search(vec![spec("b__read", "Reads a file.")]);
+        search.sources = vec![late.clone(), lost.clone()];
+        let text = search.search("read a file", 5).await;
+        assert!(text.starts_with("Found: b__read\n"), "{text}");
+        assert!(text.contains("\nNot searched: late: it has not answered yet.\n"), "{text}");
+        assert_eq!(late.waits.load(Ordering::Relaxed), 0);
+        let text = search.search("weather of a town", 5).await;
+        assert!(
+            text.starts_with("Found: late__weather\n") && text.contains("Not searched: lost: "),
+            "{text}"
+        );
+        assert!(search.search("what was LOST", 5).await.starts_with("No tool fits"));
+        assert!(search.search("lost__read of the file", 5).await.starts_with("Found: b__read"));
+        assert!(search.search("a lost-file in lostness", 5).await.starts_with("Found: b__read"));
+        assert_eq!(lost.waits.load(Ordering::Relaxed), 3);
     }
 
     #[test]

@@ -292,6 +292,13 @@ impl ToolEngine {
         level: Option<&str>,
         mut consent: Consent,
     ) -> Result<Admitted, Stopped> {
+        // The tools of a source may not be known yet.
+        if let Some(tool) = self.registry.source_of(&call.name)
+            && let Some(source) = tool.source()
+            && source.tools().is_err()
+        {
+            source.settled().await;
+        }
         let mut inspection = Inspection::new(call, run, &self.registry, (&self.options, &self.guards), level);
         let mut correction = None;
         loop {
@@ -558,6 +565,10 @@ impl ToolEngine {
 impl Toolbox for ToolEngine {
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
         self.registry.specs()
+    }
+
+    fn sourced_spec(&self, name: &str) -> Option<ToolSpec> {
+        self.registry.find_in_sources(name).map(|registered| registered.spec.clone())
     }
 
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {

@@ -1,7 +1,7 @@
 //! The registry of tools by name.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -24,6 +24,8 @@ pub struct ToolRegistry {
 #[derive(Default)]
 struct Shared {
     tools: BTreeMap<Arc<str>, Arc<Registered>>,
+    /// Tools that stand for a source of further tools, by the prefix of the names.
+    sources: BTreeMap<String, Arc<dyn Tool>>,
     specs: Arc<Encoded<Vec<ToolSpec>>>,
 }
 
@@ -41,13 +43,19 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool).
+    /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool). Of a tool with a
+    /// [source](Tool::source), only the tools of the source can be called, and [`specs`](Self::specs) has none of
+    /// them.
     ///
     /// # Errors
     /// The name is taken or invalid, the description is empty, or the parameters are not a JSON Schema of
     /// an object.
     pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), ToolSetupError> {
-        let registered = Registered::new(tool.into_tool())?;
+        let tool = tool.into_tool();
+        if tool.source().is_some() {
+            return self.register_source(tool);
+        }
+        let registered = Registered::new(tool)?;
         let name: Arc<str> = registered.spec.name.as_str().into();
         let mut shared = self.write();
         if shared.tools.contains_key(&name) {
@@ -59,6 +67,21 @@ impl ToolRegistry {
         shared.tools.insert(name, Arc::new(registered));
         shared.publish();
         Ok(())
+    }
+
+    fn register_source(&self, tool: Arc<dyn Tool>) -> Result<(), ToolSetupError> {
+        let name = tool.spec().name.clone();
+        let Some(prefix) = name.strip_suffix('*').filter(|prefix| name_problem(prefix).is_none()) else {
+            let why = "the name of a tool with a source must be PREFIX*";
+            return Err(ToolSetupError::InvalidName { name, why });
+        };
+        match self.write().sources.entry(prefix.to_owned()) {
+            Entry::Occupied(_) => Err(ToolSetupError::AlreadyRegistered { name }),
+            Entry::Vacant(place) => {
+                place.insert(tool);
+                Ok(())
+            }
+        }
     }
 
     /// Adds several tools.
@@ -73,6 +96,9 @@ impl ToolRegistry {
     /// calls go on.
     pub fn unregister(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut shared = self.write();
+        if let Some(source) = name.strip_suffix('*').and_then(|prefix| shared.sources.remove(prefix)) {
+            return Some(source);
+        }
         let removed = shared.tools.remove(name)?;
         shared.publish();
         Some(removed.tool.clone())
@@ -99,7 +125,26 @@ impl ToolRegistry {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Registered>> {
-        self.read().tools.get(name).cloned()
+        let found = self.read().tools.get(name).cloned();
+        found.or_else(|| self.find_in_sources(name))
+    }
+
+    /// Returns the tool called `name` of a source, if the source has it now.
+    pub(crate) fn find_in_sources(&self, name: &str) -> Option<Arc<Registered>> {
+        let tool = self.source_of(name)?;
+        let tool = tool.source()?.tools().ok()?.into_iter().find(|tool| tool.spec().name == name)?;
+        Registered::new(tool).ok().map(Arc::new)
+    }
+
+    /// Returns the tool with a source whose tools have names like `name`; `None` if `name` is a tool of the registry
+    /// itself.
+    pub(crate) fn source_of(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let shared = self.read();
+        if shared.tools.contains_key(name) {
+            return None;
+        }
+        let of_name = shared.sources.iter().find(|(prefix, _)| name.starts_with(prefix.as_str()));
+        of_name.map(|(_, tool)| tool.clone())
     }
 
     // No code that can panic runs under the lock, so the data under a poisoned lock are intact.

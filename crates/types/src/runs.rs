@@ -38,7 +38,7 @@ pub use run_service::{
     StartRuns, Started, StartedRun, Watch, WhenBusy,
 };
 pub use session_place::SessionPlace;
-pub use tool::{Tool, ToolContext};
+pub use tool::{Tool, ToolContext, ToolSource};
 pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 pub use under_way::CallsUnderWay;

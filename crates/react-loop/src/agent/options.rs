@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use archon_types::{
     AgentId, ApprovalSettings, CircuitBreaker, ContextConfig, ExecutionLimits, FailurePolicy, GoalCheck,
     ModelPrice, OnStorageFailure, OutputCheck, QueueMode, RequestOptions, ResponseFormat, RetryConfig,
-    ToolExecutionStrategy, ToolMode, TurnTrigger,
+    ToolExecutionStrategy, ToolMode, ToolSpec, TurnTrigger,
 };
 
 #[cfg(doc)]
@@ -35,6 +35,9 @@ pub struct ReactAgentOptions {
     /// searches them and the tool [`CALL_TOOL`](archon_types::CALL_TOOL). Without effect if `tools` is set,
     /// because tools that the run names are never deferred.
     pub deferred_tools: Arc<BTreeSet<String>>,
+    /// Specs of the toolbox's [sources](archon_types::ToolSource), whose tools are deferred too: each has the name
+    /// `PREFIX*`, and annotations that hold for tools that are not known yet. Without effect if `tools` is set.
+    pub tool_sources: Arc<[ToolSpec]>,
     /// Limits of each run.
     pub limits: ExecutionLimits,
     /// Retries of failed model calls; ignored if the provider retries by itself.
@@ -83,6 +86,7 @@ impl ReactAgentOptions {
             workspace: None,
             tools: None,
             deferred_tools: Arc::default(),
+            tool_sources: Arc::default(),
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
             tool_retry: FailurePolicy::default().tool_retry,

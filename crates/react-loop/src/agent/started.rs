@@ -101,7 +101,8 @@ impl ReactAgent {
         };
         let is_deferred =
             |tool: &ToolSpec| chosen.is_none() && self.options.deferred_tools.contains(&tool.name);
-        let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool));
+        let sources = self.options.tool_sources.iter().filter(|_| chosen.is_none());
+        let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool)).chain(sources);
         let deferred = deferred.map(|tool| {
             ToolSpec::new(&tool.name, "", Json::Null)
                 .with_annotations(tool.annotations.clone())

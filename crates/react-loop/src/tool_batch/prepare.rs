@@ -41,7 +41,8 @@ impl ReactExecutor<'_> {
         }
         // An approval that was given counts even if nobody can be asked any more.
         let specs = self.driver.toolbox.specs();
-        let spec = specs.iter().find(|spec| spec.name == wanted.name);
+        let sourced = self.sourced_spec(&specs, &wanted.name);
+        let spec = specs.iter().chain(&sourced).find(|spec| spec.name == wanted.name);
         let agreed = call.consent.is_some().then(|| {
             let mut agreed = tools.clone();
             agreed.can_ask = true;
@@ -68,6 +69,12 @@ impl ReactExecutor<'_> {
         };
         self.refuse(call.id, refused, run).await?;
         Ok(None)
+    }
+
+    /// Returns the spec of a tool of a source; `None` if the toolbox lists the tool itself, or has none.
+    fn sourced_spec(&self, specs: &[ToolSpec], name: &str) -> Option<ToolSpec> {
+        let is_listed = specs.iter().any(|spec| spec.name == name);
+        if is_listed { None } else { self.driver.toolbox.sourced_spec(name) }
     }
 
     /// Handles a call that needs a person's approval. With an approval of exactly this call, the call is
@@ -112,7 +119,8 @@ impl ReactExecutor<'_> {
             request = request.of_lost_run(&self.context.run.of_call(call.id));
         }
         let specs = self.driver.toolbox.specs();
-        let spec = specs.iter().find(|spec| spec.name == *name);
+        let sourced = self.sourced_spec(&specs, name);
+        let spec = specs.iter().chain(&sourced).find(|spec| spec.name == *name);
         // An approval of a second execution is bound to the same call as the first approval.
         let agreed = spec.and_then(|spec| decide::agreed(spec, call));
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();

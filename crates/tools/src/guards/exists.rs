@@ -16,7 +16,19 @@ impl Guard for Exists {
         match inspection.tool {
             Some(_) => Verdict::Pass,
             None => {
-                Verdict::refuse("not_found", not_found(&inspection.call.name, &inspection.registry.names()))
+                let (name, registry) = (&inspection.call.name, inspection.registry);
+                let source = registry.source_of(name);
+                let source = source.as_ref().and_then(|tool| tool.source());
+                Verdict::refuse(
+                    "not_found",
+                    match source.map(|source| (source.name(), source.tools())) {
+                        Some((source, Err(why))) => format!(
+                            "Tool '{}' cannot be used now: {source}: {why}. Go on without it, or try again later.",
+                            clip(name, 100)
+                        ),
+                        _ => not_found(name, &registry.names()),
+                    },
+                )
             }
         }
     }

@@ -35,7 +35,8 @@ pub struct RunConfig {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// The deferred tools: the model finds them with a search and calls them with
-    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names and annotations are stored.
+    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names and annotations are stored. The name
+    /// `PREFIX*` stands for the tools of a [`ToolSource`](crate::ToolSource) that were not known yet.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub deferred_tools: Arc<[ToolSpec]>,
@@ -105,9 +106,13 @@ impl RunConfig {
     }
 
     /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. Of a deferred
-    /// tool only the name and the annotations are set.
+    /// tool only the name and the annotations are set. A tool of a source whose tools were not known when the
+    /// run began is described by the entry of the source, `PREFIX*`.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
-        self.tools.iter().chain(self.deferred_tools.iter()).find(|tool| tool.name == name)
+        let all = || self.tools.iter().chain(self.deferred_tools.iter());
+        let is_source_of =
+            |tool: &&ToolSpec| tool.name.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix));
+        all().find(|tool| tool.name == name).or_else(|| self.deferred_tools.iter().find(is_source_of))
     }
 
     /// Returns the format that the run's answer is checked against; `None` if the answer is not checked. For
@@ -152,4 +157,24 @@ pub enum ToolMode {
     Native,
     /// Text in the ReAct format: Thought, Action, Observation, Final Answer.
     Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Json, tools::ToolAnnotations};
+
+    use super::*;
+
+    #[test]
+    fn tool_of_an_unknown_server_has_the_annotations_of_its_source() {
+        let mut config = RunConfig::default();
+        let spec =
+            |name: &str, annotations| ToolSpec::new(name, "", Json::Null).with_annotations(annotations);
+        config.deferred_tools =
+            [spec("a__*", ToolAnnotations::destructive()), spec("a__read", ToolAnnotations::read_only())]
+                .into();
+        assert!(!config.tool("a__read").unwrap().annotations.destructive);
+        assert!(config.tool("a__write").unwrap().annotations.destructive);
+        assert!(config.tool("b__read").is_none() && config.tool("a").is_none());
+    }
 }

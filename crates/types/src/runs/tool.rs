@@ -78,6 +78,28 @@ pub trait Tool: Send + Sync {
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         let _ = (session, result);
     }
+
+    /// Returns the source of further tools that this tool stands for. A tool with a source is never called
+    /// itself. Its name is `PREFIX*`, and the names of the source's tools begin with the prefix. Default: `None`.
+    fn source(&self) -> Option<&dyn ToolSource> {
+        None
+    }
+}
+
+/// A source of tools that may not be known when an agent is built, for instance a server that is still
+/// starting. See [`Tool::source`].
+pub trait ToolSource: Send + Sync {
+    /// Returns the name of the source, for the model.
+    fn name(&self) -> &str;
+
+    /// Returns the tools that can be called now.
+    ///
+    /// # Errors
+    /// The reason why the tools are not known now, as a sentence without a full stop.
+    fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String>;
+
+    /// Waits until the tools are known or cannot be known for now. The source limits the time.
+    fn settled(&self) -> BoxFuture<'_, ()>;
 }
 
 /// The context of a running tool call: its run, its cancellation token, and callbacks for progress.

@@ -19,6 +19,13 @@ pub trait Toolbox: Send + Sync {
     /// Returns the tools that can be called now, in a stable order.
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;
 
+    /// Returns the tool with this name of a [`ToolSource`](crate::ToolSource), which is not among
+    /// [`specs`](Self::specs). Default: `None`.
+    fn sourced_spec(&self, name: &str) -> Option<ToolSpec> {
+        let _ = name;
+        None
+    }
+
     /// Checks a call without any effect.
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared>;
 
