@@ -4,17 +4,21 @@
 #![cfg(all(feature = "mcp", target_os = "linux"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
 use archon::{
     Archon, Outcome, OutcomeStatus, RunId, RunOptions, SystemClock,
-    mcp::{InMemoryPins, McpOptions, McpServer, McpServers},
+    mcp::{InMemoryPins, McpOptions, McpServer, McpServers, Pins as _},
     react_loop::replay,
     store::JsonlJournal,
     tools::{Ask, EngineOptions},
     types::{Answer, AskLater, Effect, QuestionKind, Record, RecordBody, ToolCall},
 };
-use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock, cases};
 use serde_json::json;
 
 /// A server whose one tool adds a line to the file of its first argument. It says that it only reads.
@@ -201,4 +205,52 @@ async fn mcp_server_that_asks_is_answered_by_another_process_and_called_again_on
     assert_eq!(repeated["requestState"], "s1");
     let response = json!({ "q": { "action": "accept", "content": { "name": "Ann" } } });
     assert_eq!(repeated["inputResponses"], response);
+}
+
+/// Returns the time from the start of 20 servers, of which 5 never answer, to the first request of a run.
+async fn time_to_the_first_request(pins: &Arc<InMemoryPins>, file: &Path) -> Duration {
+    let options = McpOptions::new(Arc::new(SystemClock), pins.clone());
+    let server = |n: usize| {
+        let script = if n.is_multiple_of(4) { "exec sleep 600" } else { SERVER };
+        (format!("s{n}"), McpServer::stdio("sh", ["-c", script, "sh", &file.display().to_string()]))
+    };
+    let first = Arc::new(OnceLock::new());
+    let seen = first.clone();
+    let model = FnProvider::new(move |_, request| {
+        let names: Vec<String> = request.tools.iter().map(|tool| tool.name.clone()).collect();
+        let _ = seen.set((Instant::now(), names));
+        FnProvider::text("done")
+    });
+    let is_pinned = pins.read("s1").unwrap().is_some();
+    let began = Instant::now();
+    let servers = McpServers::start((0..20).map(server), &options).unwrap();
+    let agent = Archon::builder().provider(Arc::new(model), "scripted").definition_budget(10_000);
+    let agent = agent.mcp(&servers, Duration::ZERO).await.build().unwrap();
+    assert!(agent.run("Hi").await.ended().is_finished());
+    let (at, names) = first.get().unwrap();
+    assert!(names.iter().any(|name| name == "tool_search"), "{names:?}");
+    assert_eq!(names.iter().filter(|name| name.ends_with("__add")).count(), if is_pinned { 15 } else { 0 });
+    // The servers that answer are pinned before they are closed.
+    let answering: Vec<String> = (0..20).filter(|n| n % 4 != 0).map(|n| format!("s{n}")).collect();
+    let answering: Vec<&str> = answering.iter().map(String::as_str).collect();
+    servers.settled(&answering, Duration::from_secs(60)).await;
+    servers.close().await;
+    *at - began
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_never_answer_do_not_delay_the_first_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let pins = Arc::new(InMemoryPins::default());
+    let mut times = Vec::new();
+    for _ in 0..4 {
+        times.push(time_to_the_first_request(&pins, &folder.path().join("calls")).await);
+    }
+    // The first run has no pins. `accept` measures on a quiet machine.
+    let mut pinned = times.split_off(1);
+    pinned.sort();
+    println!(
+        "the first request with 20 MCP servers, 5 of which never answer: {pinned:?}, without pins {times:?}"
+    );
+    assert!(pinned[1] < Duration::from_millis(cases(10_000, 100)), "{pinned:?}");
 }

@@ -20,6 +20,7 @@
 //! | a request for input as a question to a person, and its form | `input.rs`, `form.rs` |
 //! | a call that waits for a person: in the result, or while it is open | `round.rs`, `talk.rs` |
 //! | [`McpTool`], a tool of a server | `tool.rs` |
+//! | the tools of a server that is not connected yet | `unknown_tools.rs` |
 //! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs`, `resource_access.rs` |
 //! | the tools that list and read resources | `resource_tools.rs` |
 //! | a server's answer as a tool result | `result.rs` |
@@ -103,6 +104,7 @@ mod talk;
 mod text;
 mod tokens;
 mod tool;
+mod unknown_tools;
 
 pub use definition::Definition;
 pub use error::{McpError, McpProblem, Phase};

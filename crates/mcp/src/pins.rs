@@ -35,6 +35,9 @@ pub struct ServerPins {
     pub identity: String,
     /// The pins of the tools, by the tool's name on the server.
     pub tools: BTreeMap<String, Pin>,
+    /// True if the server offered resources at its last connection.
+    #[serde(default)]
+    pub resources: bool,
 }
 
 /// An agreed definition.
@@ -52,7 +55,7 @@ pub struct Pin {
 impl ServerPins {
     /// Pins the first definitions of a server, which are trusted without a person's agreement.
     pub(crate) fn first(identity: &str, definitions: &[Definition]) -> Self {
-        let mut pins = Self { identity: identity.to_owned(), tools: BTreeMap::new() };
+        let mut pins = Self { identity: identity.to_owned(), ..Self::default() };
         for definition in definitions {
             pins.add(definition, false);
         }

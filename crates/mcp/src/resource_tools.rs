@@ -37,7 +37,8 @@ pub(crate) fn tools(servers: &[Arc<Server>]) -> [Arc<dyn Tool>; 2] {
     };
     let limit = servers.iter().map(longest).max().unwrap_or(MARGIN);
     let spec = |name: &str, about: &str, parameters: Json| {
-        let annotations = ToolAnnotations::read_only().with_timeout(limit);
+        let mut annotations = ToolAnnotations::read_only().with_timeout(limit);
+        annotations.deferrable = true;
         ToolSpec::new(name, about, parameters).with_annotations(annotations)
     };
     let (server, uri) = ("The server's name", "The resource's address, as it was listed");

@@ -2,15 +2,16 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use archon_types::{CancellationToken, Tool};
+use archon_types::{BoxFuture, CancellationToken, Tool};
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
 use crate::{
-    Definition, Held, McpError, McpOptions, McpProblem, McpServer, McpTool, Phase, Took, connection,
+    Held, McpError, McpOptions, McpProblem, McpServer, McpTool, Phase, Took, connection,
     names::server_name_problem,
     resource_tools,
     supervise::{Server, State, supervise},
+    unknown_tools::UnknownTools,
 };
 
 /// The servers of a program.
@@ -82,24 +83,40 @@ impl McpServers {
         Ok(Self { servers, tasks, end })
     }
 
-    /// Returns the tools that can be called, ordered by name. Waits until every server is connected or has
-    /// failed, at most `limit`. If a connected server offers resources, `list_mcp_resources` and
-    /// `read_mcp_resource` are among them.
-    ///
-    /// A server that is not connected by then offers its pinned tools: a call waits for the connection, and
-    /// is refused if the definition has changed by then.
+    /// Returns the [known tools](Self::known_tools). Waits until every server is connected or has failed, at most
+    /// `limit`.
     pub async fn tools(&self, limit: Duration) -> Vec<Arc<dyn Tool>> {
-        if let Some(first) = self.servers.first() {
-            let all = join_all(self.servers.iter().map(|server| server.settled()));
-            connection::within(&*first.options.clock, limit, Box::pin(all)).await;
-        }
-        let own = self.servers.iter().flat_map(tools_of).map(|tool| Arc::new(tool) as Arc<dyn Tool>);
-        let mut tools: Vec<_> = own.collect();
+        let all: Vec<&str> = self.servers.iter().map(|server| &*server.name).collect();
+        self.settled(&all, limit).await;
+        self.known_tools()
+    }
+
+    /// Returns the tools that are known now, ordered by name. If a server offers resources,
+    /// `list_mcp_resources` and `read_mcp_resource` are among them.
+    ///
+    /// A server that is not connected offers its pinned tools: a call waits for the connection, and is refused
+    /// if the definition has changed by then. For a server without pinned tools there is a tool `SERVER__*` with
+    /// a [source](Tool::source), so that an agent with a tool search finds the tools once the server has
+    /// answered.
+    pub fn known_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
         if self.servers.iter().any(offers_resources) {
             tools.extend(resource_tools::tools(&self.servers));
         }
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         tools
+    }
+
+    /// Waits until these servers are connected or have failed, at most `limit`. Names of other servers are
+    /// ignored. The future does not borrow the servers.
+    pub fn settled(&self, names: &[&str], limit: Duration) -> BoxFuture<'static, ()> {
+        let is_named = |server: &&Arc<Server>| names.contains(&server.name.as_str());
+        let named: Vec<Arc<Server>> = self.servers.iter().filter(is_named).cloned().collect();
+        Box::pin(async move {
+            let Some(first) = named.first() else { return };
+            let all = join_all(named.iter().map(|server| server.settled()));
+            connection::within(&*first.options.clock, limit, Box::pin(all)).await;
+        })
     }
 
     /// Returns the states of the servers, ordered by name.
@@ -138,28 +155,33 @@ impl fmt::Debug for McpServers {
     }
 }
 
-fn tools_of(server: &Arc<Server>) -> Vec<McpTool> {
-    let tool = |definition: &Definition| McpTool::new(server.clone(), definition);
-    match server.state() {
-        State::Ready(ready) => ready.judged.allowed.values().map(tool).collect(),
-        State::Connecting | State::Down { .. } => {
-            let pins = server.options.pins.read(&server.name).ok().flatten().unwrap_or_default();
-            let is_current = |definition: &&Definition| {
-                let hash = pins.tools.get(&definition.name).map(|pin| &pin.hash);
-                hash == Some(&definition.hash(&server.identity))
-            };
-            pins.tools.values().map(|pin| &pin.definition).filter(is_current).map(tool).collect()
+/// Returns the tools of a server. If none is known because the server is not connected, returns the tool that
+/// stands for them.
+fn tools_of(server: &Arc<Server>) -> Vec<Arc<dyn Tool>> {
+    let state = server.state();
+    let tools = McpTool::all_of(server, &state);
+    match state {
+        State::Connecting(_) | State::Down { .. } if tools.is_empty() => {
+            vec![Arc::new(UnknownTools::new(server))]
         }
-        State::Closed => Vec::new(),
+        _ => tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect(),
     }
 }
 
 fn offers_resources(server: &Arc<Server>) -> bool {
-    matches!(server.state(), State::Ready(ready) if ready.connection.offers_resources())
+    match server.state() {
+        State::Ready(ready) => ready.connection.offers_resources(),
+        State::Connecting(_) | State::Down { .. } => {
+            let pins = server.options.pins.read(&server.name).ok().flatten();
+            pins.is_some_and(|pins| pins.identity == server.identity && pins.resources)
+        }
+        State::Closed => false,
+    }
 }
 
 fn status_of(server: &Arc<Server>) -> ServerStatus {
-    let tools = tools_of(server).iter().map(|tool| tool.spec().name.clone()).collect();
+    let current = server.state();
+    let tools = McpTool::all_of(server, &current).iter().map(|tool| tool.spec().name.clone()).collect();
     let of = |state| ServerStatus {
         name: server.name.clone(),
         state,
@@ -168,8 +190,9 @@ fn status_of(server: &Arc<Server>) -> ServerStatus {
         unusable: Vec::new(),
         took: None,
     };
-    match server.state() {
-        State::Connecting => of(ServerState::Connecting),
+    match current {
+        State::Connecting(None) => of(ServerState::Connecting),
+        State::Connecting(Some(error)) => of(ServerState::Down(error)),
         State::Ready(ready) => ServerStatus {
             held: ready.judged.held.clone(),
             unusable: ready.unusable.clone(),

@@ -41,9 +41,13 @@ pub(crate) struct Server {
 /// The state of a server.
 #[derive(Clone)]
 pub(crate) enum State {
-    Connecting,
+    /// The server is being connected; the failure of the last attempt, if there was one.
+    Connecting(Option<McpError>),
     Ready(Arc<Ready>),
-    Down { error: McpError, until: Timestamp },
+    Down {
+        error: McpError,
+        until: Timestamp,
+    },
     Closed,
 }
 
@@ -71,7 +75,7 @@ pub(crate) struct Ready {
 impl Server {
     pub(crate) fn new(name: String, settings: McpServer, options: McpOptions) -> Self {
         let redactor = settings.redactor();
-        let (state, _) = watch::channel(State::Connecting);
+        let (state, _) = watch::channel(State::Connecting(None));
         let identity = settings.identity();
         Self {
             name,
@@ -92,7 +96,7 @@ impl Server {
     /// Waits until the server is not connecting any more.
     pub(crate) async fn settled(&self) -> State {
         let mut states = self.state.subscribe();
-        match states.wait_for(|state| !matches!(state, State::Connecting)).await {
+        match states.wait_for(|state| !matches!(state, State::Connecting(_))).await {
             Ok(state) => state.clone(),
             // The sender is in `self`, so it is there.
             Err(_) => State::Closed,
@@ -107,7 +111,7 @@ impl Server {
                 let retry_in = until.since(self.options.clock.now());
                 Err(self.error(Phase::Call, McpProblem::NotConnected { retry_in, because: Box::new(error) }))
             }
-            State::Connecting | State::Closed => Err(self.error(Phase::Call, McpProblem::Closed)),
+            State::Connecting(_) | State::Closed => Err(self.error(Phase::Call, McpProblem::Closed)),
         }
     }
 
@@ -148,6 +152,7 @@ impl Server {
             pins = ServerPins { identity: self.identity.clone(), ..ServerPins::default() };
         }
         pins.add(definition, true);
+        pins.resources = ready.connection.offers_resources();
         // A renamed tool leaves its old name behind, which the server must not give to another one.
         let is_offered = |name: &String| ready.definitions.iter().any(|definition| definition.name == *name);
         pins.tools.retain(|name, _| is_offered(name));
@@ -164,10 +169,20 @@ impl Server {
         let _judging = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let (definitions, unusable) = usable(listed);
         let first_use = self.settings.first_use.unwrap_or(self.options.first_use);
+        let resources = connection.offers_resources();
         let judged = match (self.options.pins.read(&self.name), first_use) {
-            (Ok(Some(pins)), _) => judge(&self.name, &self.identity, &pins, &definitions),
+            (Ok(Some(mut pins)), _) => {
+                if pins.identity == self.identity && pins.resources != resources {
+                    pins.resources = resources;
+                    if let Err(e) = self.options.pins.write(&self.name, &pins) {
+                        tracing::warn!(target: "archon::mcp", "{e}");
+                    }
+                }
+                judge(&self.name, &self.identity, &pins, &definitions)
+            }
             (Ok(None), FirstUse::Trust) => {
-                let pins = ServerPins::first(&self.identity, &definitions);
+                let mut pins = ServerPins::first(&self.identity, &definitions);
+                pins.resources = resources;
                 tracing::warn!(
                     target: "archon::mcp", server = %self.name, tools = definitions.len(),
                     "the first tools of this server are trusted unseen, and pinned"
@@ -213,8 +228,9 @@ fn usable(listed: Vec<Definition>) -> (Vec<Definition>, Vec<(String, String)>) {
 /// Keeps a server connected until `end` fires, then ends its processes.
 pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
     let mut failures: u32 = 0;
+    let mut last = None;
     while !end.is_cancelled() {
-        server.state.send_replace(State::Connecting);
+        server.state.send_replace(State::Connecting(last.take()));
         let clock = &server.options.clock;
         let began = clock.now();
         let error = match connect(&server, failures, &end).await {
@@ -239,7 +255,8 @@ pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
         failures = failures.saturating_add(1);
         tracing::warn!(target: "archon::mcp", "{error}");
         let until = clock.now() + pause(&server.options, failures);
-        server.down(error, until);
+        server.down(error.clone(), until);
+        last = Some(error);
         unless(&end, clock.sleep_until(until)).await;
     }
     server.state.send_replace(State::Closed);

@@ -15,7 +15,7 @@ use crate::{
     model_name,
     result::{failure, links, shaped},
     round::Round,
-    supervise::Server,
+    supervise::{Server, State},
     talk::{ANSWER, Talk},
     text::plain,
 };
@@ -51,6 +51,24 @@ impl McpTool {
         spec.annotations = with_time_to_ask(spec.annotations, &server.options);
         spec.annotations.deferrable = true;
         Self { spec, server, tool: definition.name.clone(), hash }
+    }
+
+    /// Returns the tools of a server in this state: those that can be called, or the pinned ones if the server is
+    /// not connected.
+    pub(crate) fn all_of(server: &Arc<Server>, state: &State) -> Vec<Self> {
+        let tool = |definition: &Definition| Self::new(server.clone(), definition);
+        match state {
+            State::Ready(ready) => ready.judged.allowed.values().map(tool).collect(),
+            State::Connecting(_) | State::Down { .. } => {
+                let pins = server.options.pins.read(&server.name).ok().flatten().unwrap_or_default();
+                let is_current = |definition: &&Definition| {
+                    let hash = pins.tools.get(&definition.name).map(|pin| &pin.hash);
+                    hash == Some(&definition.hash(&server.identity))
+                };
+                pins.tools.values().map(|pin| &pin.definition).filter(is_current).map(tool).collect()
+            }
+            State::Closed => Vec::new(),
+        }
     }
 
     /// Returns the configured name of the server.
@@ -225,7 +243,8 @@ fn spec(server: &str, settings: &McpServer, definition: &Definition, hash: &str)
     spec
 }
 
-fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
+/// Returns the annotations of a tool by the server's settings; with the name `*`, those that hold for any tool.
+pub(crate) fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
     let names = |list: &[String]| list.iter().any(|name| name == "*" || name == tool);
     let mut annotations = match names(&settings.read_only) {
         true => ToolAnnotations::read_only(),
@@ -241,7 +260,7 @@ fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
 
 /// Adds the time that a person has to answer to the tool's time limit, if servers may ask while a call is
 /// open. A call without a question still ends at the server's own time limits.
-fn with_time_to_ask(annotations: ToolAnnotations, options: &McpOptions) -> ToolAnnotations {
+pub(crate) fn with_time_to_ask(annotations: ToolAnnotations, options: &McpOptions) -> ToolAnnotations {
     match annotations.timeout() {
         Some(limit) if options.questions_during_calls => annotations.with_timeout(limit + ANSWER),
         _ => annotations,

@@ -27,7 +27,10 @@ async fn five_of_twenty_servers_that_never_answer_delay_no_prompt() {
     }
     let began = Instant::now();
     let tools = servers.tools(Duration::from_millis(100)).await;
-    assert_eq!(tools.len(), 15 * 7);
+    let (unknown, known): (Vec<_>, Vec<_>) = tools.iter().partition(|tool| tool.source().is_some());
+    assert_eq!(known.len(), 15 * 7);
+    let names: Vec<&str> = unknown.iter().map(|tool| tool.spec().name.as_str()).collect();
+    assert_eq!(names, ["s0__*", "s12__*", "s16__*", "s4__*", "s8__*"]);
     assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
     let echo = tools.iter().find(|tool| tool.spec().name == "s1__echo").unwrap();
     assert_eq!(call(&**echo, "hello").await.text(), "hello");
@@ -35,11 +38,56 @@ async fn five_of_twenty_servers_that_never_answer_delay_no_prompt() {
 
     // With the pins of before, the tools are there at once, and a call waits for its server.
     let servers = McpServers::start(twenty(), &options_with(pins)).unwrap();
-    let tools = servers.tools(Duration::ZERO).await;
-    assert_eq!(tools.len(), 15 * 7);
+    let tools = servers.known_tools();
+    assert_eq!(tools.len(), 15 * 7 + 5);
     let echo = tools.iter().find(|tool| tool.spec().name == "s1__echo").unwrap();
     assert_eq!(call(&**echo, "again").await.text(), "again");
     servers.close().await;
+}
+
+#[tokio::test]
+async fn tools_of_a_server_without_pins_are_found_once_it_has_answered() {
+    let fakes = [("fake", server("library")), ("lost", server("exits"))];
+    let pins = Arc::new(InMemoryPins::default());
+    let fakes = || fakes.clone().map(|(name, server)| (name.to_owned(), server.with_read_only(["*"])));
+    let servers = McpServers::start(fakes(), &options_with(pins.clone())).unwrap();
+    let tools = servers.known_tools();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    assert_eq!(names, ["fake__*", "lost__*"]);
+    let [fake, lost] = [0, 1].map(|n| tools[n].source().unwrap());
+    assert!(fake.tools().err().unwrap().starts_with("it has not answered yet"));
+    assert_eq!(tools[0].spec().annotations.effect, archon_types::Effect::ReadOnly);
+    fake.settled().await;
+    let found = fake.tools().unwrap();
+    let echo = found.iter().find(|tool| tool.spec().name == "fake__echo").unwrap();
+    assert_eq!(call(&**echo, "hello").await.text(), "hello");
+    lost.settled().await;
+    let why = lost.tools().err().unwrap();
+    assert!(why.starts_with("phase handshake: the server ended with exit code 3"), "{why}");
+    servers.close().await;
+
+    // With pins the tools are known at once, and whether the server has resources.
+    let servers = McpServers::start(fakes(), &options_with(pins)).unwrap();
+    let tools = servers.known_tools();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    assert!(names.contains(&"fake__echo") && names.contains(&"list_mcp_resources"), "{names:?}");
+    assert!(!names.contains(&"fake__*") && names.contains(&"lost__*"), "{names:?}");
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn server_whose_tools_are_all_held_back_is_unknown_at_each_start() {
+    let mut options = options();
+    options.first_use = archon_mcp::FirstUse::HoldBack;
+    for _ in 0..2 {
+        let servers = McpServers::start([("fake".to_owned(), server("well"))], &options).unwrap();
+        let tools = servers.known_tools();
+        assert_eq!(tools[0].spec().name, "fake__*");
+        let source = tools[0].source().unwrap();
+        source.settled().await;
+        assert_eq!(source.tools().err().unwrap(), "its tools are held back until a person agrees to them");
+        servers.close().await;
+    }
 }
 
 #[tokio::test]
