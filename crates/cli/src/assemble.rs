@@ -25,12 +25,21 @@ use crate::{
     toolset::{self, Picked},
 };
 
-/// Builds the agent of the settings, with its model, and with a memory if `memory` is set.
-pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
+/// Builds the agent of the settings, with its model, and with a memory if `memory` is set. Tools that `last`, the
+/// configuration of the session's last run, defers stay deferred, and those that it defines stay defined, so that
+/// all requests of the session define the same tools.
+pub(crate) async fn chosen(
+    app: &App,
+    memory: Option<Memory>,
+    last: Option<&RunConfig>,
+) -> Result<Archon, Failure> {
     let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
     let tools = with_agents(app, picked, &chosen).await?;
-    let builder = by_settings(app, chosen, tools).await?;
+    let mut builder = by_settings(app, chosen, tools).await?;
+    if let Some(last) = last.filter(|last| !last.deferred_tools.is_empty()) {
+        builder = with_recorded_deferral(builder, last, app.config.settings.tools.as_ref());
+    }
     Ok(with_memory(builder, memory).build()?)
 }
 
@@ -75,11 +84,7 @@ fn with_deferral(
     settings: &Settings,
     selection: Option<&ToolSelection>,
 ) -> ArchonBuilder {
-    let named = match selection {
-        Some(ToolSelection::Names(names)) => names.as_slice(),
-        _ => &[],
-    };
-    let builder = builder.always_defined(named);
+    let builder = builder.always_defined(named(selection));
     match settings.definition_budget {
         Some(tokens) => builder.definition_budget(tokens),
         None => builder,
@@ -91,15 +96,30 @@ fn with_deferral(builder: ArchonBuilder, _: &Settings, _: Option<&ToolSelection>
     builder
 }
 
-/// Defers exactly the tools that the log of a run lists as deferred.
+/// Defers the tools of MCP servers that a run did not define, if the run deferred tools, otherwise none. Tools that
+/// `selection` names are not deferred.
 #[cfg(feature = "mcp")]
-fn with_recorded_deferral(builder: ArchonBuilder, config: &RunConfig) -> ArchonBuilder {
+fn with_recorded_deferral(
+    builder: ArchonBuilder,
+    config: &RunConfig,
+    selection: Option<&ToolSelection>,
+) -> ArchonBuilder {
     let tokens = if config.deferred_tools.is_empty() { u64::MAX } else { 0 };
-    builder.always_defined(config.tools.iter().map(|tool| tool.name.as_str())).definition_budget(tokens)
+    let defined = config.tools.iter().map(|tool| tool.name.as_str());
+    let named = named(selection).iter().map(String::as_str);
+    builder.always_defined(defined.chain(named)).definition_budget(tokens)
+}
+
+#[cfg(feature = "mcp")]
+fn named(selection: Option<&ToolSelection>) -> &[String] {
+    match selection {
+        Some(ToolSelection::Names(names)) => names,
+        _ => &[],
+    }
 }
 
 #[cfg(not(feature = "mcp"))]
-fn with_recorded_deferral(builder: ArchonBuilder, _: &RunConfig) -> ArchonBuilder {
+fn with_recorded_deferral(builder: ArchonBuilder, _: &RunConfig, _: Option<&ToolSelection>) -> ArchonBuilder {
     builder
 }
 
@@ -203,7 +223,7 @@ pub(crate) async fn from_config(
     }
     builder = match app.config.is_flag("tools") {
         true => with_deferral(builder, &app.config.settings, app.config.settings.tools.as_ref()),
-        false => with_recorded_deferral(builder, config),
+        false => with_recorded_deferral(builder, config, None),
     };
     with_surroundings(app, builder, config).await
 }

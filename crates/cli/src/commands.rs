@@ -44,7 +44,10 @@ use archon::{
     Archon, Runs,
     memory::Memory,
     tools::Rule,
-    types::{Collection, RunFilter, RunId, RunStatus, SessionId, StartRun, StartRuns},
+    types::{
+        Collection, RunConfig, RunFilter, RunId, RunKind, RunStarted, RunStatus, SessionId, StartRun,
+        StartRuns,
+    },
 };
 use clap::Subcommand;
 
@@ -276,7 +279,9 @@ impl WorkFlags {
 
     /// Builds the agent of the settings, with the memory and the structured output of the flags.
     async fn archon(&self, app: &App) -> Result<Archon, Failure> {
-        self.output.apply(assemble::chosen(app, self.memory.open(app).await?).await?)
+        let last = self.session.last_config(app).await;
+        let memory = self.memory.open(app).await?;
+        self.output.apply(assemble::chosen(app, memory, last.as_ref()).await?)
     }
 
     /// Starts a run in the session of the flags.
@@ -369,6 +374,21 @@ pub(crate) struct SessionFlags {
 }
 
 impl SessionFlags {
+    /// Returns the configuration of the last run of an agent in the chosen session; `None` if there is no such run, or
+    /// if it cannot be read.
+    async fn last_config(&self, app: &App) -> Option<RunConfig> {
+        let runs = app.runs().ok()?;
+        let session = match &self.session {
+            Some(name) => SessionId::new(name.as_str()),
+            None if self.go_on => last_session(&runs).await.ok()?,
+            None => return None,
+        };
+        let heads = runs.list(&RunFilter::of_session(session).top_level().limit(LOOKED_AT)).await.ok()?;
+        let last = heads.iter().find(|head| head.kind == Some(RunKind::Loop))?;
+        let records = runs.records(&last.run_id, None).await.ok()?.whole().ok()?;
+        RunStarted::of(&records).map(|started| started.config.clone())
+    }
+
     /// Adds the session that the flags choose to a request, if they choose one.
     async fn of(&self, runs: &Runs, request: StartRun) -> Result<StartRun, Failure> {
         Ok(match &self.session {

@@ -21,9 +21,13 @@ mod standing;
 use crate::failure::Failure;
 
 #[cfg(not(all(unix, feature = "mcp")))]
-pub(crate) use absent::{close, file_problems, findings, missing, tools};
+pub(crate) use absent::{
+    close, file_problems, findings, is_meant, missing, named, settle, settle_all, tools,
+};
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use connect::{alone, close, findings, missing, survey, tools};
+pub(crate) use connect::{
+    alone, close, findings, is_meant, missing, named, settle, settle_all, survey, tools,
+};
 #[cfg(all(unix, feature = "mcp-sign-in"))]
 pub(crate) use connect::{failed, sign_in};
 #[cfg(all(unix, feature = "mcp"))]

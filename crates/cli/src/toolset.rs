@@ -43,21 +43,86 @@ pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
             let tools = with_servers(app).await?;
             Ok(Picked { agents: agents(app, &tools)?, tools })
         }
-        Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), app).await,
+        Some(ToolSelection::Names(names)) => by_patterns(names.iter().map(String::as_str), app).await,
     }
 }
 
-/// Returns the tools and agents with these names, for instance those of a run that is resumed.
+/// Waits for the servers whose tools [`chosen`] adds by itself, at most 2 s.
+pub(crate) async fn settle(app: &App) {
+    if !matches!(app.config.settings.tools, Some(ToolSelection::None | ToolSelection::Names(_))) {
+        mcp::settle_all(app).await;
+    }
+}
+
+/// Returns the tools and agents of a run that is resumed. For a tool of an MCP server that has not answered, this is
+/// the tool that stands for all of the server; about a tool that is not offered any more there is a warning.
 pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
-    let names: Vec<&str> = names.collect();
+    let (agents, names) = split(names.collect(), app)?;
+    let built_in = all(app)?;
+    let is_built_in = |name: &&str| built_in.iter().any(|tool| tool.spec().name == *name);
+    let (own, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_built_in);
+    let mut picked = Picked { tools: by_names(&own, &agents, app).await?, agents };
+    if others.is_empty() {
+        return Ok(picked);
+    }
+    let offered = mcp::named(app, &others).await;
+    for name in others {
+        let stands_for = |tool: &&Arc<dyn Tool>| {
+            let prefix = tool.spec().name.strip_suffix('*');
+            prefix.is_some_and(|prefix| name.starts_with(prefix))
+        };
+        let mut meant: Tools =
+            offered.iter().filter(|tool| mcp::is_meant(name, &tool.spec().name)).cloned().collect();
+        if meant.is_empty() {
+            meant.extend(offered.iter().find(stands_for).cloned());
+        }
+        if meant.is_empty() {
+            let why = mcp::missing(app, name).map(|e| format!(": {}", e.line())).unwrap_or_default();
+            app.output
+                .warn(format!("the tool {name} of this run is not offered any more, so its calls fail{why}"));
+        }
+        add(&mut picked.tools, meant);
+    }
+    Ok(picked)
+}
+
+/// Returns the tools and agents with these names. `SERVER__*` stands for all tools of an MCP server, also of one that
+/// has not answered.
+async fn by_patterns<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
+    let (agents, names) = split(names.collect(), app)?;
+    let (patterns, names): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.ends_with("__*"));
+    let mut tools = by_names(&names, &agents, app).await?;
+    if !patterns.is_empty() {
+        let known = mcp::named(app, &patterns).await;
+        for pattern in patterns {
+            let is_meant = |tool: &&Arc<dyn Tool>| {
+                mcp::is_meant(pattern, &tool.spec().name) || tool.spec().name == pattern
+            };
+            let meant: Tools = known.iter().filter(is_meant).cloned().collect();
+            if meant.is_empty() {
+                return Err(not_found(pattern, &known, &agents, app));
+            }
+            add(&mut tools, meant);
+        }
+    }
+    Ok(Picked { tools, agents })
+}
+
+/// Returns the tools and agents with these names.
+pub(crate) async fn by_name<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
+    let (agents, names) = split(names.collect(), app)?;
+    Ok(Picked { tools: by_names(&names, &agents, app).await?, agents })
+}
+
+/// Separates the agents of the settings from the tools.
+fn split<'a>(names: Vec<&'a str>, app: &App) -> Result<(Vec<String>, Vec<&'a str>), Failure> {
     if names.is_empty() {
-        return Ok(Picked::default());
+        return Ok((Vec::new(), names));
     }
     let agents = agents(app, &all(app)?)?;
     let (of_agents, of_tools): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| agents.iter().any(|agent| agent == name));
-    let tools = by_names(&of_tools, &agents, app).await?;
-    Ok(Picked { tools, agents: of_agents.into_iter().map(str::to_owned).collect() })
+    Ok((of_agents.into_iter().map(str::to_owned).collect(), of_tools))
 }
 
 /// Returns the tools of an agent that other agents call. Such an agent has no agents itself.
@@ -72,9 +137,11 @@ pub(crate) async fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Re
     }
 }
 
-/// Returns the names of all tools.
+/// Returns the names of all tools. Waits for the MCP servers, at most 2 s.
 pub(crate) async fn names(app: &App) -> Result<Vec<String>, Failure> {
-    Ok(with_servers(app).await?.iter().map(|tool| tool.spec().name.clone()).collect())
+    mcp::settle_all(app).await;
+    let known = with_servers(app).await?;
+    Ok(known.iter().filter(|tool| tool.source().is_none()).map(|tool| tool.spec().name.clone()).collect())
 }
 
 /// Returns all tools, including those of MCP servers.
@@ -86,29 +153,49 @@ async fn with_servers(app: &App) -> Result<Tools, Failure> {
 
 /// Returns the tools with these names; `SERVER__*` stands for all tools of an MCP server. The servers are
 /// started only if a name is not that of a built-in tool.
+///
+/// # Errors
+/// [`Failure`] if there is no such tool, also because its server has not answered.
 async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools, Failure> {
     let mut known = all(app)?;
-    if !names.iter().all(|name| known.iter().any(|tool| tool.spec().name == *name)) {
-        known.extend(mcp::tools(app).await);
+    let is_built_in = |name: &&&str| known.iter().any(|tool| tool.spec().name == **name);
+    let others: Vec<&str> = names.iter().filter(|name| !is_built_in(name)).copied().collect();
+    if !others.is_empty() {
+        known.extend(mcp::named(app, &others).await);
     }
     let mut chosen = Tools::new();
     for name in names {
-        let of_server = name.strip_suffix('*').filter(|server| server.ends_with("__"));
-        let is_meant = |tool: &&Arc<dyn Tool>| match of_server {
-            Some(server) => tool.spec().name.starts_with(server),
-            None => tool.spec().name == *name,
-        };
-        let is_new = |tool: &&Arc<dyn Tool>| chosen.iter().all(|other| other.spec().name != tool.spec().name);
-        let meant: Tools = known.iter().filter(is_meant).cloned().collect();
+        let meant: Tools =
+            known.iter().filter(|tool| mcp::is_meant(name, &tool.spec().name)).cloned().collect();
         if meant.is_empty() {
-            return Err(mcp::missing(app, name).unwrap_or_else(|| {
-                let tools = known.iter().map(|tool| tool.spec().name.as_str());
-                unknown(name, tools.chain(agents.iter().map(String::as_str)))
-            }));
+            return Err(not_found(name, &known, agents, app));
         }
-        chosen.extend(meant.iter().filter(is_new).cloned().collect::<Tools>());
+        add(&mut chosen, meant);
     }
     Ok(chosen)
+}
+
+/// Returns true if this is a built-in tool, or an agent of the settings.
+pub(crate) fn is_built_in(name: &str, app: &App) -> Result<bool, Failure> {
+    let tools = all(app)?;
+    let is_tool = tools.iter().any(|tool| tool.spec().name == name);
+    Ok(is_tool || agents(app, &tools)?.iter().any(|agent| agent == name))
+}
+
+fn not_found(name: &str, known: &Tools, agents: &[String], app: &App) -> Failure {
+    mcp::missing(app, name).unwrap_or_else(|| {
+        let tools = known.iter().map(|tool| tool.spec().name.as_str());
+        unknown(name, tools.chain(agents.iter().map(String::as_str)))
+    })
+}
+
+/// Adds the tools that are not there yet.
+fn add(tools: &mut Tools, more: Tools) {
+    for tool in more {
+        if tools.iter().all(|other| other.spec().name != tool.spec().name) {
+            tools.push(tool);
+        }
+    }
 }
 
 fn harmless(app: &App) -> Result<Tools, Failure> {

@@ -16,7 +16,7 @@ use clap::{Subcommand, ValueEnum};
 use super::{ModelFlags, ToolFlags, WorkFlags, task, which::WhichRun};
 use crate::{
     app::App, assemble::AGENT, config::Settings, drive, exit::Exit, failure::Failure, output::Look,
-    planning::planning,
+    planning::planning, toolset,
 };
 
 use answer::{ApproveArgs, RejectArgs};
@@ -122,6 +122,8 @@ impl PlanArgs {
             Some(used) if self.goal.is_empty() => used.goal.clone(),
             _ => task::task(app, &self.goal)?,
         };
+        // A plan can only use tools that are known.
+        toolset::settle(app).await;
         let archon = self.work.archon(app).await?;
         let confirm = confirm_if(self.confirm && self.execute);
         let planning = match used {

@@ -5,7 +5,7 @@ use archon::types::{RunKind, StartRun};
 use super::{ModelFlags, ToolFlags, WorkFlags, plan, task::task};
 use crate::{
     app::App, assemble::AGENT, config::Settings, drive::follow, exit::Exit, failure::Failure,
-    planning::planning,
+    planning::planning, toolset,
 };
 
 #[derive(Debug, clap::Args)]
@@ -36,6 +36,10 @@ impl RunArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(app, &self.task)?;
+        if self.plan {
+            // A plan can only use tools that are known.
+            toolset::settle(app).await;
+        }
         let archon = self.work.archon(app).await?;
         let (agent, kind) = match self.plan {
             true => (planning(&archon, plan::confirm_if(self.confirm)).run_agent(), RunKind::Plan),

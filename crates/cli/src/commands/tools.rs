@@ -20,7 +20,7 @@ use crate::{
     drive::find_missing_rule,
     exit::Exit,
     failure::Failure,
-    interrupt,
+    interrupt, mcp,
     servers::Tools,
     text::one_line,
     toolset::{self, Picked},
@@ -67,8 +67,10 @@ impl ToolsCommand {
 }
 
 async fn list(app: &App) -> Result<Exit, Failure> {
+    toolset::settle(app).await;
     let Picked { tools, agents } = toolset::chosen(app).await?;
-    for tool in tools {
+    // Tools of servers that have not answered are not known.
+    for tool in tools.iter().filter(|tool| tool.source().is_none()) {
         let spec = tool.spec();
         app.item(spec, || format!("{:<12}  {}", spec.name, one_line(&spec.description, 100)));
     }
@@ -84,7 +86,11 @@ async fn list(app: &App) -> Result<Exit, Failure> {
 
 async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Failure> {
     let names = std::iter::once(name.as_str()).chain((name != READ_FILE).then_some(READ_FILE));
-    let Picked { tools, agents } = toolset::recorded(names, app).await?;
+    if !toolset::is_built_in(&name, app)? {
+        // Its definition may have changed since it was pinned.
+        mcp::settle(app, &[&name]).await;
+    }
+    let Picked { tools, agents } = toolset::by_name(names, app).await?;
     if !agents.is_empty() {
         let what = format!("{name} is an agent, which only another agent can call");
         let advice = format!("start an agent that may call it: archon run --tools {name} TASK");

@@ -16,6 +16,22 @@ pub(crate) async fn tools(app: &App) -> Tools {
     Vec::new()
 }
 
+/// As [`tools`].
+pub(crate) async fn named(app: &App, _: &[&str]) -> Tools {
+    tools(app).await
+}
+
+/// Returns true if the names are equal.
+pub(crate) fn is_meant(name: &str, tool: &str) -> bool {
+    name == tool
+}
+
+/// Does nothing: there are no servers.
+pub(crate) async fn settle(_: &App, _: &[&str]) {}
+
+/// Does nothing: there are no servers.
+pub(crate) async fn settle_all(_: &App) {}
+
 /// Returns `None`: without the feature `mcp` there are no servers, so no missing tool is one of a server.
 pub(crate) fn missing(_: &App, _: &str) -> Option<Failure> {
     None

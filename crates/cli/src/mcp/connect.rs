@@ -2,8 +2,8 @@
 //! end.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::{Duration, Instant},
 };
 
 use archon::{
@@ -32,36 +32,78 @@ use crate::{
 /// own timeout comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Returns the tools of all servers, and writes warnings about servers that cannot be used. Starts the
-/// servers at the first call.
+/// Returns the tools of all servers that are known now, and writes warnings about servers that are left out.
+/// Starts the servers at the first call, and does not wait for them: [`close`] reports those that failed.
 pub(crate) async fn tools(app: &App) -> Tools {
-    let running = running(app).await;
+    let running = running(app);
+    running.is_used.store(true, Ordering::Relaxed);
     if let Some(e) = &running.unreadable {
         app.output.warn(format!("{}: its servers are not used; {}", e.what(), e.advice_line()));
     }
     for (entry, standing) in running.standings() {
-        if let Some(warning) = warning(app, &entry, &standing) {
-            app.output.warn(warning);
-        }
-        if let (Standing::Connected(status), true) = (&standing, running.first.contains(&entry.name))
-            && matches!(status.state, ServerState::Ready)
-        {
-            let count = status.tools.len();
-            app.output.note_once(format!(
-                "MCP server '{}': its {count} tools are trusted unseen and pinned; a change will be held back",
-                entry.name
-            ));
+        if let Standing::LeftOut(_) = standing {
+            warn(app, &entry, &standing);
         }
     }
-    running.tools.clone()
+    running.known_tools()
 }
 
-/// Returns all servers with their standings. Starts the servers at the first call.
+/// Returns the known tools of all servers. Waits, as [`settle`], if one of the names is not known. `SERVER__*` is
+/// known if a tool of the server is.
+pub(crate) async fn named(app: &App, names: &[&str]) -> Tools {
+    let known = tools(app).await;
+    let is_known = |name: &&&str| known.iter().any(|tool| is_meant(name, &tool.spec().name));
+    let unknown: Vec<&str> = names.iter().filter(|name| !is_known(name)).copied().collect();
+    if unknown.is_empty() {
+        return known;
+    }
+    settle(app, &unknown).await;
+    running(app).known_tools()
+}
+
+/// Returns true if a tool is the one with the name `name`, or one of the server of `name` if that is `SERVER__*`. A
+/// tool that stands for those of a server without an answer is none of them.
+pub(crate) fn is_meant(name: &str, tool: &str) -> bool {
+    match name.strip_suffix('*').filter(|server| server.ends_with("__")) {
+        Some(server) => tool.starts_with(server) && !tool.ends_with('*'),
+        None => tool == name,
+    }
+}
+
+/// Waits for the servers of these tools until 2 s after the start of the servers. A name without a server is one
+/// of all servers.
+pub(crate) async fn settle(app: &App, tools: &[&str]) {
+    let servers: Option<Vec<&str>> = tools.iter().map(|tool| Some(tool.split_once("__")?.0)).collect();
+    match servers {
+        Some(servers) => wait_for(app, &servers).await,
+        None => settle_all(app).await,
+    }
+}
+
+/// Waits for all servers until 2 s after their start.
+pub(crate) async fn settle_all(app: &App) {
+    let all: Vec<&str> = running(app).entries.iter().map(|(entry, _)| entry.name.as_str()).collect();
+    wait_for(app, &all).await;
+}
+
+async fn wait_for(app: &App, servers: &[&str]) {
+    let running = running(app);
+    let limit = TIMEOUT.saturating_sub(running.started.map_or(TIMEOUT, |started| started.elapsed()));
+    let settled = running.locked().as_ref().map(|started| started.settled(servers, limit));
+    if let Some(settled) = settled {
+        app.output.wait("connecting MCP servers");
+        settled.await;
+        app.output.stop_waiting();
+    }
+}
+
+/// Returns all servers with their standings. Starts the servers at the first call, and waits for them at most 2 s.
 ///
 /// # Errors
 /// The second value is the problem with the project's file, if it cannot be read.
 pub(crate) async fn survey(app: &App) -> (Vec<(Entry, Standing)>, Option<Failure>) {
-    let running = running(app).await;
+    settle_all(app).await;
+    let running = running(app);
     (running.standings(), running.unreadable.clone())
 }
 
@@ -93,12 +135,43 @@ pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
     })
 }
 
-/// Closes the servers and waits for the ends of their processes.
+/// Closes the servers and waits for the ends of their processes. Before that, writes warnings about servers that
+/// could not be used, if an agent was given the tools.
 pub(crate) async fn close(app: &App) {
-    let running = app.mcp.0.get();
-    let servers = running.and_then(|of| of.servers.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let Some(running) = app.mcp.0.get() else { return };
+    if running.is_used.load(Ordering::Relaxed) {
+        for (entry, standing) in running.standings() {
+            let Standing::Connected(status) = &standing else { continue };
+            // A server that had little time to start is no problem.
+            let had_time = running.started.is_some_and(|started| started.elapsed() >= TIMEOUT);
+            if had_time || status.state != ServerState::Connecting {
+                warn(app, &entry, &standing);
+            }
+        }
+        note_first_use(app, running);
+    }
+    let servers = running.locked().take();
     if let Some(servers) = servers {
         servers.close().await;
+    }
+}
+
+fn warn(app: &App, entry: &Entry, standing: &Standing) {
+    if let Some(warning) = warning(app, entry, standing) {
+        app.output.warn(warning);
+    }
+}
+
+/// Writes a note about each server that was pinned for the first time by this command.
+fn note_first_use(app: &App, running: &Running) {
+    let pins = Folders::of(app, running.entries.iter().map(|(entry, _)| entry));
+    for name in &running.first {
+        if let Ok(Some(pinned)) = pins.read(name) {
+            let count = pinned.tools.len();
+            app.output.note_once(format!(
+                "MCP server '{name}': its {count} tools are trusted unseen and pinned; a change will be held back"
+            ));
+        }
     }
 }
 
@@ -156,11 +229,11 @@ pub(crate) fn sign_in(app: &App, entry: &Entry) -> Result<(McpServer, McpOptions
     Ok((server, options.with_tokens(TokenStore::new(store, credentials::owner()))))
 }
 
-async fn running(app: &App) -> &Running {
-    app.mcp.0.get_or_init(|| start(app)).await
+fn running(app: &App) -> &Running {
+    app.mcp.0.get_or_init(|| start(app))
 }
 
-async fn start(app: &App) -> Running {
+fn start(app: &App) -> Running {
     let (entries, unreadable) = all(app);
     let mut usable: Vec<(String, McpServer)> = Vec::new();
     let mut judged = Vec::new();
@@ -183,15 +256,13 @@ async fn start(app: &App) -> Running {
         server.first_use != Some(FirstUse::HoldBack) && matches!(pins.read(name), Ok(None))
     };
     running.first = usable.iter().filter(|of| is_first(of)).map(|(name, _)| name.clone()).collect();
-    app.output.wait("connecting MCP servers");
     match launch(app, usable, pins, app.output.asks) {
         Ok(servers) => {
-            running.tools = servers.tools(TIMEOUT).await;
             running.servers = Mutex::new(Some(servers));
+            running.started = Some(Instant::now());
         }
         Err(e) => app.output.warn(one_line(&e.to_string(), usize::MAX)),
     }
-    app.output.stop_waiting();
     running
 }
 
@@ -214,8 +285,16 @@ fn launch(
 }
 
 impl Running {
+    fn locked(&self) -> MutexGuard<'_, Option<McpServers>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_tools(&self) -> Tools {
+        self.locked().as_ref().map(McpServers::known_tools).unwrap_or_default()
+    }
+
     fn standings(&self) -> Vec<(Entry, Standing)> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.locked();
         let mut statuses = servers.as_ref().map(McpServers::status).unwrap_or_default();
         let standing = |(entry, left_out): &(Entry, Option<LeftOut>)| {
             let standing = match left_out {

@@ -11,8 +11,7 @@ use crate::{
     text::one_line,
 };
 
-/// The maximum time that a command waits for its servers. The pinned tools of a server that is not connected
-/// by then are used.
+/// The maximum time that a command waits for servers whose tools it needs to know.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The state of a configured server in this command.
@@ -69,11 +68,7 @@ pub(super) fn warning(app: &App, entry: &Entry, standing: &Standing) -> Option<S
         ServerState::Down(error) => Some(one_line(&error.to_string(), usize::MAX)),
         _ => {
             let command = in_data_dir(app, &format!("archon mcp test {name}"));
-            let tools = match status.tools.len() {
-                0 => "its tools are not known yet, so they are not used".to_owned(),
-                count => format!("its {count} pinned tools are used, and a call waits for it"),
-            };
-            Some(format!("MCP server '{name}' {}: {tools}. Measure the time with: {command}", late()))
+            Some(format!("MCP server '{name}' has not answered. Measure the time with: {command}"))
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The configured servers, and the started ones.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Mutex};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Mutex, OnceLock, atomic::AtomicBool},
+    time::Instant,
+};
 
-use archon::mcp::McpServers;
-use tokio::sync::OnceCell;
-
-use super::Tools;
 use crate::{config::ServerSettings, failure::Failure};
+use archon::mcp::McpServers;
 
 /// A configured server.
 #[derive(Clone, Debug)]
@@ -40,16 +42,19 @@ pub(crate) enum LeftOut {
 
 /// The servers of a command, once they are started.
 #[derive(Default)]
-pub(crate) struct Connected(pub(crate) OnceCell<Running>);
+pub(crate) struct Connected(pub(crate) OnceLock<Running>);
 
 #[derive(Default)]
 pub(crate) struct Running {
     /// The running servers; `None` after they are closed.
     pub(crate) servers: Mutex<Option<McpServers>>,
-    pub(crate) tools: Tools,
     pub(crate) entries: Vec<(Entry, Option<LeftOut>)>,
     /// The problem with the project's file.
     pub(crate) unreadable: Option<Failure>,
     /// The servers whose first tools were trusted unseen in this command.
     pub(crate) first: BTreeSet<String>,
+    /// The time at which the servers were started.
+    pub(crate) started: Option<Instant>,
+    /// True once the tools were given to an agent, so that problems of the servers must be reported.
+    pub(crate) is_used: AtomicBool,
 }

@@ -75,22 +75,35 @@ fn warnings(ran: &Ran) -> Vec<&str> {
 // spec: MC-01, MC-04, MC-05, MC-07
 #[tokio::test]
 async fn run_calls_a_tool_of_a_server_and_leaves_no_process_behind() {
-    let hello = || asks_for("fake__echo", r#"{"text": "hello"}"#);
-    let server = MockServer::start([hello(), answer("Done."), hello(), answer("Done.")]).await;
+    // `archon run` waits for no server: at its first use, its tools are found with a search.
+    let by_name = json!({ "name": "fake__echo", "arguments": { "text": "hello" } }).to_string();
+    let by_name = || asks_for("call_tool", &by_name);
+    let search = asks_for("tool_search", r#"{"query": "echo of fake"}"#);
+    let hello = asks_for("fake__echo", r#"{"text": "hello"}"#);
+    let answers = [search, by_name(), answer("Done."), by_name(), answer("Done."), hello, answer("Done.")];
+    let server = MockServer::start(answers).await;
     let place = Place::with_server(&server);
     let log = place.path("fake.log");
     let more = format!("read_only = ['echo']\nenv = {{ FAKE_LOG = '{}' }}", log.display());
     settle(&place, &fake("fake", "well", &more));
-    let first = place.archon("run", &["Say hello."]).await;
+    let first = place.archon("run --session s", &["Say hello."]).await;
     assert_eq!((first.code, first.out.as_str()), (Some(0), "Done.\n"), "{first:?}");
     let trusted =
         "MCP server 'fake': its 7 tools are trusted unseen and pinned; a change will be held back\n";
-    assert!(first.err.starts_with(trusted), "{first:?}");
-    let second = place.archon("run", &["Say hello."]).await;
-    assert!(second.code == Some(0) && !second.err.contains("trusted unseen"), "{second:?}");
-    for request in [&server.requests()[1], &server.requests()[3]] {
-        assert!(request.body.to_string().contains("hello"), "{}", request.body);
+    assert!(first.err.ends_with(trusted), "{first:?}");
+    for session in ["--session s", ""] {
+        let next = place.archon(&format!("run {session}"), &["Say hello."]).await;
+        assert!(next.code == Some(0) && !next.err.contains("trusted unseen"), "{next:?}");
     }
+    let requests = server.requests();
+    for request in [&requests[2], &requests[4], &requests[6]] {
+        let result = request.body["messages"].as_array().unwrap().last().unwrap().to_string();
+        assert!(result.contains("hello"), "{result}");
+    }
+    // All requests of a session define the same tools; the next session defines the pinned ones.
+    let tools = |request: usize| requests[request].body["tools"].to_string();
+    assert!((1..5).all(|request| tools(request) == tools(0)), "{}", tools(3));
+    assert!(tools(0).contains("There are tools of: fake.") && tools(5).contains("fake__echo"));
     assert!(place.data().join("mcp-pins/fake.json").exists());
     assert_eq!(processes_with(&log.display().to_string()), 0);
     // None of its tools is asked for, so it is not started.
@@ -128,15 +141,18 @@ async fn run_goes_on_without_servers_that_fail_or_do_not_answer() {
         "[mcp.poor]\ncommand = 'poor'\nenv = { KEY = '${POOR_KEY}' }\n".to_owned(),
     ];
     settle(&place, &settings.concat());
+    assert_eq!(place.archon("mcp test", &["good"]).await.code, Some(0));
     let began = Instant::now();
     let ran = place.archon("run", &["Say hi."]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    let warnings = warnings(&ran);
-    let [dead, late, lost, poor] = warnings.as_slice() else { panic!("four warnings: {ran:?}") };
+    let listed = place.archon("tools list", &[]).await;
+    assert!(listed.code == Some(0) && listed.out.contains("good__echo"), "{listed:?}");
+    let warnings = warnings(&listed);
+    let [poor, dead, late, lost] = warnings.as_slice() else { panic!("four warnings: {listed:?}") };
     for (warning, parts) in [
         (dead, &["'dead', phase handshake: the server ended with exit code 3", "the key is missing"][..]),
-        (late, &["'late' has not connected within 2 s", "archon mcp test late"]),
+        (late, &["'late' has not answered", "archon mcp test late"]),
         (lost, &["'lost'", "exit code 127", "The server's command was not found"]),
         (poor, &["'poor': `env` needs the variable POOR_KEY", "it is not used", "export POOR_KEY="]),
     ] {
@@ -260,7 +276,8 @@ async fn server_of_a_project_starts_only_after_a_person_agreed_to_it_as_it_is() 
     let server = MockServer::start([answer("Hi."), answer("Hi."), answer("Hi.")]).await;
     let place = Place::with_server(&server);
     project(&place, "one");
-    let has_tool = |request: usize| server.requests()[request].body.to_string().contains("fake__echo");
+    let has_tool =
+        |request: usize| server.requests()[request].body.to_string().contains("There are tools of: fake.");
     let ran = place.archon("run", &["Hi."]).await;
     let file = place.path(".mcp.json").canonicalize().unwrap();
     let warning = format!(
@@ -283,6 +300,8 @@ async fn server_of_a_project_starts_only_after_a_person_agreed_to_it_as_it_is() 
     assert_eq!(at_terminal(&place, "y").await, Some(0));
     let ran = place.archon("run", &["Hi."]).await;
     assert!(ran.code == Some(0) && warnings(&ran).is_empty() && has_tool(1), "{ran:?}");
+    let listed = place.archon("tools list", &[]).await;
+    assert!(listed.out.contains("fake__echo"), "{listed:?}");
     let listed = place.archon("trust list", &[]).await;
     assert!(listed.out.contains(".mcp.json: the MCP server fake"), "{listed:?}");
 
@@ -368,6 +387,7 @@ async fn question_about_a_call_of_a_server_is_answered_later() {
     let server = MockServer::start([asks_for("fake__count", &json!({ "text": file }).to_string())]).await;
     place.serve(&server);
     settle(&place, &fake("fake", "well", ""));
+    assert_eq!(place.archon("mcp test", &["fake"]).await.code, Some(0));
     let ran = place.archon("run --ask-later", &["Count."]).await;
     assert!(ran.code == Some(3) && !Path::new(&file).exists(), "{ran:?}");
     let open = place.archon("approvals list --json", &[]).await.json();
@@ -376,6 +396,25 @@ async fn question_about_a_call_of_a_server_is_answered_later() {
     let ran = place.archon("approvals approve", &[&id]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Counted.\n"), "{ran:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "called\n");
+}
+
+#[tokio::test]
+async fn resume_of_a_run_whose_server_is_gone_warns_and_goes_on() {
+    let mut place = Place::new();
+    let server = MockServer::start([asks_for("fake__count", r#"{"text": "x"}"#)]).await;
+    place.serve(&server);
+    settle(&place, &fake("fake", "well", ""));
+    assert_eq!(place.archon("mcp test", &["fake"]).await.code, Some(0));
+    assert_eq!(place.archon("run --ask-later", &["Count."]).await.code, Some(3));
+    let open = place.archon("approvals list --json", &[]).await.json();
+    let id = open[0]["request_id"].as_str().unwrap().to_owned();
+    settle(&place, "");
+    server.push(answer("It cannot be counted."));
+    let ran = place.archon("approvals approve", &[&id]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It cannot be counted.\n"), "{ran:?}");
+    assert!(ran.err.contains("the tool fake__count of this run is not offered any more"), "{ran:?}");
+    let request = server.requests().last().unwrap().body.to_string();
+    assert!(request.contains("Tool 'fake__count' not found"), "{request}");
 }
 
 // spec: MC-07

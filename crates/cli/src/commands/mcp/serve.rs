@@ -54,7 +54,7 @@ impl ServeArgs {
         let tools = match self.tools.is_empty() {
             true if self.agents.is_empty() => toolset::of_agent(None, app).await?,
             true => Vec::new(),
-            false => toolset::recorded(self.tools.iter().map(String::as_str), app).await?.tools,
+            false => toolset::by_name(self.tools.iter().map(String::as_str), app).await?.tools,
         };
         let mut builder = Archon::builder()
             .engine_options(engine_options(app, &tools)?)

@@ -46,7 +46,7 @@ pub(super) async fn team(app: &App, path: &Path, work: &WorkFlags) -> Result<Tea
 
 async fn agent(app: &App, described: &TeamAgent) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
-    let picked = toolset::recorded(described.tools.iter().map(String::as_str), app).await?;
+    let picked = toolset::by_name(described.tools.iter().map(String::as_str), app).await?;
     let chosen = match &described.model {
         Some(model) => choose::of_member(app, model, &described.id).await?,
         None => choose::model(app, None).await?,
