@@ -377,11 +377,13 @@ impl SessionFlags {
     /// Returns the configuration of the last run of an agent in the chosen session; `None` if there is no such run, or
     /// if it cannot be read.
     async fn last_config(&self, app: &App) -> Option<RunConfig> {
+        if self.session.is_none() && !self.go_on {
+            return None;
+        }
         let runs = app.runs().ok()?;
         let session = match &self.session {
             Some(name) => SessionId::new(name.as_str()),
-            None if self.go_on => last_session(&runs).await.ok()?,
-            None => return None,
+            None => last_session(&runs).await.ok()?,
         };
         let heads = runs.list(&RunFilter::of_session(session).top_level().limit(LOOKED_AT)).await.ok()?;
         let last = heads.iter().find(|head| head.kind == Some(RunKind::Loop))?;

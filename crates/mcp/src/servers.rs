@@ -83,12 +83,12 @@ impl McpServers {
         Ok(Self { servers, tasks, end })
     }
 
-    /// Returns the [known tools](Self::known_tools). Waits until every server is connected or has failed, at most
+    /// Returns the [current tools](Self::current_tools). Waits until every server is connected or has failed, at most
     /// `limit`.
     pub async fn tools(&self, limit: Duration) -> Vec<Arc<dyn Tool>> {
         let all: Vec<&str> = self.servers.iter().map(|server| &*server.name).collect();
         self.settled(&all, limit).await;
-        self.known_tools()
+        self.current_tools()
     }
 
     /// Returns the tools that are known now, ordered by name. If a server offers resources,
@@ -98,7 +98,7 @@ impl McpServers {
     /// if the definition has changed by then. For a server without pinned tools there is a tool `SERVER__*` with
     /// a [source](Tool::source), so that an agent with a tool search finds the tools once the server has
     /// answered.
-    pub fn known_tools(&self) -> Vec<Arc<dyn Tool>> {
+    pub fn current_tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
         if self.servers.iter().any(offers_resources) {
             tools.extend(resource_tools::tools(&self.servers));

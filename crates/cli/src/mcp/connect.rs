@@ -45,7 +45,7 @@ pub(crate) async fn tools(app: &App) -> Tools {
             warn(app, &entry, &standing);
         }
     }
-    running.known_tools()
+    running.current_tools()
 }
 
 /// Returns the known tools of all servers. Waits, as [`settle`], if one of the names is not known. `SERVER__*` is
@@ -58,7 +58,7 @@ pub(crate) async fn named(app: &App, names: &[&str]) -> Tools {
         return known;
     }
     settle(app, &unknown).await;
-    running(app).known_tools()
+    running(app).current_tools()
 }
 
 /// Returns true if a tool is the one with the name `name`, or one of the server of `name` if that is `SERVER__*`. A
@@ -289,8 +289,8 @@ impl Running {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known_tools(&self) -> Tools {
-        self.locked().as_ref().map(McpServers::known_tools).unwrap_or_default()
+    fn current_tools(&self) -> Tools {
+        self.locked().as_ref().map(McpServers::current_tools).unwrap_or_default()
     }
 
     fn standings(&self) -> Vec<(Entry, Standing)> {

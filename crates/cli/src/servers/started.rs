@@ -7,8 +7,9 @@ use std::{
     time::Instant,
 };
 
-use crate::{config::ServerSettings, failure::Failure};
 use archon::mcp::McpServers;
+
+use crate::{config::ServerSettings, failure::Failure};
 
 /// A configured server.
 #[derive(Clone, Debug)]

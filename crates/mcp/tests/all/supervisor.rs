@@ -38,7 +38,7 @@ async fn five_of_twenty_servers_that_never_answer_delay_no_prompt() {
 
     // With the pins of before, the tools are there at once, and a call waits for its server.
     let servers = McpServers::start(twenty(), &options_with(pins)).unwrap();
-    let tools = servers.known_tools();
+    let tools = servers.current_tools();
     assert_eq!(tools.len(), 15 * 7 + 5);
     let echo = tools.iter().find(|tool| tool.spec().name == "s1__echo").unwrap();
     assert_eq!(call(&**echo, "again").await.text(), "again");
@@ -51,7 +51,7 @@ async fn tools_of_a_server_without_pins_are_found_once_it_has_answered() {
     let pins = Arc::new(InMemoryPins::default());
     let fakes = || fakes.clone().map(|(name, server)| (name.to_owned(), server.with_read_only(["*"])));
     let servers = McpServers::start(fakes(), &options_with(pins.clone())).unwrap();
-    let tools = servers.known_tools();
+    let tools = servers.current_tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     assert_eq!(names, ["fake__*", "lost__*"]);
     let [fake, lost] = [0, 1].map(|n| tools[n].source().unwrap());
@@ -68,7 +68,7 @@ async fn tools_of_a_server_without_pins_are_found_once_it_has_answered() {
 
     // With pins the tools are known at once, and whether the server has resources.
     let servers = McpServers::start(fakes(), &options_with(pins)).unwrap();
-    let tools = servers.known_tools();
+    let tools = servers.current_tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     assert!(names.contains(&"fake__echo") && names.contains(&"list_mcp_resources"), "{names:?}");
     assert!(!names.contains(&"fake__*") && names.contains(&"lost__*"), "{names:?}");
@@ -81,7 +81,7 @@ async fn server_whose_tools_are_all_held_back_is_unknown_at_each_start() {
     options.first_use = archon_mcp::FirstUse::HoldBack;
     for _ in 0..2 {
         let servers = McpServers::start([("fake".to_owned(), server("well"))], &options).unwrap();
-        let tools = servers.known_tools();
+        let tools = servers.current_tools();
         assert_eq!(tools[0].spec().name, "fake__*");
         let source = tools[0].source().unwrap();
         source.settled().await;
