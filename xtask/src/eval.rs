@@ -66,10 +66,7 @@ fn memory(words: Vec<String>) -> Result<()> {
             place.display()
         );
     };
-    let Some(models) = models_folder() else { bail!("neither HOME nor XDG_DATA_HOME says where models are") };
-    if !models.join(format!("{EMBEDDER}.safetensors")).is_file() {
-        CommandLine::cargo(&format!("{PROGRAM} -- model pull {EMBEDDER}")).run()?;
-    }
+    let models = embedder()?;
     let words = [file.display().to_string(), "--models".to_owned(), models.display().to_string()];
     CommandLine::cargo("run --quiet --profile measure -p archon-evals --bin eval_memory --")
         .args(words)
@@ -77,21 +74,36 @@ fn memory(words: Vec<String>) -> Result<()> {
         .run()
 }
 
-/// `cargo xtask eval tools [--check]`. Fetches the data into the cache.
-fn tools(options: Vec<String>) -> Result<()> {
+/// `cargo xtask eval tools [--by-meaning] [--check]`. Fetches the data into the cache, and for `--by-meaning` the
+/// embedder.
+fn tools(mut options: Vec<String>) -> Result<()> {
     let Some(cache) = user_folder("XDG_CACHE_HOME", ".cache") else {
         bail!("neither HOME nor XDG_CACHE_HOME says where fetched data is kept; set one")
     };
     let data = bfcl::fetch(&cache.join("archon"))?;
-    CommandLine::cargo(
-        "run --quiet --profile measure -p archon-evals --no-default-features --bin eval_tools --",
-    )
-    .args([data.display().to_string()])
-    .args(options)
-    .run()
+    let count = options.len();
+    options.retain(|option| option != "--by-meaning");
+    let mut features = "--no-default-features";
+    if options.len() < count {
+        features = "--features minilm";
+        options.extend(["--models".to_owned(), embedder()?.display().to_string()]);
+    }
+    CommandLine::cargo(&format!("run --quiet --profile measure -p archon-evals {features} --bin eval_tools --"))
+        .args([data.display().to_string()])
+        .args(options)
+        .run()
 }
 
-/// The embedder for measuring memories.
+/// Fetches the embedder, unless it is there. Returns the folder of the models.
+fn embedder() -> Result<PathBuf> {
+    let Some(models) = models_folder() else { bail!("neither HOME nor XDG_DATA_HOME says where models are") };
+    if !models.join(format!("{EMBEDDER}.safetensors")).is_file() {
+        CommandLine::cargo(&format!("{PROGRAM} -- model pull {EMBEDDER}")).run()?;
+    }
+    Ok(models)
+}
+
+/// The embedder for measuring memories and the tool search.
 const EMBEDDER: &str = "all-minilm-l6-v2";
 
 /// Returns the path of the default model, if it was fetched to the default place.

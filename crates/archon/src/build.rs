@@ -117,7 +117,9 @@ impl ArchonBuilder {
                 self.tools.iter().cloned().partition(|tool| tool.source().is_some());
             self.options.tool_sources = sources.iter().map(|tool| tool.spec().clone()).collect();
             let specs = known.iter().map(|tool| tool.spec());
-            if let Some(deferral) = archon_tool_search::Deferral::new(specs, sources, &always, budget) {
+            let embedder = self.tool_embedder.clone();
+            let deferral = archon_tool_search::Deferral::new(specs, sources, &always, budget, embedder);
+            if let Some(deferral) = deferral {
                 self.tools.extend(deferral.tools);
                 self.options.deferred_tools = Arc::new(deferral.names);
             }

@@ -13,6 +13,9 @@ use archon_types::{
     TOOL_SEARCH, Tool, ToolExecutionStrategy, ToolMode, Toolbox,
 };
 
+#[cfg(feature = "tool-search")]
+use archon_types::Embedder;
+
 use crate::{AutoSave, BuildError, ProcessMemoryLimit};
 
 mod runs;
@@ -52,6 +55,8 @@ pub struct ArchonBuilder {
     pub(crate) definition_budget: Option<u64>,
     #[cfg(feature = "tool-search")]
     pub(crate) always_defined: std::collections::BTreeSet<String>,
+    #[cfg(feature = "tool-search")]
+    pub(crate) tool_embedder: Option<Arc<dyn Embedder>>,
     pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
     pub(crate) journal: Option<Runs>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -335,6 +340,14 @@ impl ArchonBuilder {
         self
     }
 
+    /// Sets the embedder with which deferred tools are also found by meaning, not only by words. The vectors must
+    /// have the length 1. A search embeds the query, and at most 50 definitions that it has not seen before.
+    #[cfg(feature = "tool-search")]
+    pub fn tool_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.tool_embedder = Some(embedder);
+        self
+    }
+
     /// Sets the number of waiting steering messages and follow-ups that the model reads at once: one or all.
     /// Default one.
     pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
@@ -376,6 +389,8 @@ impl ArchonBuilder {
             ("definition_budget", self.definition_budget.is_some()),
             #[cfg(feature = "tool-search")]
             ("always_defined", !self.always_defined.is_empty()),
+            #[cfg(feature = "tool-search")]
+            ("tool_embedder", self.tool_embedder.is_some()),
         ];
         if let Some((setting, _)) =
             of_toolbox.into_iter().find(|(_, is_set)| *is_set && self.toolbox.is_some())

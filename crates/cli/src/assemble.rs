@@ -296,6 +296,10 @@ fn assemble(
     for Chosen { provider, keys, model, .. } in fallbacks {
         builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
     }
+    #[cfg(all(feature = "embedder", feature = "mcp"))]
+    {
+        builder = crate::tool_embedder::add(app, builder);
+    }
     builder = match Asking::of(app) {
         Asking::Here => builder.approver(Arc::new(Prompt::of(app))),
         Asking::Later => builder.approver(Arc::new(AskLater)),

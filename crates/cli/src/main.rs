@@ -34,6 +34,8 @@ mod secret_input;
 mod servers;
 mod start;
 mod text;
+#[cfg(all(feature = "embedder", feature = "mcp"))]
+mod tool_embedder;
 mod tool_workspace;
 mod toolset;
 #[cfg(feature = "setup")]

@@ -47,6 +47,9 @@ struct Model {
 archon_types::debug_fields!(MiniLm);
 
 impl MiniLm {
+    /// The number of dimensions of the vectors of the published model.
+    pub const DIMENSIONS: usize = SIZES.hidden;
+
     /// Loads the model from the folder of `archon model pull`: `all-minilm-l6-v2.safetensors` and
     /// `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about 0.1 s.
     ///

@@ -7,7 +7,7 @@ use std::{
 
 #[cfg(doc)]
 use archon_types::TokenEstimate;
-use archon_types::{Tool, ToolSpec};
+use archon_types::{Embedder, Tool, ToolSpec};
 
 use crate::{document::tokens, search_tool};
 
@@ -30,9 +30,9 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// }
 /// // The definitions fit.
 /// let always = Default::default();
-/// assert!(Deferral::new(&tools, Vec::new(), &always, 2_000).is_none());
+/// assert!(Deferral::new(&tools, Vec::new(), &always, 2_000, None).is_none());
 /// // They do not, but those of `mail` do.
-/// let deferral = Deferral::new(&tools, Vec::new(), &always, 600).unwrap();
+/// let deferral = Deferral::new(&tools, Vec::new(), &always, 600, None).unwrap();
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {
@@ -53,11 +53,15 @@ impl Deferral {
     ///
     /// The tools of `sources`, which are not known yet ([`Tool::source`]), are always deferred. They are searched
     /// once they are known.
+    ///
+    /// With an `embedder`, the search finds tools by words and by meaning, else by words. The embedder's vectors
+    /// must have the length 1.
     pub fn new<'s>(
         tools: impl IntoIterator<Item = &'s ToolSpec>,
         sources: Vec<Arc<dyn Tool>>,
         always: &BTreeSet<String>,
         budget: u64,
+        embedder: Option<Arc<dyn Embedder>>,
     ) -> Option<Self> {
         let mut servers: BTreeMap<&str, (u64, Vec<&ToolSpec>)> = BTreeMap::new();
         let is_deferrable = |tool: &&ToolSpec| tool.annotations.deferrable && !always.contains(&tool.name);
@@ -81,7 +85,7 @@ impl Deferral {
         let servers: BTreeMap<_, _> =
             servers.into_iter().map(|(server, (_, tools))| (server, tools)).collect();
         let names = servers.values().flatten().map(|tool| tool.name.clone()).collect();
-        Some(Self { names, tools: search_tool::tools(&servers, sources) })
+        Some(Self { names, tools: search_tool::tools(&servers, sources, embedder) })
     }
 }
 

@@ -66,13 +66,19 @@ impl ToolIndex {
     /// names, then tools that share words with it. Of tools with equal scores, the one with the lower
     /// position comes first.
     pub fn search(&self, query: &str, limit: usize) -> Vec<usize> {
-        let mut found = self.names.named(query);
-        let mut scored: Vec<(usize, f32)> = self.scores(query).into_iter().enumerate().collect();
-        scored.retain(|(place, score)| *score > 0.0 && !found.contains(place));
-        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        found.extend(scored.into_iter().map(|(place, _)| place));
+        let Ranking { named: mut found, by_words } = self.ranking(query);
+        found.extend(by_words);
         found.truncate(limit);
         found
+    }
+
+    /// Returns the positions of all tools that fit.
+    pub(crate) fn ranking(&self, query: &str) -> Ranking {
+        let named = self.names.named(query);
+        let mut scored: Vec<(usize, f32)> = self.scores(query).into_iter().enumerate().collect();
+        scored.retain(|(place, score)| *score > 0.0 && !named.contains(place));
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ranking { named, by_words: scored.into_iter().map(|(place, _)| place).collect() }
     }
 
     /// Returns the score of each tool.
@@ -88,6 +94,14 @@ impl ToolIndex {
 }
 
 archon_types::debug_fields!(ToolIndex: tools);
+
+/// The positions of the tools that fit a query.
+pub(crate) struct Ranking {
+    /// Tools that the query names.
+    pub(crate) named: Vec<usize>,
+    /// The other tools that share words with the query, best first.
+    pub(crate) by_words: Vec<usize>,
+}
 
 /// Adds `weight` to the count of a term in the texts of the tool at `place`, which must be the tool that was
 /// added last.

@@ -1,4 +1,5 @@
-//! Tool search: an agent with many tools sends the definitions of a few, and finds the others by words.
+//! Tool search: an agent with many tools sends the definitions of a few, and finds the others by words,
+//! and by meaning if there is an embedder.
 //!
 //! | concept | file |
 //! |---|---|
@@ -6,6 +7,7 @@
 //! | the tools `tool_search` and `call_tool` | `search_tool.rs` |
 //! | [`ToolIndex`], which tools fit a query | `index.rs` |
 //! | exact names, which come first | `exact.rs` |
+//! | [`ToolVectors`], which tools are close to a query by meaning | `vectors.rs` |
 //! | texts of a definition, and their weights | `document.rs` |
 //! | words of a text | `terms.rs` |
 //!
@@ -20,6 +22,8 @@ mod exact;
 mod index;
 mod search_tool;
 mod terms;
+mod vectors;
 
 pub use deferral::{DEFINITION_TOKENS, Deferral};
 pub use index::ToolIndex;
+pub use vectors::ToolVectors;

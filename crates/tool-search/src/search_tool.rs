@@ -7,13 +7,13 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, CALL_TOOL, Json, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    BoxFuture, CALL_TOOL, Embedder, Json, MemoryError, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
     ToolSpec, metadata,
 };
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::{ToolIndex, document};
+use crate::{ToolIndex, ToolVectors, document};
 
 /// Default and maximum number of tools that one search returns.
 const FOUND: (usize, usize) = (5, 20);
@@ -28,13 +28,14 @@ const SERVERS: usize = 300;
 pub(crate) fn tools(
     servers: &BTreeMap<&str, Vec<&ToolSpec>>,
     sources: Vec<Arc<dyn Tool>>,
+    embedder: Option<Arc<dyn Embedder>>,
 ) -> [Arc<dyn Tool>; 2] {
     let tools: Vec<ToolSpec> = servers.values().flatten().map(|tool| ToolSpec::clone(tool)).collect();
     let mut names: BTreeSet<&str> = servers.keys().copied().collect();
     names.extend(sources.iter().filter_map(|tool| Some(tool.source()?.name())));
     let spec = search_spec(about(names.into_iter()));
     [
-        Arc::new(Search { spec, indexed: Mutex::default(), tools, sources }),
+        Arc::new(Search { spec, indexed: Mutex::default(), tools, sources, vectors: embedder.map(ToolVectors::new) }),
         Arc::new(CallByName { spec: call_spec() }),
     ]
 }
@@ -101,6 +102,8 @@ struct Search {
     tools: Vec<ToolSpec>,
     /// Sources of further tools.
     sources: Vec<Arc<dyn Tool>>,
+    /// Vectors of the definitions, if there is an embedder.
+    vectors: Option<ToolVectors>,
 }
 
 /// Tools and their index.
@@ -119,11 +122,11 @@ impl Search {
         let (named, others): (Vec<_>, Vec<_>) = open.partition(|source| is_named(query, source.name()));
         join_all(named.iter().map(|source| source.settled())).await;
         let mut indexed = self.indexed();
-        let mut found = indexed.index.search(query, limit);
+        let (mut found, mut problem) = self.found(&indexed, query, limit).await;
         if found.is_empty() && !others.is_empty() {
             join_all(others.iter().map(|source| source.settled())).await;
             indexed = self.indexed();
-            found = indexed.index.search(query, limit);
+            (found, problem) = self.found(&indexed, query, limit).await;
         }
         let found: Vec<&ToolSpec> = found.into_iter().filter_map(|place| indexed.tools.get(place)).collect();
         let mut text = match found.is_empty() {
@@ -132,12 +135,30 @@ impl Search {
             ),
             false => definitions_of(&found),
         };
+        if let Some(problem) = problem {
+            let _ = writeln!(text, "Searched by words only: {problem}.");
+        }
         for source in named.iter().chain(&others) {
             if let Err(why) = source.tools() {
                 let _ = writeln!(text, "Not searched: {}: {why}.", source.name());
             }
         }
         text
+    }
+
+    /// Returns the positions of the tools that fit, and the problem if the embedder failed.
+    async fn found(
+        &self,
+        indexed: &Indexed,
+        query: &str,
+        limit: usize,
+    ) -> (Vec<usize>, Option<MemoryError>) {
+        let by_words = || indexed.index.search(query, limit);
+        let Some(vectors) = &self.vectors else { return (by_words(), None) };
+        match vectors.search(&indexed.index, &indexed.tools, query, limit).await {
+            Ok(found) => (found, None),
+            Err(problem) => (by_words(), Some(problem)),
+        }
     }
 
     /// Returns the index of the tools that are known now.
@@ -238,7 +259,13 @@ mod tests {
     }
 
     fn search(tools: Vec<ToolSpec>) -> Search {
-        Search { spec: search_spec(String::new()), indexed: Mutex::default(), tools, sources: Vec::new() }
+        Search {
+            spec: search_spec(String::new()),
+            indexed: Mutex::default(),
+            tools,
+            sources: Vec::new(),
+            vectors: None,
+        }
     }
 
     #[tokio::test]

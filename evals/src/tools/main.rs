@@ -1,4 +1,4 @@
-//! `cargo xtask eval tools`: how well tools are found by words, on the functions and questions of the Berkeley
+//! `cargo xtask eval tools`: how well tools are found by words, or with `--by-meaning` also with an embedder, on the functions and questions of the Berkeley
 //! Function Calling Leaderboard.
 //!
 //! Every function of its eight single-turn files is a tool. The query is a question as its author wrote it, which is
@@ -21,19 +21,25 @@ use crate::bfcl::Questions;
 const AT: [usize; 4] = [1, 5, 10, 20];
 /// The share of questions whose function must be among the first 5 and 20 results.
 const REQUIRED: [(usize, f64); 2] = [(5, 0.84), (20, 0.93)];
+/// The same with an embedder.
+#[cfg(feature = "minilm")]
+const REQUIRED_BY_MEANING: [(usize, f64); 2] = [(5, 0.87), (20, 0.95)];
 /// The most time that a search may take, on average.
 const SLOWEST: Duration = Duration::from_millis(1);
 
-const USAGE: &str = "usage: eval_tools FOLDER [--check]";
+const USAGE: &str = "usage: eval_tools FOLDER [--models FOLDER] [--check]; --models, for the embedder, needs the feature `minilm`";
 
 fn main() -> Result<()> {
-    let (flags, folders): (Vec<_>, Vec<_>) =
-        std::env::args().skip(1).partition(|word| word.starts_with("--"));
-    let check = match flags.as_slice() {
-        [] => false,
-        [flag] if flag == "--check" => true,
-        _ => bail!(USAGE),
-    };
+    let (mut check, mut folders, mut models) = (false, Vec::new(), None);
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--check" => check = true,
+            "--models" => models = Some(words.next().context(USAGE)?),
+            flag if flag.starts_with("--") => bail!(USAGE),
+            _ => folders.push(word),
+        }
+    }
     let [folder] = folders.as_slice() else { bail!(USAGE) };
     let set = bfcl::read(&PathBuf::from(folder))?;
     let begun = Instant::now();
@@ -44,29 +50,45 @@ fn main() -> Result<()> {
         begun.elapsed().as_millis(),
         set.len()
     );
-    let found = found(&index, &set);
-    println!("| questions | R@1 | R@5 | R@10 | R@20 |\n|---|---:|---:|---:|---:|");
-    for (file, places) in &found.by_file {
-        row(file, places);
+    match models {
+        None => by_words(&index, &set, check),
+        Some(models) => by_meaning(&index, &set, &PathBuf::from(models), check),
     }
-    let all: Vec<_> = found.by_file.iter().flat_map(|(_, places)| places).copied().collect();
-    row("all", &all);
-    let mean = found.time / u32::try_from(set.len()).context("too many questions")?;
-    println!(
-        "\n{} µs for a search; {} of {} exact names first",
-        mean.as_micros(),
-        found.names,
-        set.tools.len()
-    );
+}
+
+/// Measures the search by words.
+fn by_words(index: &ToolIndex, set: &Questions, check: bool) -> Result<()> {
+    let found = Found::of(set, |query| Ok(index.search(query, AT[3])))?;
+    let is_first = |(place, name): &(usize, &str)| index.search(name, 1) == [*place];
+    let names = set.tools.iter().map(|tool| tool.name.as_str()).enumerate().filter(is_first).count();
+    let mean = found.print(set)?;
+    println!("{} µs for a search; {names} of {} exact names first", mean.as_micros(), set.tools.len());
     if check {
-        ensure!(found.names == set.tools.len(), "a tool is not found first by its name");
+        ensure!(names == set.tools.len(), "a tool is not found first by its name");
         ensure!(mean <= SLOWEST, "a search takes {} µs, more than {}", mean.as_micros(), SLOWEST.as_micros());
-        for (at, required) in REQUIRED {
-            let share = share(&all, at);
-            ensure!(share >= required, "R@{at} is {share:.3}, less than {required}");
-        }
+        found.check(&REQUIRED)?;
     }
     Ok(())
+}
+
+/// Measures the search by words and by meaning, with the embedder in this folder.
+#[cfg(feature = "minilm")]
+fn by_meaning(index: &ToolIndex, set: &Questions, models: &std::path::Path, check: bool) -> Result<()> {
+    let embedder = archon_local_embedder::MiniLm::in_folder(models)?;
+    let vectors = archon_tool_search::ToolVectors::new(std::sync::Arc::new(embedder));
+    let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
+    let search = |query: &str| Ok(runtime.block_on(vectors.search(index, &set.tools, query, AT[3]))?);
+    let begun = Instant::now();
+    search("the first search, which embeds the most definitions")?;
+    println!("{} ms for the first search\n", begun.elapsed().as_millis());
+    let found = Found::of(set, search)?;
+    println!("{} ms for a search", found.print(set)?.as_millis());
+    if check { found.check(&REQUIRED_BY_MEANING) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "minilm"))]
+fn by_meaning(_: &ToolIndex, _: &Questions, _: &std::path::Path, _: bool) -> Result<()> {
+    bail!(USAGE)
 }
 
 /// Results of all questions.
@@ -75,25 +97,47 @@ struct Found {
     by_file: Vec<(&'static str, Vec<Option<usize>>)>,
     /// Time of all searches.
     time: Duration,
-    /// Number of tools that their name finds first.
-    names: usize,
 }
 
-fn found(index: &ToolIndex, set: &Questions) -> Found {
-    let (mut by_file, mut time) = (Vec::new(), Duration::ZERO);
-    for (file, questions) in &set.by_file {
-        let mut places = Vec::new();
-        for question in questions {
-            let begun = Instant::now();
-            let results = index.search(&question.text, AT[3]);
-            time += begun.elapsed();
-            places.push(results.iter().position(|place| set.tools[*place].name == question.function));
+impl Found {
+    /// Searches for each question.
+    fn of(set: &Questions, search: impl Fn(&str) -> Result<Vec<usize>>) -> Result<Self> {
+        let (mut by_file, mut time) = (Vec::new(), Duration::ZERO);
+        for (file, questions) in &set.by_file {
+            let mut places = Vec::new();
+            for question in questions {
+                let begun = Instant::now();
+                let results = search(&question.text)?;
+                time += begun.elapsed();
+                places.push(results.iter().position(|place| set.tools[*place].name == question.function));
+            }
+            by_file.push((*file, places));
         }
-        by_file.push((*file, places));
+        Ok(Self { by_file, time })
     }
-    let is_first = |(place, name): &(usize, &str)| index.search(name, 1) == [*place];
-    let names = set.tools.iter().map(|tool| tool.name.as_str()).enumerate().filter(is_first).count();
-    Found { by_file, time, names }
+
+    fn all(&self) -> Vec<Option<usize>> {
+        self.by_file.iter().flat_map(|(_, places)| places).copied().collect()
+    }
+
+    /// Prints the table. Returns the mean time of a search.
+    fn print(&self, set: &Questions) -> Result<Duration> {
+        println!("| questions | R@1 | R@5 | R@10 | R@20 |\n|---|---:|---:|---:|---:|");
+        for (file, places) in &self.by_file {
+            row(file, places);
+        }
+        row("all", &self.all());
+        println!();
+        Ok(self.time / u32::try_from(set.len()).context("too many questions")?)
+    }
+
+    fn check(&self, required: &[(usize, f64)]) -> Result<()> {
+        for (at, required) in required {
+            let share = share(&self.all(), *at);
+            ensure!(share >= *required, "R@{at} is {share:.3}, less than {required}");
+        }
+        Ok(())
+    }
 }
 
 /// Returns the share of questions whose function is among the first `at` results.
