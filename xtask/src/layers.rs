@@ -35,6 +35,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-tool-search", 3),
     ("archon-store", 3),
     ("archon-redis", 3),
+    ("archon-terminal", 3),
     ("archon-local-model", 3),
     ("archon-local-embedder", 3),
     ("archon-agents", 4),
@@ -103,6 +104,8 @@ const EDGES: &[Edge] = &[
     edge("archon-store", Kind::Dev, "archon-testkit"),
     edge("archon-redis", Kind::Normal, "archon-agents-types"),
     edge("archon-redis", Kind::Dev, "archon-testkit"),
+    edge("archon-terminal", Kind::Normal, "archon-agents-types"),
+    edge("archon-terminal", Kind::Dev, "archon-testkit"),
     edge("archon-local-model", Kind::Normal, "archon-agents-types"),
     edge("archon-local-embedder", Kind::Normal, "archon-agents-types"),
     edge("archon-agents", Kind::Normal, "archon-agents-types"),
@@ -125,6 +128,7 @@ const EDGES: &[Edge] = &[
     edge("archon-agents-cli", Kind::Normal, "archon-agents"),
     edge("archon-agents-cli", Kind::Optional, "archon-local-embedder"),
     edge("archon-agents-cli", Kind::Optional, "archon-local-model"),
+    edge("archon-agents-cli", Kind::Optional, "archon-terminal"),
     edge("archon-agents-cli", Kind::Dev, "archon-testkit"),
 ];
 
@@ -246,6 +250,20 @@ const FORBIDDEN: &[Forbidden] = &[
         features: &[],
         why: "a door reaches runs by trait, and nothing else",
     },
+    Forbidden {
+        of: "archon-terminal",
+        what: "tokio",
+        features: &["rt", "net", "fs", "process"],
+        why: "a screen is a fold; who owns the terminal reads and writes",
+    },
+    Forbidden {
+        of: "archon-terminal",
+        what: "crossterm",
+        features: &[],
+        why: "a screen is a fold; who owns the terminal reads and writes",
+    },
+    Forbidden { of: "archon-terminal", what: "reqwest", features: &[], why: "a screen shows records" },
+    Forbidden { of: "archon-terminal", what: "rusqlite", features: &[], why: "a screen shows records" },
     Forbidden { of: "archon-tools", what: "rusqlite", features: &[], why: "tools know no storage" },
     Forbidden { of: "archon-providers", what: "rusqlite", features: &[], why: "providers know no storage" },
 ];

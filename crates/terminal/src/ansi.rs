@@ -1,0 +1,98 @@
+//! The control sequences that the screen writes; it writes no others.
+
+use crate::{
+    row::{Row, Span},
+    theme::{Color, Style},
+};
+
+/// Ends all styles.
+pub(crate) const PLAIN: &str = "\x1b[0m";
+/// Begins a frame that the terminal shows at once. Terminals that do not know it ignore it.
+pub(crate) const BEGIN_SYNC: &str = "\x1b[?2026h";
+/// Ends the frame.
+pub(crate) const END_SYNC: &str = "\x1b[?2026l";
+pub(crate) const HIDE_CURSOR: &str = "\x1b[?25l";
+pub(crate) const SHOW_CURSOR: &str = "\x1b[?25h";
+/// Text behind the last column begins a new row.
+pub(crate) const AUTOWRAP: &str = "\x1b[?7h";
+/// Text behind the last column is cut off.
+pub(crate) const NO_AUTOWRAP: &str = "\x1b[?7l";
+/// Pasted text is marked as such.
+pub(crate) const BEGIN_PASTE: &str = "\x1b[?2004h";
+/// Ends the marks around pasted text.
+pub const END_PASTE: &str = "\x1b[?2004l";
+/// Asks for keys that can be told apart, with the keyboard protocol of kitty.
+pub(crate) const BEGIN_KITTY_KEYS: &str = "\x1b[>1u";
+pub(crate) const END_KITTY_KEYS: &str = "\x1b[<u";
+pub(crate) const ERASE_TO_END_OF_ROW: &str = "\x1b[K";
+pub(crate) const ERASE_BELOW: &str = "\x1b[J";
+/// Erases the cursor's row and everything below it. It erases from the second column first, because tmux keeps
+/// a screen that is erased from its first cell in the scrollback.
+pub(crate) const ERASE_FROM_ROW: &str = "\r\x1b[C\x1b[J\r\x1b[K";
+/// To the beginning of the next row; at the bottom the screen scrolls.
+pub(crate) const NEXT_ROW: &str = "\r\n";
+
+/// Bytes that are written at once.
+#[derive(Debug, Default)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl Bytes {
+    pub(crate) fn put(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub(crate) fn up(&mut self, rows: usize) {
+        self.by(rows, 'A');
+    }
+
+    pub(crate) fn down(&mut self, rows: usize) {
+        self.by(rows, 'B');
+    }
+
+    pub(crate) fn right(&mut self, columns: usize) {
+        self.by(columns, 'C');
+    }
+
+    fn by(&mut self, count: usize, direction: char) {
+        match count {
+            0 => {}
+            1 => self.put(&format!("\x1b[{direction}")),
+            _ => self.put(&format!("\x1b[{count}{direction}")),
+        }
+    }
+
+    pub(crate) fn row(&mut self, row: &Row) {
+        self.spans(&row.spans);
+    }
+
+    pub(crate) fn spans<'a>(&mut self, spans: impl IntoIterator<Item = &'a Span>) {
+        let mut style = Style::PLAIN;
+        for span in spans.into_iter().filter(|span| !span.text().is_empty()) {
+            if span.style() != style {
+                style = span.style();
+                self.style(style);
+            }
+            self.put(span.text());
+        }
+        if style != Style::PLAIN {
+            self.put(PLAIN);
+        }
+    }
+
+    fn style(&mut self, style: Style) {
+        self.put("\x1b[0");
+        for (is_on, code) in [(style.is_bold, ";1"), (style.is_dim, ";2"), (style.is_reversed, ";7")] {
+            self.put(if is_on { code } else { "" });
+        }
+        self.put(match style.color {
+            None => "",
+            Some(Color::Red) => ";31",
+            Some(Color::Green) => ";32",
+            Some(Color::Yellow) => ";33",
+            Some(Color::Blue) => ";34",
+            Some(Color::Magenta) => ";35",
+            Some(Color::Cyan) => ";36",
+        });
+        self.put("m");
+    }
+}

@@ -1,0 +1,41 @@
+//! Frames, and the trait of screens that write them.
+
+use std::io;
+
+use crate::row::{Place, Row, Size};
+
+/// A frame: what is new for ever, and what is shown for now.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The rows that were committed since the last frame, such as the rows of [`Printed::take`](crate::Printed).
+    /// Each is written once and never again.
+    pub committed: &'a [Row],
+    /// The rows of the live area, which the next frame replaces.
+    pub live: &'a [Row],
+    /// The place of the draft's caret in `live`; `None` if nothing can be typed.
+    pub caret: Option<Place>,
+    /// True if the terminal's cursor stands at the caret, as input methods for Chinese, Japanese and Korean need
+    /// it. If false, the caret is drawn, and the cursor rests where a resize cannot separate it from the live
+    /// area; so set it only while a person types.
+    pub caret_is_real: bool,
+    /// The size of the terminal, read just before the frame.
+    pub size: Size,
+}
+
+/// Writes frames to a terminal.
+pub trait Screen {
+    /// Writes a frame.
+    ///
+    /// # Errors
+    ///
+    /// The error of the output; the terminal may be lost.
+    fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()>;
+
+    /// Erases the live area and ends all modes of the terminal that the screen began. The next frame begins them
+    /// again. A second call writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The error of the output; the terminal may be lost.
+    fn leave(&mut self) -> io::Result<()>;
+}

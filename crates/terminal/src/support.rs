@@ -1,0 +1,73 @@
+//! What a terminal can do, as far as its environment tells.
+
+use crate::{ansi, row::Size, theme::Theme};
+
+/// What the terminal can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Support {
+    /// True if the output is a terminal that moves its cursor.
+    pub is_terminal: bool,
+    /// True if texts are in UTF-8. Without it, the columns of a text cannot be counted.
+    pub has_utf8: bool,
+    /// True if texts may have colors.
+    pub has_colors: bool,
+    /// True if the terminal tells Shift+Enter and Escape from other keys when it is asked to, with the keyboard
+    /// protocol of kitty.
+    pub has_kitty_keys: bool,
+}
+
+/// The fewest columns and rows for a live area that can be read.
+const LEAST: Size = Size::new(20, 6);
+
+impl Support {
+    /// Reads the variables `TERM`, `TERM_PROGRAM`, `NO_COLOR`, `LC_ALL`, `LC_CTYPE` and `LANG`. `is_tty` is true
+    /// if the output goes to a terminal. A missing locale counts as UTF-8: containers and remote shells seldom
+    /// set one, and their terminals have long used UTF-8.
+    ///
+    /// ```
+    /// use archon_terminal::{Size, Support};
+    ///
+    /// let env = |name: &str| (name == "TERM").then(|| "xterm-256color".to_owned());
+    /// let support = Support::of(&env, true);
+    /// assert!(support.is_enough(Size::new(80, 24)) && !support.is_enough(Size::new(20, 5)));
+    /// ```
+    pub fn of(env: &dyn Fn(&str) -> Option<String>, is_tty: bool) -> Self {
+        let value = |name: &str| env(name).filter(|value| !value.is_empty());
+        let term = value("TERM");
+        let is_dumb = term.as_deref().map_or(cfg!(unix), |term| term == "dumb");
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(value);
+        let is_utf8 = |locale: String| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        };
+        let program = value("TERM_PROGRAM").unwrap_or_default();
+        let is_kitty = |known: &&str| term.as_deref().is_some_and(|term| term.contains(known));
+        Self {
+            is_terminal: is_tty && !is_dumb,
+            has_utf8: locale.is_none_or(is_utf8),
+            has_colors: value("NO_COLOR").is_none() && !is_dumb,
+            has_kitty_keys: ["kitty", "ghostty", "foot", "alacritty"].iter().any(|known| is_kitty(&known))
+                || ["ghostty", "WezTerm", "iTerm.app"].contains(&program.as_str()),
+        }
+    }
+
+    /// Returns true if a terminal of this size can show a live area. If not, print plain lines.
+    pub fn is_enough(&self, size: Size) -> bool {
+        let is_large = size.columns >= LEAST.columns && size.rows >= LEAST.rows;
+        self.is_terminal && self.has_utf8 && is_large
+    }
+
+    /// Returns the theme for the terminal.
+    pub fn theme(&self) -> Theme {
+        Theme::new(self.has_colors)
+    }
+
+    /// Returns the bytes that make the terminal usable after the program was killed: they end all modes of
+    /// [`Inline`](crate::Inline) and erase the live area, but do not end bracketed paste, for which there is
+    /// [`END_PASTE`](crate::END_PASTE): a shell that has taken over the terminal may have begun it again.
+    pub fn restore_sequence(&self) -> String {
+        let keys = if self.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" };
+        [ansi::PLAIN, ansi::END_SYNC, ansi::AUTOWRAP, ansi::SHOW_CURSOR, keys, ansi::ERASE_BELOW].concat()
+    }
+}
