@@ -22,7 +22,7 @@ mod token_bucket;
 pub use almost_json::json_in;
 pub use content_hash::ContentHash;
 pub use encoded::Encoded;
-pub use hidden::is_hidden;
+pub use hidden::{is_hidden, one_line, printable, visible};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
