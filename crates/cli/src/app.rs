@@ -8,6 +8,7 @@ use std::{
 use archon::{
     providers::{Catalogue, HttpOptions},
     store::{InboxKey, JsonlJournal},
+    types::{ApprovalSettings, DynApprover},
 };
 
 use crate::{
@@ -34,6 +35,8 @@ pub(crate) struct App {
     pub(crate) json: bool,
     /// True if runs are suspended with their questions instead of asking on the terminal.
     pub(crate) ask_later: bool,
+    /// The consent of all agents; `None` for the one that follows from the flags and the terminal.
+    pub(crate) consent: Option<Consent>,
     /// The HTTP options; all providers share the connections.
     pub(crate) http: HttpOptions,
     /// The journal, once it was opened for runs.
@@ -44,6 +47,13 @@ pub(crate) struct App {
     pub(crate) mcp: Arc<Connected>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
+}
+
+/// Who answers the questions of agents, and how long they wait.
+#[derive(Clone)]
+pub(crate) struct Consent {
+    pub(crate) approver: Arc<dyn DynApprover>,
+    pub(crate) settings: ApprovalSettings,
 }
 
 impl App {
@@ -65,6 +75,7 @@ impl App {
             data_dir,
             json: false,
             ask_later: false,
+            consent: None,
             http: HttpOptions::default(),
             opened: Arc::default(),
             catalogue: Arc::default(),

@@ -12,7 +12,7 @@ use archon::{
 };
 
 use crate::{
-    app::App,
+    app::{App, Consent},
     ask::{Asking, Prompt},
     choose,
     chosen::Chosen,
@@ -35,12 +35,23 @@ pub(crate) async fn chosen(
 ) -> Result<Archon, Failure> {
     let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
+    Ok(with(app, picked, chosen, memory, last).await?.build()?)
+}
+
+/// Does the same as [`chosen`] with these tools and this model, and does not build the agent yet.
+pub(crate) async fn with(
+    app: &App,
+    picked: Picked,
+    chosen: Chosen,
+    memory: Option<Memory>,
+    last: Option<&RunConfig>,
+) -> Result<ArchonBuilder, Failure> {
     let tools = with_agents(app, picked, &chosen).await?;
     let mut builder = by_settings(app, chosen, tools).await?;
     if let Some(last) = last.filter(|last| !last.deferred_tools.is_empty()) {
         builder = with_recorded_deferral(builder, last, app.config.settings.tools.as_ref());
     }
-    Ok(with_memory(builder, memory).build()?)
+    Ok(with_memory(builder, memory))
 }
 
 /// Adds a memory with a rule-based extractor, which costs no model call.
@@ -300,10 +311,13 @@ fn assemble(
     {
         builder = crate::tool_embedder::add(app, builder);
     }
-    builder = match Asking::of(app) {
-        Asking::Here => builder.approver(Arc::new(Prompt::of(app))),
-        Asking::Later => builder.approver(Arc::new(AskLater)),
-        Asking::Nobody => builder,
+    builder = match (&app.consent, Asking::of(app)) {
+        (Some(Consent { approver, settings }), _) => {
+            builder.approver(approver.clone()).approval_settings(settings.clone())
+        }
+        (None, Asking::Here) => builder.approver(Arc::new(Prompt::of(app))),
+        (None, Asking::Later) => builder.approver(Arc::new(AskLater)),
+        (None, Asking::Nobody) => builder,
     };
     Ok(match has_tools.then(|| toolset::folder(app)).flatten() {
         Some(folder) => builder.workspace(folder),

@@ -1,9 +1,16 @@
 //! The commands: one file for each, and one line for each in the list below.
 
-#[cfg(not(all(unix, feature = "mcp", feature = "mcp-serve", feature = "setup")))]
+#[cfg(not(all(unix, feature = "chat", feature = "mcp", feature = "mcp-serve", feature = "setup")))]
 #[macro_use]
 mod absent;
 mod approvals;
+#[cfg(feature = "chat")]
+mod chat;
+#[cfg(not(feature = "chat"))]
+absent! {
+    mod chat: ChatArgs, "archon chat",
+    "build with `--features chat`, or start a conversation with `archon run TASK` and continue it with `archon run --continue TASK`"
+}
 mod completions;
 mod config;
 mod credentials;
@@ -58,6 +65,7 @@ use crate::{
     config::{Detail, EmbedderChoice, Mode, Money, PermissionRules, Settings, Span, Thinking, ToolSelection},
     exit::Exit,
     failure::Failure,
+    output::Output,
 };
 use structured_output::OutputFlags;
 
@@ -65,6 +73,8 @@ use structured_output::OutputFlags;
 pub(crate) enum Command {
     /// Choose a provider, keep its key, and set the default model
     Init(init::InitArgs),
+    /// Have a conversation on the terminal; the default without a command
+    Chat(Box<chat::ChatArgs>),
     /// Work on a task and print the answer
     Run(run::RunArgs),
     /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer its questions
@@ -124,6 +134,10 @@ impl Command {
     /// Returns the settings of the command's flags; `None` for a command that needs no settings.
     pub(crate) fn settings(&self) -> Option<Settings> {
         Some(match self {
+            #[cfg(feature = "chat")]
+            Self::Chat(args) => args.settings(),
+            #[cfg(not(feature = "chat"))]
+            Self::Chat(_) => return None,
             Self::Run(args) => args.settings(),
             Self::Plan(args) => args.settings(),
             Self::Resume(args) => args.flags.settings(),
@@ -161,6 +175,8 @@ impl Command {
     /// Returns the recording or the replay of model calls that the flags set.
     fn cassette(&self) -> Result<Cassette, Failure> {
         match self {
+            #[cfg(feature = "chat")]
+            Self::Chat(args) => args.agent.cassette(),
             Self::Run(args) => args.work.agent.cassette(),
             Self::Plan(args) => args.work.agent.cassette(),
             Self::Team(team::TeamCommand::Run { flags, .. }) => flags.work.agent.cassette(),
@@ -179,6 +195,7 @@ impl Command {
 
     async fn run_with(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {
         match self {
+            Self::Chat(args) => args.run(app).await,
             Self::Run(args) => args.run(app).await,
             Self::Plan(args) => args.run(app).await,
             Self::Team(command) => command.run(app).await,
@@ -205,6 +222,17 @@ impl Command {
     }
 }
 
+/// Returns the command of a command line without one: a conversation, if a person is at the terminal and reads its
+/// output there.
+pub(crate) fn alone(output: &Output, is_json: bool) -> Option<Command> {
+    let has_person = output.asks && output.live && !is_json;
+    (has_person && cfg!(feature = "chat")).then(conversation)
+}
+
+fn conversation() -> Command {
+    Command::Chat(Box::default())
+}
+
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ModelFlags {
     /// The model: a name, PROVIDER:NAME, or the path of a GGUF file
@@ -219,7 +247,7 @@ pub(crate) struct ModelFlags {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ToolFlags {
     /// The tools: names separated by commas, `all` or `none` [default: those that change nothing, and
-    /// those of MCP servers]
+    /// those of MCP servers; in a conversation also those that change files and run commands]
     #[arg(long, value_name = "a,b|all|none")]
     pub(crate) tools: Option<ToolSelection>,
     /// The folder that tools may see [default: the current one]

@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Limit = 4,
     /// A call was rejected because no person could be asked about it. The run has an answer nevertheless.
     NotAllowed = 5,
+    /// The terminal of a conversation has gone; the number is 128 + SIGHUP, as in shells.
+    HungUp = 129,
     /// The command was interrupted from the keyboard; the number is 128 + SIGINT, as in shells.
     Interrupted = 130,
 }

@@ -453,12 +453,6 @@ mod tests {
                   did you mean `list`? --help shows more"#]],
         );
         check(
-            "archon chat",
-            expect![[r#"
-            archon has no command `chat` yet
-              start a conversation with `archon run TASK`, and continue it with `archon run --continue TASK`"#]],
-        );
-        check(
             "archon run --continue --session s hi",
             expect![[r#"
                 the argument '--continue' cannot be used with '--session <NAME>'

@@ -6,6 +6,8 @@ mod ask;
 mod assemble;
 mod board;
 mod cassette;
+#[cfg(feature = "chat")]
+mod chat;
 mod choose;
 mod chosen;
 mod command_line;
@@ -46,11 +48,16 @@ use std::process::ExitCode;
 use clap::{Parser, error::ErrorKind};
 
 fn main() -> ExitCode {
+    // A conversation starts this program once more, to restore the terminal if the conversation is killed.
+    #[cfg(all(unix, feature = "chat"))]
+    if chat::is_guard() {
+        return chat::guard();
+    }
     // Parses before any other work, so that `--version` and mistakes are answered at once.
     match args::Args::try_parse() {
         Ok(args) => start::run(args).into(),
-        // Help and versions go to stdout and are not errors, even if the reader has gone away. Without
-        // arguments the whole help is shown.
+        // Help and versions go to stdout and are not errors, even if the reader has gone away. For a group of
+        // commands without the name of one, the group's help is shown.
         Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();
             if e.use_stderr() { exit::Exit::Usage.into() } else { ExitCode::SUCCESS }

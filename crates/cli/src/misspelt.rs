@@ -28,18 +28,6 @@ pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     }
 }
 
-/// Returns the error for `chat`, a command that does not exist yet.
-pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
-    let is_chat = e.kind() == ErrorKind::InvalidSubcommand
-        && context(e, ContextKind::InvalidSubcommand).is_some_and(|word| word == "chat");
-    is_chat.then(|| {
-        Failure::usage(
-            "archon has no command `chat` yet",
-            "start a conversation with `archon run TASK`, and continue it with `archon run --continue TASK`",
-        )
-    })
-}
-
 /// Finds the command that was given the unknown word, by the usage in the parser's error.
 fn find_command<'a>(e: &clap::Error, all: &'a clap::Command) -> &'a clap::Command {
     let usage = context(e, ContextKind::Usage).unwrap_or_default();
@@ -64,9 +52,6 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<String> {
 /// tips and the usage become advice.
 impl From<&clap::Error> for Failure {
     fn from(e: &clap::Error) -> Self {
-        if let Some(chat) = explain_chat(e) {
-            return chat;
-        }
         let text = e.to_string();
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
         let first = lines.next().unwrap_or_default();

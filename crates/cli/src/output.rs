@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs::File,
     io::{self, IsTerminal, Write},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -36,6 +37,16 @@ struct Streams {
     board: Option<Board>,
     /// The place where spinners are drawn.
     target: fn() -> ProgressDrawTarget,
+    capture: Option<Capture>,
+}
+
+/// The receiver of all output while another part of the program writes to the terminal.
+#[cfg_attr(not(feature = "chat"), allow(dead_code, reason = "only a conversation captures the output"))]
+pub(crate) struct Capture {
+    /// Gets each text that would be printed, harmless for terminals.
+    pub(crate) notes: Box<dyn Fn(Look, &str) + Send>,
+    /// The file for the lines of the log; without one they are dropped.
+    pub(crate) log: Option<File>,
 }
 
 /// The style of text on stderr, if colours are on.
@@ -72,7 +83,7 @@ impl Output {
         target: fn() -> ProgressDrawTarget,
     ) -> Self {
         Self {
-            streams: Mutex::new(Streams { out, err, spinner: None, board: None, target }),
+            streams: Mutex::new(Streams { out, err, spinner: None, board: None, target, capture: None }),
             noted: Mutex::default(),
             asks: false,
             live: false,
@@ -100,9 +111,37 @@ impl Output {
     /// A closed pipe is ignored: the run continues, and its log is complete.
     pub(crate) fn piece(&self, text: &str) {
         let text = printable(text);
-        self.with(|s| {
-            let _ = s.out.write_all(text.as_bytes()).and_then(|()| s.out.flush());
+        self.with(|s| match &s.capture {
+            Some(capture) => (capture.notes)(Look::Plain, &text),
+            None => drop(s.out.write_all(text.as_bytes()).and_then(|()| s.out.flush())),
         });
+    }
+
+    /// Passes all output to `capture` from now on, so that nothing but its owner writes to the terminal.
+    /// Spinners and boards are not shown meanwhile.
+    #[cfg(feature = "chat")]
+    pub(crate) fn capture(&self, capture: Capture) {
+        self.locked(|s| s.capture = Some(capture));
+    }
+
+    /// Ends [`capture`](Self::capture): output goes to the streams again.
+    #[cfg(feature = "chat")]
+    pub(crate) fn release(&self) {
+        self.locked(|s| s.capture = None);
+    }
+
+    /// Writes a line of the log: to stderr, or to the file of the [`Capture`].
+    ///
+    /// A stream or a file that cannot be written is ignored.
+    pub(crate) fn log(&self, line: &str) {
+        let line = printable(line);
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let Streams { err, capture, .. } = &mut *streams;
+        let _ = match capture {
+            Some(Capture { log: Some(file), .. }) => file.write_all(line.as_bytes()),
+            Some(_) => Ok(()),
+            None => err.write_all(line.as_bytes()),
+        };
     }
 
     /// Writes a line to stderr.
@@ -129,9 +168,13 @@ impl Output {
     }
 
     pub(crate) fn note_piece(&self, look: Look, text: &str) {
-        let text = self.styled(look, &printable(text));
-        self.with(|s| {
-            let _ = s.err.write_all(text.as_bytes()).and_then(|()| s.err.flush());
+        let text = printable(text);
+        self.with(|s| match &s.capture {
+            Some(capture) => (capture.notes)(look, &text),
+            None => {
+                let text = self.styled(look, &text);
+                drop(s.err.write_all(text.as_bytes()).and_then(|()| s.err.flush()));
+            }
         });
     }
 
@@ -148,8 +191,8 @@ impl Output {
             return;
         }
         self.with(|s| {
-            // The board already shows what is under way.
-            if s.board.is_some() {
+            // The board, or the owner of the screen, already shows what is under way.
+            if s.board.is_some() || s.capture.is_some() {
                 return;
             }
             let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg} {elapsed}"));
@@ -165,7 +208,11 @@ impl Output {
             return;
         }
         rows.iter_mut().for_each(|row| row.text = printable(&row.text).into_owned());
-        self.locked(|s| s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows));
+        self.locked(|s| {
+            if s.capture.is_none() {
+                s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows);
+            }
+        });
     }
 
     pub(crate) fn close_board(&self) {
@@ -179,6 +226,9 @@ impl Output {
             return;
         }
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if streams.capture.is_some() {
+            return;
+        }
         let bar = streams.spinner.get_or_insert_with(|| {
             let template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
             ProgressBar::new(of).with_style(style(template))
@@ -219,5 +269,72 @@ impl Output {
             Some(line) => format!("\x1b[{code}m{line}\x1b[0m\n"),
             None => format!("\x1b[{code}m{text}\x1b[0m"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A stream that a test reads.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Page {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn output(page: &Page) -> Output {
+        Output::to(Box::new(page.clone()), Box::new(page.clone()))
+    }
+
+    #[test]
+    fn log_line_with_control_characters_is_escaped() {
+        let page = Page::default();
+        output(&page).log("warn: \u{1b}]0;x\u{7}\u{9b}2J\u{202e}é\n");
+        assert_eq!(page.text(), "warn: \\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}é\n");
+    }
+
+    #[cfg(feature = "chat")]
+    #[test]
+    fn output_while_it_is_captured_writes_nothing_to_the_streams() {
+        use std::io::{Read as _, Seek as _};
+
+        let page = Page::default();
+        let output = output(&page);
+        let (sender, notes) = std::sync::mpsc::channel();
+        let mut log = tempfile::tempfile().unwrap();
+        output.capture(Capture {
+            notes: Box::new(move |look, text| drop(sender.send((look, text.to_owned())))),
+            log: Some(log.try_clone().unwrap()),
+        });
+        output.warn("no key\u{1b}[2J");
+        output.line("a line");
+        output.log("debug: x\u{1b}c\n");
+        output.release();
+        output.log("after\n");
+        let seen: Vec<_> = notes.try_iter().collect();
+        let warning = (Look::Warning, "warning: no key\\u{1b}[2J\n".to_owned());
+        assert_eq!(seen, [warning, (Look::Plain, "a line\n".to_owned())]);
+        let mut text = String::new();
+        log.rewind().unwrap();
+        log.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "debug: x\\u{1b}c\n");
+        assert_eq!(page.text(), "after\n");
     }
 }

@@ -13,20 +13,24 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     app::App,
     args::{Args, GlobalArgs},
-    commands,
+    commands::{self, Command},
     config::{Config, Origin, Sources},
     credentials::StoredKeys,
     exit::Exit,
     failure::Failure,
-    output::Output,
-    text::printable,
+    output::{Look, Output},
 };
 
-/// Runs a command to its end.
+/// Runs a command to its end. Without a command, this is a conversation on the terminal; where no person can have
+/// one, the help is printed as the answer to wrong usage.
 pub(crate) fn run(args: Args) -> Exit {
     let output = Arc::new(Output::system());
-    log_to_stderr(&args.global);
-    let result = start(args, output.clone());
+    let Some(command) = args.command.or_else(|| commands::alone(&output, args.global.json)) else {
+        output.note(Look::Plain, Args::command().render_help().to_string());
+        return Exit::Usage;
+    };
+    keep_log(&args.global, output.clone());
+    let result = start(command, &args.global, output.clone());
     output.stop_waiting();
     result.unwrap_or_else(|failure| {
         output.failure(&failure);
@@ -34,13 +38,13 @@ pub(crate) fn run(args: Args) -> Exit {
     })
 }
 
-fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
+fn start(command: Command, global: &GlobalArgs, output: Arc<Output>) -> Result<Exit, Failure> {
     let sources = Sources::system();
-    let flags = args.command.settings();
+    let flags = command.settings();
     let is_by_settings = flags.is_some();
     let mut flags = flags.unwrap_or_default();
-    flags.data_dir = args.global.data_dir.clone();
-    let is_without = args.command.is_without_settings();
+    flags.data_dir = global.data_dir.clone();
+    let is_without = command.is_without_settings();
     let config = match Config::load(&sources, flags.clone()) {
         Err(_) if is_without => Config::of(flags, &Origin::Flag(String::new())),
         config => config?,
@@ -51,7 +55,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     };
     let mut http = HttpOptions::default();
     http.allow_plain_http = config.settings.allow_plain_http == Some(true);
-    let (json, ask_later) = (args.global.json, args.global.ask_later);
+    let (json, ask_later) = (global.json, global.ask_later);
     let mut app = App { json, ask_later, http, ..App::new(output, config, sources, data_dir) };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
         app.output.warn(warning);
@@ -63,7 +67,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         if is_by_settings {
             load_keys(&mut app).await;
         }
-        match args.command.run(&app, Args::command).await {
+        match command.run(&app, Args::command).await {
             Err(failure) => Err(failure.with_repair_advice(&app.journal()).await),
             result => result,
         }
@@ -85,9 +89,9 @@ async fn load_keys(app: &mut App) {
 /// Ctrl-C.
 const WORKERS: usize = 2;
 
-/// Writes the log to stderr: by default only errors, and warnings of memories and stores; the output shows
-/// the rest.
-fn log_to_stderr(args: &GlobalArgs) {
+/// Writes the log by `output`: by default only errors, and warnings of memories and stores; the output shows the
+/// rest.
+fn keep_log(args: &GlobalArgs, output: Arc<Output>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match args.verbose {
             0 => "error,archon::agent_memory=warn,archon_memory=warn,archon_store=warn",
@@ -98,34 +102,21 @@ fn log_to_stderr(args: &GlobalArgs) {
     });
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| Printable(io::stderr()))
+        .with_writer(move || LogWriter(output.clone()))
         .without_time()
         .try_init();
 }
 
-/// A writer that makes log lines harmless for terminals, since the lines contain text from outside. Each
-/// write is a whole line.
-struct Printable<W>(W);
+/// A writer that passes log lines to the output. Each write is a whole line.
+struct LogWriter(Arc<Output>);
 
-impl<W: Write> Write for Printable<W> {
+impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_all(printable(&String::from_utf8_lossy(line)).as_bytes())?;
+        self.0.log(&String::from_utf8_lossy(line));
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_log_cannot_steer_the_terminal_either() {
-        let mut log = Printable(Vec::new());
-        log.write_all("warn: \u{1b}]0;x\u{7}\u{9b}2J\u{202e}é\n".as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(log.0).unwrap(), "warn: \\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}é\n");
+        Ok(())
     }
 }

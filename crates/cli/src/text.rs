@@ -3,32 +3,12 @@
 
 use std::{borrow::Cow, fmt::Write as _, path::Path};
 
+pub(crate) use archon::types::{one_line, printable, visible};
 use archon::{
     SystemClock,
     types::{Clock, Timestamp},
 };
 use jiff::tz::TimeZone;
-
-/// Returns text for printing: as [`visible`] shows it, but without carriage returns.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(is_hidden) {
-        true => Cow::Owned(visible(&text.replace('\r', ""))),
-        false => Cow::Borrowed(text),
-    }
-}
-
-/// Returns text that a person may approve. No character is removed: characters that would control the
-/// terminal, reverse the writing direction or be invisible are shown by their number.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_hidden(c) {
-            true => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            false => shown.push(c),
-        }
-    }
-    shown
-}
 
 /// Returns a path that a person may approve; see [`visible`].
 pub(crate) fn visible_path(path: &Path) -> String {
@@ -56,15 +36,6 @@ pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
 
 fn is_hidden(c: char) -> bool {
     !matches!(c, '\n' | '\t') && archon::types::is_hidden(c)
-}
-
-/// Returns a text as one line of at most `most` characters.
-pub(crate) fn one_line(text: &str, most: usize) -> String {
-    let line = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", line[..at].trim_end()),
-        None => line,
-    }
 }
 
 /// Returns the text of a time in lists: the time since then, or after a day the local date and time.
@@ -114,26 +85,6 @@ mod tests {
             "0 s ago",
             "a clock may step back"
         );
-    }
-
-    // spec: AP-05
-    #[test]
-    fn visible_escapes_control_and_bidirectional_characters() {
-        assert_eq!(visible("a\x1b[2Jb\r\n\tc\u{9b}"), "a\\u{1b}[2Jb\\u{d}\n\tc\\u{9b}");
-        assert_eq!(
-            visible("rm \u{202e}txt.x\u{2066}\u{200b}é日本"),
-            "rm \\u{202e}txt.x\\u{2066}\\u{200b}é日本"
-        );
-    }
-
-    #[test]
-    fn text_from_outside_cannot_steer_the_terminal() {
-        let shown = printable("a\x1b[2Jb\x07\r\n\tc\u{9b}d\u{202e}\u{200b}");
-        assert_eq!(shown, "a\\u{1b}[2Jb\\u{7}\n\tc\\u{9b}d\\u{202e}\\u{200b}");
-        assert_eq!(printable(&shown), shown, "twice is as once");
-        assert_eq!(one_line("a\u{202e}\nb", 99), "a\\u{202e} b");
-        assert_eq!(one_line("two\n  lines\tand\x1b[0m more", 9), "two lines…");
-        assert_eq!(one_line("short", 9), "short");
     }
 
     #[test]

@@ -47,6 +47,25 @@ pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
     }
 }
 
+/// Returns the tools and agents of a conversation on the terminal: those that the settings choose, otherwise all that
+/// work in a workspace, since a person is there to answer the questions of those that change something.
+#[cfg(feature = "chat")]
+pub(crate) async fn of_conversation(app: &App) -> Result<Picked, Failure> {
+    if app.config.settings.tools.is_some() {
+        return chosen(app).await;
+    }
+    let mut tools = all(app)?;
+    let agents = agents(app, &tools)?;
+    tools.retain(|tool| !NOT_IN_CONVERSATIONS.contains(&tool.spec().name.as_str()));
+    tools.extend(mcp::tools(app).await);
+    Ok(Picked { tools, agents })
+}
+
+/// The built-in tools that a conversation has only if the settings choose them: `bash` does the work of the first, and
+/// a person who is there reads the answers, so a model needs no tools to ask.
+#[cfg(feature = "chat")]
+const NOT_IN_CONVERSATIONS: &[&str] = &["bash_readonly", "cleanup_tool_call", "human_approval", "human_guidance"];
+
 /// Waits for the servers whose tools [`chosen`] adds by itself, at most 2 s.
 pub(crate) async fn settle(app: &App) {
     if !matches!(app.config.settings.tools, Some(ToolSelection::None | ToolSelection::Names(_))) {
@@ -376,6 +395,18 @@ mod tests {
         assert_eq!(all, known);
         assert_eq!(names_of(ToolSelection::None).await.unwrap(), Vec::<String>::new());
         assert_eq!(names_of(ToolSelection::Names(vec!["search".into()])).await.unwrap(), ["search"]);
+    }
+
+    #[cfg(feature = "chat")]
+    #[tokio::test]
+    async fn of_conversation_without_a_selection_has_the_tools_that_change_files_and_run_commands() {
+        let names = of_conversation(&App::of(Settings::default())).await.unwrap().names();
+        for name in ["bash", "edit_file", "read_file", "write_file"] {
+            assert!(names.iter().any(|other| other == name), "{name}: {names:?}");
+        }
+        assert!(names.iter().all(|name| !NOT_IN_CONVERSATIONS.contains(&name.as_str())), "{names:?}");
+        let only = Settings { tools: Some(ToolSelection::Names(vec!["search".into()])), ..Settings::default() };
+        assert_eq!(of_conversation(&App::of(only)).await.unwrap().names(), ["search"]);
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ macro_rules! absent {
         mod $module {
             use crate::{app::App, exit::Exit, failure::Failure};
 
-            #[derive(Debug, clap::Args)]
+            #[derive(Debug, Default, clap::Args)]
             pub(crate) struct $args {
                 #[arg(hide = true, num_args = 0.., allow_hyphen_values = true, trailing_var_arg = true)]
                 _rest: Vec<String>,

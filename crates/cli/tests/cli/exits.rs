@@ -72,7 +72,6 @@ async fn bad_arguments_are_refused_with_a_remedy() {
     run("run", &[]).await.check_refused(2, "<TASK>", "usage: archon run");
     run("rnu", &["hi"]).await.check_refused(2, "'rnu'", "did you mean `run`?");
     run("run", &["--modle", "M", "hi"]).await.check_refused(2, "'--modle'", "did you mean `--model`?");
-    run("chat", &[]).await.check_refused(2, "`chat`", "archon run --continue TASK");
     assert!(server.requests().is_empty());
     assert!(
         !place.path("data/runs").exists()

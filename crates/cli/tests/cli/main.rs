@@ -12,6 +12,8 @@ mod absent;
 mod approvals;
 mod cancel;
 mod cassettes;
+#[cfg(all(target_os = "linux", feature = "chat"))]
+mod chat;
 #[cfg(target_os = "linux")]
 mod coding;
 #[cfg(feature = "credentials")]

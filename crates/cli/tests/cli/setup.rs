@@ -87,7 +87,7 @@ impl Place {
         command.args(words);
         let mut words = line.split(' ');
         let asks = match (words.next(), words.next()) {
-            (Some("run" | "resume" | "plan" | "team"), second) => second != Some("show"),
+            (Some("chat" | "run" | "resume" | "plan" | "team"), second) => second != Some("show"),
             // Lets a run go on.
             (Some("approvals"), second) => !matches!(second, Some("list" | "show")),
             _ => false,

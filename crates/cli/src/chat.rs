@@ -1,0 +1,42 @@
+//! The conversation on the terminal: a loop between a person's keys, a run service and a screen.
+
+mod agent;
+mod conversation;
+mod events;
+#[cfg(unix)]
+mod guard;
+mod history_of_session;
+mod keys;
+mod plain;
+mod questions;
+mod screen_loop;
+mod sources;
+mod surroundings;
+mod tty;
+mod view;
+
+use archon_terminal::Support;
+
+pub(crate) use self::conversation::{Opening, Which};
+#[cfg(unix)]
+pub(crate) use self::guard::{is_guard, run as guard};
+use crate::{
+    app::App,
+    exit::Exit,
+    failure::Failure,
+};
+
+/// Has a conversation until the person ends it. Without a terminal that can show it, or with `is_plain`, it is one in
+/// plain lines.
+pub(crate) async fn open(app: &App, opening: Opening, is_plain: bool) -> Result<Exit, Failure> {
+    let support = Support::of(&|name| app.sources.env.get(name).cloned(), app.output.live);
+    let has_screen = !is_plain && !app.json && app.output.asks && support.is_enough(tty::size());
+    let (exit, session) = match has_screen {
+        true => screen_loop::converse(app, opening, support).await?,
+        false => plain::converse(app, opening).await?,
+    };
+    if let Some(session) = session {
+        app.note(format!("the conversation is kept: {}", surroundings::continue_line(app, &session)));
+    }
+    Ok(exit)
+}

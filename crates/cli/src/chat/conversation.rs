@@ -1,0 +1,347 @@
+//! The conversation as a client of the run service: sends messages, watches runs and answers questions, for a screen
+//! that never waits.
+
+use std::{sync::Arc, time::Duration};
+
+use archon::{
+    Runs, SystemClock,
+    store::JsonlJournal,
+    types::{
+        Answer, AnswerRuns, Clock, Collection, Event, Message, MoreLimits, RunError, RunFilter, RunHead, RunId,
+        RunStatus, SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, Watch, WhenBusy,
+    },
+};
+use futures_util::StreamExt;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use super::{
+    agent,
+    events::{Request, Update},
+    history_of_session::{self, History, newest},
+};
+use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory};
+
+/// The interval in which the session is looked at while a question waits that another process may answer.
+const LOOK: Duration = Duration::from_secs(1);
+/// The same while a message waits that begins the next run by itself, and the maximum number of such looks.
+const LOOK_FOR_NEXT: Duration = Duration::from_millis(50);
+const MOST_LOOKS: u32 = 200;
+
+/// The session of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// A new session.
+    New,
+    /// The session of the run that was written last.
+    Last,
+    /// The session with this id, which may be new.
+    Named(SessionId),
+}
+
+/// How a conversation is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) which: Which,
+    /// The collection that memories are stored in and recalled from.
+    pub(crate) memory: Option<Collection>,
+}
+
+/// A conversation whose agent is built.
+pub(crate) struct Conversation {
+    runs: Runs,
+    journal: Arc<JsonlJournal>,
+    app: App,
+    session: Option<SessionId>,
+    /// The newest run, the sequence number of its last known record, and its events while it works.
+    run: Option<RunId>,
+    after: Option<u64>,
+    events: Option<Watch>,
+    /// True if the run has an open question.
+    is_suspended: bool,
+    /// The number of messages that no run has read yet.
+    waiting: usize,
+    /// The number of looks for the run that begins with these messages.
+    looks: u32,
+    updates: UnboundedSender<Update>,
+}
+
+impl Which {
+    /// Returns the id of the session; `None` for a new one.
+    ///
+    /// # Errors
+    /// No run has a session, or the log of the newest run is damaged.
+    pub(crate) async fn find(&self, runs: &Runs) -> Result<Option<SessionId>, Failure> {
+        match self {
+            Self::New => Ok(None),
+            Self::Named(session) => Ok(Some(session.clone())),
+            Self::Last => {
+                let head = runs.list(&RunFilter::all().top_level().limit(1)).await?.pop();
+                let Some(head) = head else { return Err(RunError::NothingToContinue.into()) };
+                if head.problem.is_some() {
+                    runs.records(&head.run_id, None).await?.whole()?;
+                }
+                head.session.map(Some).ok_or_else(|| RunError::NothingToContinue.into())
+            }
+        }
+    }
+}
+
+/// Opens a conversation and has it until the screen sends no more requests. Every result and every failure is an
+/// update.
+pub(crate) async fn converse(
+    app: App,
+    opening: Opening,
+    mut requests: UnboundedReceiver<Request>,
+    updates: UnboundedSender<Update>,
+) {
+    let mut conversation = match Conversation::open(&app, opening, updates.clone()).await {
+        Ok(conversation) => conversation,
+        Err(failure) => return drop(updates.send(Update::Over(failure))),
+    };
+    loop {
+        let pause = conversation.pause();
+        tokio::select! {
+            request = requests.recv() => match request {
+                Some(request) => conversation.handle(request).await,
+                None => return,
+            },
+            event = next(&mut conversation.events) => conversation.pass(event),
+            () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => conversation.look().await,
+        }
+    }
+}
+
+/// Returns the next event of a run; never ends without a run.
+async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends a message to a session: to its run at work, to the run that was cut off, or as a new run.
+///
+/// # Errors
+/// The message is empty, the run takes no messages, or the journal failed.
+pub(crate) async fn send(runs: &Runs, session: Option<&SessionId>, text: &str) -> Result<StartedRun, RunError> {
+    let request = StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue);
+    let Some(session) = session else { return runs.start(request).await };
+    let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);
+    match cut_off {
+        // Nobody works on the run, so nobody would read a message that waits for its end.
+        Some(head) => {
+            runs.steer(&head.run_id, Message::user(text, Timestamp::default()).into()).await?;
+            runs.resume(&head.run_id, &MoreLimits::default()).await
+        }
+        None => runs.start(request.session(session.clone())).await,
+    }
+}
+
+impl Conversation {
+    async fn open(app: &App, opening: Opening, updates: UnboundedSender<Update>) -> Result<Self, Failure> {
+        let reading = app.runs()?;
+        let session = opening.which.find(&reading).await?;
+        let mut history = match &session {
+            Some(session) => history_of_session::read(&reading, session).await?,
+            None => History::default(),
+        };
+        let (newest, last) = (history.newest.clone(), history.last_config());
+        if let Some(session) = &session {
+            let _ = updates.send(Update::Session(session.clone()));
+        }
+        if let Some(damage) = history.damage.take() {
+            let _ = updates.send(Update::Failed(damage));
+        }
+        let after = history.last_seq();
+        let _ = updates.send(Update::History(Box::new(history)));
+        let memory = match &opening.memory {
+            Some(collection) => Some(memory::open(app, collection).await?),
+            None => None,
+        };
+        let built = agent::build(app, memory, last.as_ref()).await?;
+        let runs = app.open_runs()?.with_agent(built.archon.run_agent());
+        let mut conversation = Self {
+            runs,
+            journal: app.open_journal()?,
+            app: app.clone(),
+            session,
+            run: newest.as_ref().map(|head| head.run_id.clone()),
+            after,
+            events: None,
+            is_suspended: newest.as_ref().is_some_and(|head| head.status == RunStatus::Suspended),
+            waiting: 0,
+            looks: 0,
+            updates,
+        };
+        conversation.update(Update::Ready { model: built.model });
+        if let Some(head) = newest.filter(|head| head.status == RunStatus::Running) {
+            conversation.watch(&head.run_id, true).await?;
+        }
+        Ok(conversation)
+    }
+
+    fn update(&self, update: Update) {
+        // A screen that is gone needs no news.
+        let _ = self.updates.send(update);
+    }
+
+    async fn handle(&mut self, request: Request) {
+        let result = match request {
+            Request::Send(text) => {
+                if let Err(error) = self.send(&text).await {
+                    self.update(Update::NotSent(text, error.into()));
+                }
+                return;
+            }
+            Request::Answer(id, answer) => self.answer(&id, answer).await,
+            Request::Cancel => self.cancel().await,
+            Request::Refuse(id) => self.refuse(&id).await,
+        };
+        if let Err(error) = result {
+            self.update(Update::Failed(error.into()));
+        }
+    }
+
+    async fn send(&mut self, text: &str) -> Result<(), RunError> {
+        let started = send(&self.runs, self.session.as_ref(), text).await?;
+        if self.session.is_none() {
+            self.update(Update::Session(started.session.clone()));
+            self.session = Some(started.session);
+        }
+        let is_watched = self.events.is_some() && self.run.as_ref() == Some(&started.run);
+        match started.how {
+            Started::Queued if is_watched || self.is_suspended => {
+                self.waiting += 1;
+                Ok(())
+            }
+            how => self.watch(&started.run, how == Started::Queued).await,
+        }
+    }
+
+    /// Answers a question. Its run goes on, also if the answer came from another process before.
+    async fn answer(&mut self, id: &str, answer: Answer) -> Result<(), RunError> {
+        let is_taken = self.runs.answer(id, answer).await?;
+        self.watch_again().await?;
+        if !is_taken {
+            let what = "the question was already answered, or has expired";
+            self.update(Update::Failed(Failure::failed(what, "the run goes on with that")));
+        }
+        Ok(())
+    }
+
+    /// Refuses a question and stops its run, in one step, so that the model is not asked in between.
+    async fn refuse(&mut self, id: &str) -> Result<(), RunError> {
+        let open = self.runs.questions(None).await?;
+        if let Some(question) = open.into_iter().find(|open| open.request.request_id == id) {
+            let no = Answer::Cancel { reason: String::new() };
+            question.answer(no, SystemClock.now(), &*self.journal).await?;
+        }
+        self.cancel().await
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunError> {
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        match self.runs.cancel(&run, "stopped at the terminal").await {
+            // It has ended by itself.
+            Err(RunError::Refused(_)) => {}
+            cancelled => cancelled?,
+        }
+        if self.events.is_none() { self.watch_again().await } else { Ok(()) }
+    }
+
+    async fn watch_again(&mut self) -> Result<(), RunError> {
+        match self.run.clone() {
+            Some(run) => self.watch(&run, false).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Watches a run from the first record that is not known yet.
+    async fn watch(&mut self, run: &RunId, is_elsewhere: bool) -> Result<(), RunError> {
+        if self.run.as_ref() != Some(run) {
+            (self.run, self.after) = (Some(run.clone()), None);
+        }
+        self.events = Some(self.runs.watch(run, self.after).await?);
+        (self.is_suspended, self.looks) = (false, 0);
+        self.update(Update::Working { run: run.clone(), is_elsewhere });
+        Ok(())
+    }
+
+    /// Passes an event of the run to the screen.
+    fn pass(&mut self, event: Option<Result<Event, RunError>>) {
+        match event {
+            Some(Ok(event)) => {
+                self.note(&event);
+                self.update(Update::Event(event));
+            }
+            Some(Err(error)) => {
+                self.events = None;
+                let failure = Failure::from(error);
+                let failure = match &self.run {
+                    Some(run) => failure.then(&resume_line(&self.app, run.as_str())),
+                    None => failure,
+                };
+                self.update(Update::Rest(Some(failure)));
+            }
+            None => {
+                self.events = None;
+                self.update(Update::Rest(None));
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        use archon::types::{PromptSource, RecordBody};
+        let Event::Record { run, record } = event else { return };
+        if self.run.as_ref() != Some(run) {
+            return;
+        }
+        self.after = Some(record.seq);
+        match &record.body {
+            RecordBody::MessageAdded { source: PromptSource::FollowUp, .. } => {
+                self.waiting = self.waiting.saturating_sub(1);
+            }
+            RecordBody::Suspended { .. } => self.is_suspended = true,
+            RecordBody::RunFinished(_) => self.is_suspended = false,
+            _ => {}
+        }
+    }
+
+    /// Returns the time until the next look at the session; `None` if nothing can change by itself.
+    fn pause(&self) -> Option<Duration> {
+        match (&self.events, self.is_suspended, self.waiting) {
+            (Some(_), ..) => None,
+            (None, true, _) => Some(LOOK),
+            (None, false, 1..) if self.looks < MOST_LOOKS => Some(LOOK_FOR_NEXT),
+            (None, false, _) => None,
+        }
+    }
+
+    /// Looks for a run that goes on without this conversation: one whose question was answered elsewhere, or one that
+    /// began with a message that waited.
+    async fn look(&mut self) {
+        let Some(session) = self.session.clone() else { return };
+        self.looks += 1;
+        let found = match newest(&self.runs, &session).await {
+            Ok(found) => found,
+            Err(error) => {
+                self.waiting = 0;
+                return self.update(Update::Failed(error.into()));
+            }
+        };
+        let Some(head) = found.filter(|head| self.is_news(head)) else { return };
+        // The next run was begun by this process.
+        let is_elsewhere = self.is_suspended;
+        if self.run.as_ref() != Some(&head.run_id) {
+            self.waiting = 0;
+        }
+        if let Err(error) = self.watch(&head.run_id, is_elsewhere).await {
+            self.update(Update::Failed(error.into()));
+        }
+    }
+
+    fn is_news(&self, head: &RunHead) -> bool {
+        let is_other = self.run.as_ref() != Some(&head.run_id);
+        is_other || head.status != RunStatus::Suspended && self.is_suspended
+    }
+}

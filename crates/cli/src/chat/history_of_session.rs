@@ -1,0 +1,103 @@
+//! The records of a session that a conversation shows when it is opened.
+
+use std::sync::Arc;
+
+use archon::{
+    RunError, Runs,
+    types::{
+        Content, Interruption, Message, Origin, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId, RunKind, RunStarted, SessionId, StartRuns,
+    },
+};
+
+use crate::failure::Failure;
+
+/// The number of records with something to show after which no earlier run is read.
+const ENOUGH: usize = 400;
+
+/// The newest part of a session.
+#[derive(Default)]
+pub(crate) struct History {
+    /// The records of the runs in the order in which they are shown, oldest first.
+    pub(crate) records: Vec<(RunId, Arc<Record>)>,
+    /// The number of earlier runs that are not shown.
+    pub(crate) earlier: usize,
+    /// The newest run of the session.
+    pub(crate) newest: Option<RunHead>,
+    /// The damage of a log: the records behind it are not shown.
+    pub(crate) damage: Option<Failure>,
+}
+
+impl History {
+    /// Returns the configuration of the newest run; `None` if it is not the loop of an agent.
+    pub(crate) fn last_config(&self) -> Option<RunConfig> {
+        let started = RunStarted::of(&self.of_newest())?;
+        (started.kind == RunKind::Loop).then(|| started.config.clone())
+    }
+
+    /// Returns the sequence number of the last record of the newest run.
+    pub(crate) fn last_seq(&self) -> Option<u64> {
+        self.of_newest().last().map(|record| record.seq)
+    }
+
+    fn of_newest(&self) -> Vec<Arc<Record>> {
+        let Some(newest) = &self.newest else { return Vec::new() };
+        self.records.iter().filter(|(run, _)| *run == newest.run_id).map(|(_, record)| record.clone()).collect()
+    }
+}
+
+/// Returns the newest top-level run of a session; `None` for a session without runs.
+///
+/// # Errors
+/// The journal cannot be listed.
+pub(crate) async fn newest(runs: &Runs, session: &SessionId) -> Result<Option<RunHead>, RunError> {
+    let filter = RunFilter::of_session(session.clone()).top_level().limit(1);
+    Ok(runs.list(&filter).await?.pop())
+}
+
+/// Reads the newest runs of a session: the newest run, the run that it continues, and so on until there is enough to
+/// show. Runs beside this line, such as those that were left by going back, are not part of the conversation.
+///
+/// # Errors
+/// The journal cannot be listed or read.
+pub(crate) async fn read(runs: &Runs, session: &SessionId) -> Result<History, RunError> {
+    let heads = runs.list(&RunFilter::of_session(session.clone()).top_level()).await?;
+    let Some(newest) = heads.first().cloned() else { return Ok(History::default()) };
+    let mut history = History { newest: Some(newest.clone()), ..History::default() };
+    let (mut next, mut taken) = (Some((newest.run_id, None)), Vec::new());
+    let mut shown = 0;
+    while let Some((run, part)) = next.take().filter(|_| shown < ENOUGH) {
+        let log = runs.records(&run, None).await?;
+        let mut records = log.records;
+        if let Some(damage) = log.damage {
+            history.damage = Some(damage.into());
+        }
+        next = RunStarted::of(&records).and_then(|started| match &started.origin {
+            Origin::Continues { run, records, .. } => Some((run.clone(), Some(*records))),
+            _ => None,
+        });
+        if let Some(part) = part.and_then(|part| usize::try_from(part).ok()) {
+            records.truncate(part);
+        }
+        shown += records.iter().filter(|record| is_shown(&record.body)).count();
+        taken.push((run, records));
+    }
+    history.earlier = heads.len().saturating_sub(taken.len());
+    let in_order = taken.into_iter().rev();
+    history.records =
+        in_order.flat_map(|(run, records)| records.into_iter().map(move |record| (run.clone(), record))).collect();
+    Ok(history)
+}
+
+/// Returns the text of a message that a person sent; `None` for any other record.
+pub(crate) fn message_of_person(record: &Record) -> Option<String> {
+    let RecordBody::MessageAdded { message, .. } = &record.body else { return None };
+    let message = message.as_llm().filter(|message| Interruption::of(message).is_none())?;
+    matches!(message, Message::User(_)).then(|| Content::join_text(message.own_content()).into_owned())
+}
+
+fn is_shown(body: &RecordBody) -> bool {
+    matches!(
+        body,
+        RecordBody::MessageAdded { .. } | RecordBody::ModelCallFinished { .. } | RecordBody::ToolCallFinished { .. }
+    )
+}

@@ -1,0 +1,105 @@
+//! The questions of a conversation's runs: those about calls wait in the log, those that a tool asks while it works
+//! are put to the person at once.
+
+use archon::types::{Answer, ApprovalRequest, Approver, Decision};
+use tokio::sync::{mpsc::UnboundedSender, oneshot};
+
+use crate::{
+    output::{Look, Output},
+    permissions::StoredRules,
+    question,
+    text::visible,
+};
+
+/// A question of a tool that waits for its answer while it works.
+pub(crate) struct Waiting {
+    pub(crate) request: ApprovalRequest,
+    pub(crate) reply: oneshot::Sender<Decision>,
+}
+
+/// The approver of a conversation.
+///
+/// A run with an open question about a call is suspended, so that nothing is lost if the program is killed, and so
+/// that the question can also be answered from another terminal.
+pub(crate) struct ScreenApprover(UnboundedSender<Waiting>);
+
+impl ScreenApprover {
+    /// Creates an approver that sends the questions of working tools to `waiting`.
+    pub(crate) fn new(waiting: UnboundedSender<Waiting>) -> Self {
+        Self(waiting)
+    }
+}
+
+impl Approver for ScreenApprover {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let (reply, answer) = oneshot::channel();
+        let request = request.clone();
+        match self.0.send(Waiting { request, reply }) {
+            Ok(()) => answer.await.unwrap_or(Decision::Later),
+            Err(_) => Decision::Later,
+        }
+    }
+
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
+        vec![Decision::Later; requests.len()]
+    }
+}
+
+/// Returns what a person has to know about a call before the answer: its arguments and the changes of files, also if
+/// they are long.
+pub(crate) fn body(request: &ApprovalRequest) -> Vec<(Look, String)> {
+    let brief = question::brief(request);
+    if brief.is_whole { brief.lines } else { question::whole(request) }
+}
+
+/// Stores the rules of an answer with `always`, and notes where they are stored.
+pub(crate) fn remember(answer: &Answer, store: Option<&StoredRules>, output: &Output) {
+    let (Answer::Trust { rules }, Some(store)) = (answer, store) else { return };
+    let file = store.file.display();
+    for rule in rules {
+        let (look, text) = match store.remember(rule) {
+            Ok(()) => {
+                let (rule, workspace) = (visible(rule), visible(&store.workspace));
+                (Look::Dim, format!("{rule} is stored for {workspace} in {file}"))
+            }
+            Err(e) => {
+                (Look::Warning, format!("the rule holds for this session only: {file} cannot be written: {e}"))
+            }
+        };
+        output.note(look, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // spec: AP-05
+    #[test]
+    fn body_of_a_long_call_is_whole() {
+        let command = format!("{} rm -rf .", "true;".repeat(2_000));
+        let details = json!({ "tool": "bash", "arguments": { "command": command } });
+        let lines = body(&ApprovalRequest::new("approval_1", "Run bash", details));
+        assert!(lines.iter().any(|(_, line)| line.contains("rm -rf .")), "{lines:?}");
+        assert!(lines.iter().all(|(_, line)| !line.contains("not shown")), "{lines:?}");
+    }
+
+    #[tokio::test]
+    async fn approver_defers_questions_about_calls_and_asks_those_of_working_tools() {
+        let (waiting, mut questions) = tokio::sync::mpsc::unbounded_channel();
+        let approver = ScreenApprover::new(waiting);
+        let request = ApprovalRequest::new("approval_1", "Send it?", json!({}));
+        let both = [request.clone(), request.clone()];
+        assert_eq!(approver.decide_all(&both).await, [Decision::Later, Decision::Later]);
+        let answer = async {
+            let Waiting { reply, .. } = questions.recv().await.unwrap();
+            reply.send(Decision::Now(Answer::Approve)).unwrap();
+        };
+        let (decision, ()) = tokio::join!(approver.decide(&request), answer);
+        assert_eq!(decision, Decision::Now(Answer::Approve));
+        drop(questions);
+        assert_eq!(approver.decide(&request).await, Decision::Later, "the conversation is over");
+    }
+}

@@ -1,0 +1,127 @@
+//! What the screen of a conversation waits for: keys, news of the conversation, notes of the program, signals, and the
+//! time of the next frame.
+
+use archon::{
+    SystemClock,
+    types::{Clock, Timestamp},
+};
+use archon_terminal::Input;
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt;
+use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
+
+use super::{events::Update, keys, questions::Waiting};
+use crate::output::Look;
+
+/// What happened.
+pub(crate) enum Happening {
+    /// The person pressed a key or pasted, and the program read it at this time.
+    Input(Input, Timestamp),
+    /// The terminal may have another size.
+    Resized,
+    /// News of the conversation.
+    Update(Update),
+    /// A tool that works asks a question.
+    Waiting(Waiting),
+    /// The program has something to say.
+    Note(Look, String),
+    /// A signal came.
+    Signal(Signal),
+    /// The time that was waited for has come.
+    Due,
+    /// The terminal gives no more keys.
+    Lost,
+}
+
+/// The signals that a conversation handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// An interrupt that did not come as a key.
+    Interrupt,
+    /// The request to end.
+    Terminate,
+    /// The terminal has gone.
+    HangUp,
+    /// The process goes on after it was stopped.
+    Continue,
+}
+
+/// The sources of all that happens.
+pub(crate) struct Sources {
+    pub(crate) updates: UnboundedReceiver<Update>,
+    pub(crate) waiting: UnboundedReceiver<Waiting>,
+    pub(crate) notes: UnboundedReceiver<(Look, String)>,
+    pub(crate) keys: EventStream,
+    pub(crate) signals: Signals,
+}
+
+impl Sources {
+    /// Waits for the next thing, at most until `due`. Keys come first, so that a fast answer delays none.
+    pub(crate) async fn next(&mut self, due: Option<Instant>) -> Happening {
+        let until = due.unwrap_or_else(Instant::now);
+        loop {
+            return tokio::select! {
+                biased;
+                event = self.keys.next() => match event {
+                    Some(Ok(Event::Resize(..))) => Happening::Resized,
+                    Some(Ok(event)) => match keys::input(event) {
+                        Some(input) => Happening::Input(input, SystemClock.now()),
+                        None => continue,
+                    },
+                    Some(Err(_)) | None => Happening::Lost,
+                },
+                signal = self.signals.next() => Happening::Signal(signal),
+                Some(waiting) = self.waiting.recv() => Happening::Waiting(waiting),
+                Some((look, text)) = self.notes.recv() => Happening::Note(look, text),
+                () = tokio::time::sleep_until(until), if due.is_some() => Happening::Due,
+                Some(update) = self.updates.recv() => Happening::Update(update),
+            };
+        }
+    }
+}
+
+/// The signals. They are caught as soon as this value is created.
+#[cfg(unix)]
+pub(crate) struct Signals(Vec<(tokio::signal::unix::Signal, Signal)>);
+
+#[cfg(unix)]
+impl Signals {
+    pub(crate) fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let continued = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+        let kinds = [
+            (SignalKind::interrupt(), Signal::Interrupt),
+            (SignalKind::terminate(), Signal::Terminate),
+            (SignalKind::hangup(), Signal::HangUp),
+            (continued, Signal::Continue),
+        ];
+        Self(kinds.into_iter().filter_map(|(kind, meaning)| Some((signal(kind).ok()?, meaning))).collect())
+    }
+
+    async fn next(&mut self) -> Signal {
+        std::future::poll_fn(|task| {
+            for (signal, meaning) in &mut self.0 {
+                if let std::task::Poll::Ready(Some(())) = signal.poll_recv(task) {
+                    return std::task::Poll::Ready(*meaning);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The signals of a system where Ctrl+C comes as a key, and a closed terminal ends the process.
+#[cfg(not(unix))]
+pub(crate) struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) -> Signal {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,108 @@
+//! The terminal of this process: its size, its modes, and its guard.
+
+use std::io::{self, Write};
+
+use archon_terminal::Size;
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+
+#[cfg(unix)]
+use super::guard::Guard;
+
+/// The size that a terminal without a size is treated as.
+const UNKNOWN: Size = Size::new(80, 24);
+
+/// The terminal in raw mode: each key is read at once, and nothing is echoed. Dropping the value restores the modes.
+pub(crate) struct Tty {
+    is_raw: bool,
+    #[cfg(unix)]
+    guard: Option<Guard>,
+}
+
+impl Tty {
+    /// Begins raw mode, with a guard that ends it if this process is killed.
+    ///
+    /// # Errors
+    /// Standard input is no terminal.
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut tty = Self {
+            is_raw: false,
+            // The guard has to know the modes from before.
+            #[cfg(unix)]
+            guard: rustix::termios::tcgetattr(io::stdin()).ok().and_then(|saved| Guard::start(&saved).ok()),
+        };
+        tty.take()?;
+        Ok(tty)
+    }
+
+    /// Begins raw mode.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Some(guard) = &mut self.guard {
+            guard.tell(true);
+        }
+        enable_raw_mode()?;
+        self.is_raw = true;
+        Ok(())
+    }
+
+    /// Ends raw mode: the terminal belongs to others.
+    pub(crate) fn give_back(&mut self) {
+        if std::mem::take(&mut self.is_raw) {
+            // A terminal that is lost has no modes to restore.
+            let _ = disable_raw_mode();
+        }
+        #[cfg(unix)]
+        if let Some(guard) = &mut self.guard {
+            guard.tell(false);
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.give_back();
+        #[cfg(unix)]
+        if let Some(guard) = self.guard.take() {
+            guard.end();
+        }
+    }
+}
+
+/// Returns the size of the terminal.
+pub(crate) fn size() -> Size {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+        && size.ws_col > 0
+        && size.ws_row > 0
+    {
+        return Size::new(size.ws_col, size.ws_row);
+    }
+    crossterm::terminal::size().map_or(UNKNOWN, |(columns, rows)| Size::new(columns, rows))
+}
+
+/// Returns the terminal for frames. Frames are written in one piece, so standard output's own buffer, which writes
+/// line by line, is passed by.
+///
+/// # Errors
+/// Standard output is closed.
+#[cfg(unix)]
+pub(crate) fn output() -> io::Result<Box<dyn Write>> {
+    use std::os::fd::AsFd as _;
+    let terminal = io::stdout().as_fd().try_clone_to_owned()?;
+    Ok(Box::new(std::fs::File::from(terminal)))
+}
+
+/// Returns the terminal for frames.
+#[cfg(not(unix))]
+pub(crate) fn output() -> io::Result<Box<dyn Write>> {
+    Ok(Box::new(io::stdout()))
+}
+
+/// Suspends this process and those that the shell started with it, until the shell continues them.
+#[cfg(unix)]
+pub(crate) fn suspend() {
+    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+}

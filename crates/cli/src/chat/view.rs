@@ -1,0 +1,130 @@
+//! The layout of the live area: what is open, the question or what waits, the draft, and the status.
+
+use archon_terminal::{Cells, Composer, Look, Page, Place, Printed, Question, Row};
+
+use crate::text::one_line;
+
+/// The parts of a frame.
+pub(crate) struct View<'a> {
+    pub(crate) cells: &'a Cells,
+    pub(crate) printed: &'a Printed,
+    pub(crate) composer: &'a mut Composer,
+    pub(crate) question: Option<&'a Question>,
+    /// The messages that no run has read yet.
+    pub(crate) unread: &'a [String],
+    pub(crate) status: Row,
+}
+
+/// The least number of rows that has room for a status.
+const WITH_STATUS: usize = 3;
+
+impl View<'_> {
+    /// Returns at most `most` rows, at least one, and the place of the caret in them. The draft comes first, then the
+    /// question, the messages that wait, and the end of what is open.
+    pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place) {
+        let most = most.max(1);
+        let status = (most >= WITH_STATUS).then_some(self.status);
+        let mut room = most - usize::from(status.is_some());
+        let (draft, caret_in_draft) = self.composer.rows(page, room.div_ceil(2));
+        room = room.saturating_sub(draft.len());
+        let (question, caret_in_question) = match self.question.filter(|_| room > 0) {
+            Some(question) => question.rows(page, room),
+            None => (Vec::new(), None),
+        };
+        room = room.saturating_sub(question.len());
+        let unread = unread(self.unread, page, room);
+        room = room.saturating_sub(unread.len());
+        let mut rows = self.printed.open(self.cells, page, room);
+        let above_question = rows.len();
+        rows.extend(question);
+        rows.extend(unread);
+        let caret = match caret_in_question {
+            Some(place) => Place { row: place.row + above_question, ..place },
+            None => Place { row: caret_in_draft.row + rows.len(), ..caret_in_draft },
+        };
+        rows.extend(draft);
+        rows.extend(status);
+        (rows, caret)
+    }
+}
+
+/// Returns a row for each message that waits, and for those without room their number.
+fn unread(texts: &[String], page: &Page, most: usize) -> Vec<Row> {
+    let shown = if texts.len() > most { most.saturating_sub(1) } else { texts.len() };
+    let row = |text: String| Row::of(text, Look::Dim, page).cut(page.width);
+    let mut rows: Vec<Row> =
+        texts.iter().take(shown).map(|text| row(format!("… {}", one_line(text, page.width)))).collect();
+    if shown < texts.len() && most > 0 {
+        rows.push(row(format!("… {} messages wait", texts.len() - shown)));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use archon::types::{ApprovalRequest, Timestamp};
+    use archon_terminal::{Draft, Input, Key, Keymap, Theme};
+
+    use super::*;
+
+    fn page() -> Page {
+        Page::new(40, Theme::new(false))
+    }
+
+    fn rows(view: View<'_>, most: usize) -> (Vec<String>, Place) {
+        let (rows, caret) = view.rows(&page(), most);
+        (rows.iter().map(Row::text).collect(), caret)
+    }
+
+    #[test]
+    fn rows_of_a_low_terminal_have_the_draft_before_all_else() {
+        let (cells, printed) = (Cells::default(), Printed::default());
+        let question = Question::new(ApprovalRequest::new("q", "Run `ls`", serde_json::json!({})));
+        let unread = ["one".to_owned(), "two".to_owned(), "three".to_owned()];
+        let mut composer = Composer::new(Keymap::default());
+        composer.replace(Draft::message("a draft"));
+        for most in 1..12 {
+            let view = View {
+                cells: &cells,
+                printed: &printed,
+                composer: &mut composer,
+                question: Some(&question),
+                unread: &unread,
+                status: Row::of("status", Look::Dim, &page()),
+            };
+            let (rows, caret) = rows(view, most);
+            assert!(rows.len() <= most, "{most}: {rows:?}");
+            assert!(rows[caret.row].contains("a draft"), "{most}: {caret:?} {rows:?}");
+            assert_eq!(rows.iter().any(|row| row == "status"), most >= WITH_STATUS, "{most}: {rows:?}");
+        }
+    }
+
+    #[test]
+    fn rows_with_an_open_field_have_the_caret_in_the_question() {
+        let (cells, printed) = (Cells::default(), Printed::default());
+        let mut question = Question::new(ApprovalRequest::new("q", "Run `ls`", serde_json::json!({})));
+        question.shown(Timestamp::from_millis(0));
+        question.apply(&Input::Key(Key::char('t')), Timestamp::from_millis(1_000));
+        let mut composer = Composer::new(Keymap::default());
+        let view = View {
+            cells: &cells,
+            printed: &printed,
+            composer: &mut composer,
+            question: Some(&question),
+            unread: &[],
+            status: Row::of("status", Look::Dim, &page()),
+        };
+        let (rows, caret) = rows(view, 9);
+        let draft = rows.len() - 2;
+        assert!(caret.row < draft, "{caret:?} {rows:?}");
+    }
+
+    #[test]
+    fn unread_messages_without_room_are_counted() {
+        let texts: Vec<String> = (1..=5).map(|n| format!("message {n}")).collect();
+        let rows = |most| unread(&texts, &page(), most).iter().map(Row::text).collect::<Vec<_>>();
+        assert_eq!(rows(5).len(), 5);
+        assert_eq!(rows(2), ["… message 1", "… 4 messages wait"]);
+        assert_eq!(rows(0), Vec::<String>::new());
+    }
+}

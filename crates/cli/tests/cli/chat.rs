@@ -1,0 +1,8 @@
+//! The conversation as a person has it: the real program in a pseudo terminal, whose screen is read.
+
+mod basics;
+mod consent;
+mod interrupts;
+mod kill;
+mod plain;
+mod window;

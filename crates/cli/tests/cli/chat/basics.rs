@@ -1,0 +1,262 @@
+//! A conversation without incidents: first frame, messages, answers, calls, and how it is continued.
+
+use archon_testkit::{Gate, MockResponse, MockServer};
+use serde_json::{Value, json};
+
+use super::window::Window;
+use crate::setup::{Place, answer, asks_for, chunk, text};
+
+/// The texts of the messages of a request, system text aside, each behind its role.
+pub(super) fn messages(server: &MockServer, request: usize) -> Vec<(String, String)> {
+    let body = &server.requests()[request].body;
+    let all = body["messages"].as_array().expect("messages").iter();
+    let own = |message: &Value| {
+        let text = match &message["content"] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        (message["role"].as_str().unwrap_or_default().to_owned(), text)
+    };
+    all.map(own).filter(|(role, _)| role != "system").collect()
+}
+
+fn said(role: &str, text: &str) -> (String, String) {
+    (role.to_owned(), text.to_owned())
+}
+
+/// An answer whose second half waits at a gate.
+pub(super) fn halves(first: &str, gate: &Gate, second: &str) -> MockResponse {
+    MockResponse::events([text(first)])
+        .wait(gate)
+        .event(&text(second))
+        .event(&chunk(&json!({}), Some("stop")))
+        .event("[DONE]")
+}
+
+// spec: CL-01
+#[tokio::test]
+async fn chat_begins_with_the_models_name_and_answers() {
+    let server = MockServer::start([answer("Paris, of course.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.shows("· mock ·").await;
+    window.types("Capital of France?\r");
+    window.shows("Paris, of course.").await;
+    window.types("\x04");
+    let status = window.ends().await;
+    let all = window.all();
+    assert_eq!(status.code(), Some(0), "{all}");
+    assert_eq!(all.matches("› Capital of France?").count(), 1, "{all}");
+    assert_eq!(all.matches("Paris, of course.").count(), 1, "{all}");
+    let last = all.trim_end().lines().last().unwrap_or_default().to_owned();
+    assert!(last.contains("archon chat --session session_"), "{all}");
+    assert!(window.is_for_lines() && window.has_visible_cursor() && !window.marks_pastes());
+}
+
+// spec: CL-01
+#[tokio::test]
+async fn archon_alone_at_a_terminal_opens_a_conversation() {
+    let server = MockServer::start([answer("Hello.")]).await;
+    let place = Place::with_server(&server);
+    let base = format!("{}/v1", server.url());
+    let variables = [("ARCHON_BASE_URL", base.as_str()), ("ARCHON_MODEL", "mock")];
+    let mut window = Window::with(&place, "", 80, 24, &variables);
+    window.shows("· mock ·").await;
+    window.types("hi\r");
+    window.shows("Hello.").await;
+    // An empty draft and no run: the conversation ends.
+    window.types("\x03");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+}
+
+// spec: CL-01
+#[tokio::test]
+async fn archon_alone_without_a_terminal_is_a_usage_error_with_the_help() {
+    let ran = Place::new().archon("", &[]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.err.contains("Usage: archon") && ran.err.contains("chat"), "{ran:?}");
+}
+
+// spec: CL-12, S-14
+#[tokio::test]
+async fn chat_continue_shows_the_conversation_once_and_goes_on_with_it() {
+    let server = MockServer::start([answer("Blue."), answer("Because of the air.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --session sky");
+    window.shows("mock").await;
+    window.types("What colour is the sky?\r");
+    window.shows("Blue.").await;
+    window.types("\x04");
+    window.ends().await;
+    let mut window = Window::open(&place, "chat --continue");
+    window.shows("· mock ·").await;
+    let all = window.all();
+    assert_eq!(all.matches("What colour is the sky?").count(), 1, "{all}");
+    assert_eq!(all.matches("Blue.").count(), 1, "{all}");
+    window.types("Why?\r");
+    window.shows("Because of the air.").await;
+    window.types("\x04");
+    window.ends().await;
+    assert!(window.all().contains("archon chat --session sky"), "{}", window.all());
+    let expected =
+        [said("user", "What colour is the sky?"), said("assistant", "Blue."), said("user", "Why?")];
+    assert_eq!(messages(&server, 1), expected);
+}
+
+#[tokio::test]
+async fn chat_continue_without_a_run_is_a_usage_error_and_leaves_the_terminal() {
+    let place = Place::with_server(&MockServer::start([]).await);
+    let mut window = Window::open(&place, "chat --continue");
+    let status = window.ends().await;
+    let all = window.all();
+    assert_eq!(status.code(), Some(2), "{all}");
+    assert!(all.contains("error: ") && all.contains("archon runs list"), "{all}");
+    assert!(window.is_for_lines() && window.has_visible_cursor());
+}
+
+// spec: CL-05, CL-12
+#[tokio::test]
+async fn answer_that_streams_is_on_the_screen_before_it_ends() {
+    let gate = Gate::new();
+    let server = MockServer::start([halves("The first half ", &gate, "and the second.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.types("speak\r");
+    window.shows("The first half").await;
+    window.shows("the model works, Esc stops it").await;
+    assert!(!window.all().contains("and the second"), "{}", window.all());
+    gate.open();
+    window.shows("The first half and the second.").await;
+    window.hides("the model works").await;
+    assert_eq!(window.all().matches("The first half").count(), 1, "{}", window.all());
+}
+
+// spec: R-09
+#[tokio::test]
+async fn message_during_an_answer_waits_visibly_and_begins_the_next_turn() {
+    let gate = Gate::new();
+    let server = MockServer::start([halves("One ", &gate, "moment."), answer("Done, too.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.types("first\r");
+    window.shows("One").await;
+    window.types("second\r");
+    window.shows("… second").await;
+    gate.open();
+    window.shows("Done, too.").await;
+    window.hides("… second").await;
+    assert_eq!(window.all().matches("› second").count(), 1, "{}", window.all());
+    let last = messages(&server, 1).pop();
+    assert_eq!(last, Some(said("user", "second")));
+    window.types("\x04");
+    assert_eq!(window.ends().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn message_typed_before_the_agent_is_ready_is_sent() {
+    let server = MockServer::start([answer("Early bird.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    // Nothing is waited for: the program reads it as soon as it is there.
+    window.types("hello\r");
+    window.shows("Early bird.").await;
+}
+
+#[tokio::test]
+async fn pasted_lines_are_not_sent_before_enter_and_arrive_unchanged() {
+    let server = MockServer::start([answer("Two lines.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.shows("mock").await;
+    window.pastes("one\rtwo");
+    window.shows("two").await;
+    assert!(server.requests().is_empty());
+    window.types("\r");
+    window.shows("Two lines.").await;
+    assert_eq!(messages(&server, 0), [said("user", "one\ntwo")]);
+}
+
+// spec: CL-12
+#[tokio::test]
+async fn call_of_a_tool_is_one_line_with_its_result() {
+    let server = MockServer::start([
+        asks_for("read_file", r#"{"path": "notes.txt"}"#),
+        answer("It has one line."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    std::fs::write(place.path("notes.txt"), "milk and honey\n").expect("a file");
+    let mut window = Window::open(&place, "chat");
+    window.types("Read notes.txt\r");
+    window.shows("It has one line.").await;
+    let all = window.all();
+    assert_eq!(all.matches("✓ read_file notes.txt").count(), 1, "{all}");
+    assert!(all.contains("milk and honey"), "{all}");
+    server.assert_paired();
+}
+
+#[tokio::test]
+async fn failed_model_call_is_shown_and_the_conversation_goes_on() {
+    let refused = MockResponse::json(401, &json!({"error": {"message": "bad key"}}));
+    let server = MockServer::start([refused, answer("Better.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.types("hello\r");
+    window.shows("bad key").await;
+    window.types("again\r");
+    window.shows("Better.").await;
+    window.types("\x04");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+}
+
+#[tokio::test]
+async fn log_of_a_conversation_goes_to_a_file() {
+    let server = MockServer::start([answer("Quiet.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat -vvv");
+    window.types("hello\r");
+    window.shows("Quiet.").await;
+    window.types("\x04");
+    window.ends().await;
+    let all = window.all();
+    assert!(!all.contains("TRACE") && !all.contains("DEBUG"), "{all}");
+    let log = std::fs::read_to_string(place.data().join("logs/chat.log")).expect("a log");
+    assert!(log.contains("DEBUG"), "{log}");
+}
+
+// spec: CL-02
+#[tokio::test]
+async fn slash_exit_ends_and_an_unknown_command_stays_in_the_draft() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.shows("mock").await;
+    window.types("/nonsense\r");
+    window.shows("there is no such command").await;
+    assert!(window.screen().contains("› /nonsense"), "{}", window.screen());
+    // Ctrl+U empties the line.
+    window.types("\x15/exit\r");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn resize_while_an_answer_streams_loses_and_repeats_no_line() {
+    let gate = Gate::new();
+    let lines: String = (1..=60).map(|n| format!("line number {n}\n\n")).collect();
+    let server = MockServer::start([halves(&lines, &gate, "the end")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.types("count\r");
+    window.shows("line number 58").await;
+    window.resize(60, 15);
+    window.types("a draft");
+    window.shows("› a draft").await;
+    gate.open();
+    window.shows("the end").await;
+    let all = window.all();
+    for n in 1..=60 {
+        let line = format!("line number {n}");
+        assert_eq!(all.lines().filter(|other| other.trim() == line).count(), 1, "{line}: {all}");
+    }
+}

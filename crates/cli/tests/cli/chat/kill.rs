@@ -1,0 +1,114 @@
+//! A conversation that is killed leaves a terminal that works, and nothing of the conversation is lost.
+
+use archon_testkit::{Gate, MockServer};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{
+    basics::{halves, messages},
+    window::Window,
+};
+use crate::setup::{Place, answer, asks_for};
+
+/// Runs the conversation, and after its end waits until the terminal is one for lines.
+const SCRIPT: &str = "\
+    sh -c 'echo $$ > pid; exec \"$0\" \"$@\"' \"$0\" \"$@\"; echo \"code $?\"; \
+    until stty -a | tr ' ;' '\\n\\n' | grep -qx icanon; do sleep 0.02; done; echo restored; cat";
+
+/// Kills the conversation that runs in the place.
+fn kill(place: &Place) {
+    let id = std::fs::read_to_string(place.path("pid")).expect("an id");
+    let id = id.trim().parse().ok().and_then(Pid::from_raw).expect("an id");
+    kill_process(id, Signal::KILL).expect("it is killed");
+}
+
+/// Checks that the terminal of a killed conversation works.
+async fn check_restored(window: &mut Window) {
+    window.shows("code 137").await;
+    window.shows("restored").await;
+    assert!(window.is_for_lines());
+    assert!(window.has_visible_cursor() && !window.marks_pastes(), "{}", window.all());
+    window.types("typed after all\n");
+    window.until("the echo", |window| window.all().matches("typed after all").count() == 2).await;
+}
+
+#[tokio::test]
+async fn kill_during_an_answer_leaves_a_terminal_that_works_and_the_conversation() {
+    let server = MockServer::start([answer("Blue."), halves("Because ", &Gate::new(), "never")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::shell(&place, &["sh", "-c", SCRIPT], "chat");
+    window.types("Colour of the sky?\r");
+    window.shows("Blue.").await;
+    window.types("Why?\r");
+    window.shows("Because").await;
+    kill(&place);
+    check_restored(&mut window).await;
+
+    server.push(answer("Of the air."));
+    let mut window = Window::open(&place, "chat --continue");
+    window.shows("· mock ·").await;
+    let all = window.all();
+    for text in ["› Colour of the sky?", "Blue.", "› Why?"] {
+        assert_eq!(all.matches(text).count(), 1, "{text}: {all}");
+    }
+    assert!(all.contains("the last run was cut off"), "{all}");
+    window.types("Go on.\r");
+    window.shows("Of the air.").await;
+    let texts: Vec<String> = messages(&server, 2).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts.first().map(String::as_str), Some("Colour of the sky?"), "{texts:?}");
+    assert!(texts.iter().any(|text| text == "Why?") && texts.iter().any(|text| text == "Go on."), "{texts:?}");
+}
+
+// spec: AP-06
+#[tokio::test]
+async fn kill_at_a_question_keeps_the_question() {
+    let write = r#"{"path": "notes.txt", "content": "hello\n"}"#;
+    let server = MockServer::start([asks_for("write_file", write), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::shell(&place, &["sh", "-c", SCRIPT], "chat");
+    window.types("Write notes.\r");
+    window.shows("[y]es, once").await;
+    kill(&place);
+    check_restored(&mut window).await;
+
+    let mut window = Window::open(&place, "chat --continue");
+    window.shows("[y]es, once").await;
+    assert!(window.all().contains("| +hello"), "{}", window.all());
+    super::consent::answers(&mut window, "y").await;
+    window.shows("It is written.").await;
+    assert!(place.path("notes.txt").exists());
+    server.assert_paired();
+}
+
+#[tokio::test]
+async fn kill_with_a_draft_and_an_open_paste_leaves_a_terminal_that_works() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::shell(&place, &["sh", "-c", SCRIPT], "chat");
+    window.shows("· mock ·").await;
+    window.types("a draft");
+    window.shows("› a draft").await;
+    window.types("\x1b[200~half a paste");
+    kill(&place);
+    check_restored(&mut window).await;
+}
+
+#[tokio::test]
+async fn kill_under_an_interactive_shell_gives_it_a_terminal_that_works() {
+    for shell in [&["bash", "--norc", "-i"][..], &["dash", "-i"]] {
+        let server = MockServer::start([]).await;
+        let place = Place::with_server(&server);
+        let archon = place.command("chat", &[]);
+        let words: Vec<_> = std::iter::once(archon.as_std().get_program()).chain(archon.as_std().get_args()).collect();
+        let line: Vec<String> = words.iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        let script = format!("echo $$ > pid; exec {}\n", line.join(" "));
+        std::fs::write(place.path("run.sh"), script).expect("a script");
+        let mut window = Window::program(&place, shell);
+        window.types("sh run.sh\n");
+        window.shows("· mock ·").await;
+        kill(&place);
+        // The shell says what became of it, and reads the next line.
+        window.shows("Killed").await;
+        window.types("echo $((20 + 22))\r");
+        window.shows("42").await;
+    }
+}

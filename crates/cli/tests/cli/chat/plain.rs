@@ -1,0 +1,86 @@
+//! The conversation in plain lines: pipes, screen readers, and terminals that cannot show more.
+
+use std::process::Stdio;
+
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{
+    basics::messages,
+    window::Window,
+};
+use crate::setup::{Place, Ran, answer, asks_for};
+
+/// Has a conversation over pipes.
+async fn piped(place: &Place, line: &str, input: &str) -> Ran {
+    let mut child = place.command(line, &[]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(input.as_bytes()).await.expect("it is read");
+    drop(stdin);
+    child.wait_with_output().await.expect("it ends").into()
+}
+
+// spec: CL-14
+#[tokio::test]
+async fn chat_over_pipes_answers_each_line_and_writes_no_control_sequences() {
+    let server = MockServer::start([answer("Blue."), answer("Because of the air.")]).await;
+    let place = Place::with_server(&server);
+    let ran = piped(&place, "chat", "What colour is the sky?\n\nWhy?\n").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Blue.\nBecause of the air.\n"), "{ran:?}");
+    assert!(!ran.err.contains('\x1b'), "{ran:?}");
+    assert!(ran.err.trim_end().lines().last().unwrap_or_default().contains("archon chat --session "), "{ran:?}");
+    assert_eq!(messages(&server, 1).len(), 3, "the second message continues the first");
+}
+
+// spec: CL-14
+#[tokio::test]
+async fn chat_over_pipes_has_the_exit_code_of_a_message_that_did_not_finish() {
+    let refused = MockResponse::json(401, &json!({"error": {"message": "bad key"}}));
+    let server = MockServer::start([refused, answer("Better.")]).await;
+    let place = Place::with_server(&server);
+    let ran = piped(&place, "chat --plain", "hello\nagain\n").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "Better.\n"), "{ran:?}");
+    assert!(ran.err.contains("bad key"), "{ran:?}");
+}
+
+// spec: CL-14
+#[tokio::test]
+async fn chat_on_a_poor_terminal_is_plain() {
+    for (columns, rows, line, variables) in [
+        (80, 24, "chat --plain", &[][..]),
+        (80, 24, "chat", &[("TERM", "dumb")][..]),
+        (80, 24, "chat", &[("LC_ALL", "C")]),
+        (20, 5, "chat", &[]),
+    ] {
+        let server = MockServer::start([answer("Blue.")]).await;
+        let place = Place::with_server(&server);
+        let no_color = [variables, &[("NO_COLOR", "1")]].concat();
+        let mut window = Window::with(&place, line, columns, rows, &no_color);
+        window.shows("> ").await;
+        window.types("Sky?\n");
+        window.shows("Blue.").await;
+        window.types("\x04");
+        assert_eq!(window.ends().await.code(), Some(0), "{line} {variables:?}: {}", window.all());
+        // Only the spinner of a terminal that has one moves the cursor.
+        let is_poor = variables.iter().any(|variable| *variable == ("TERM", "dumb"));
+        assert!(!is_poor || !window.bytes.contains(&0x1b), "{line} {variables:?}");
+        assert!(window.is_for_lines() && !window.marks_pastes());
+    }
+}
+
+#[tokio::test]
+async fn plain_chat_asks_about_a_call_in_a_line() {
+    let write = r#"{"path": "notes.txt", "content": "hello\n"}"#;
+    let server = MockServer::start([asks_for("write_file", write), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain");
+    window.shows("> ").await;
+    window.types("Write notes.\n");
+    window.shows("[y]es  [n]o").await;
+    window.types("y\n");
+    window.shows("It is written.").await;
+    assert!(place.path("notes.txt").exists());
+    window.types("\x04");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+}

@@ -1,0 +1,233 @@
+//! A window for tests: a program in a pseudo terminal of its own, and an emulator that has its screen.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    num::NonZeroU16,
+    os::fd::OwnedFd,
+    process::ExitStatus,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+};
+use tokio::{
+    process::{Child, Command},
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::timeout,
+};
+
+use crate::setup::Place;
+
+/// The time after which a test fails that waits for something on the screen.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The number of rows that the emulator keeps above the screen.
+const KEPT: usize = 10_000;
+
+pub(crate) struct Window {
+    keyboard: File,
+    child: Child,
+    /// Held open, so that the screen does not end before the program has begun.
+    end: Option<OwnedFd>,
+    output: UnboundedReceiver<Vec<u8>>,
+    emulator: vt100::Parser,
+    /// All bytes that were written to the terminal.
+    pub(crate) bytes: Vec<u8>,
+}
+
+fn whole(n: u16) -> NonZeroU16 {
+    NonZeroU16::new(n).expect("a size")
+}
+
+fn winsize(columns: u16, rows: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+impl Window {
+    /// Opens a window of 80 columns and 24 rows with this command line of `archon`.
+    pub(crate) fn open(place: &Place, line: &str) -> Self {
+        Self::sized(place, line, 80, 24)
+    }
+
+    pub(crate) fn sized(place: &Place, line: &str, columns: u16, rows: u16) -> Self {
+        Self::with(place, line, columns, rows, &[])
+    }
+
+    /// Opens a window with further variables of the environment.
+    pub(crate) fn with(
+        place: &Place,
+        line: &str,
+        columns: u16,
+        rows: u16,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let archon = place.command(line, &[]);
+        let archon = archon.as_std();
+        let words = std::iter::once(archon.get_program()).chain(archon.get_args());
+        Self::run(place, words.map(ToOwned::to_owned), columns, rows, variables)
+    }
+
+    /// Opens a window with a shell. The rest of `shell` are its arguments; behind them stands a command line of
+    /// `archon`, so that `"$0" "$@"` in a script runs it.
+    pub(crate) fn shell(place: &Place, shell: &[&str], line: &str) -> Self {
+        let archon = place.command(line, &[]);
+        let archon = archon.as_std();
+        let words = shell.iter().map(std::ffi::OsStr::new).chain([archon.get_program()]).chain(archon.get_args());
+        Self::run(place, words.map(ToOwned::to_owned), 80, 24, &[])
+    }
+
+    /// Opens a window with any program.
+    pub(crate) fn program(place: &Place, words: &[&str]) -> Self {
+        Self::run(place, words.iter().map(std::ffi::OsString::from), 80, 24, &[])
+    }
+
+    fn run(
+        place: &Place,
+        words: impl Iterator<Item = std::ffi::OsString>,
+        columns: u16,
+        rows: u16,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it can be used");
+        tcsetwinsize(&ours, winsize(columns, rows)).expect("it has a size");
+        let name = ptsname(&ours, Vec::new()).expect("it has a name");
+        let theirs = || open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
+        // The program that `setsid` becomes has the terminal to itself, so that its keys and sizes come as signals.
+        let mut command = Command::new("setsid");
+        command.env_clear();
+        let template = place.command("chat", &[]);
+        for (name, value) in template.as_std().get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        command.arg("--ctty").args(words).current_dir(place.dir.path()).kill_on_drop(true);
+        command.env("TERM", "xterm-256color");
+        command.envs(variables.iter().copied());
+        command.stdin(theirs()).stdout(theirs()).stderr(theirs());
+        let end = theirs();
+        let child = command.spawn().expect("it starts");
+        let keyboard = File::from(ours);
+        let mut reader = keyboard.try_clone().expect("it is read, too");
+        let (sender, output) = unbounded_channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // Reading fails when the last program has closed it.
+            while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..read].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let emulator = vt100::Parser::new(whole(rows), whole(columns), KEPT);
+        Self { keyboard, child, end: Some(end), output, emulator, bytes: Vec::new() }
+    }
+
+    /// Presses keys, as the bytes that a terminal sends for them.
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("it is heard");
+    }
+
+    pub(crate) fn pastes(&mut self, text: &str) {
+        self.types(&format!("\x1b[200~{text}\x1b[201~"));
+    }
+
+    /// Waits until this is on the screen or above it.
+    pub(crate) async fn shows(&mut self, text: &str) {
+        self.until(text, |window| window.all().contains(text)).await;
+    }
+
+    /// Waits until this is not on the screen.
+    pub(crate) async fn hides(&mut self, text: &str) {
+        self.until(text, |window| !window.screen().contains(text)).await;
+    }
+
+    /// Waits until something holds. `what` is for the message of a test that waits in vain.
+    pub(crate) async fn until(&mut self, what: &str, holds: impl Fn(&mut Self) -> bool) {
+        while !holds(self) {
+            match timeout(PATIENCE, self.output.recv()).await {
+                Ok(Some(bytes)) => self.take(&bytes),
+                Ok(None) => panic!("the program went away before {what:?}:\n{}", self.all()),
+                Err(_) => panic!("waited in vain for {what:?}:\n{}", self.all()),
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.emulator.process(bytes);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The screen as it is now, row by row.
+    pub(crate) fn screen(&self) -> String {
+        let screen = self.emulator.screen();
+        let (_, columns) = screen.size();
+        let rows: Vec<String> =
+            screen.rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect();
+        rows.join("\n")
+    }
+
+    /// Everything that can be read in the window: what was scrolled away, and the screen.
+    pub(crate) fn all(&mut self) -> String {
+        let (_, columns) = self.emulator.screen().size();
+        let above = self.emulator.screen().scrollback_len();
+        let mut rows = Vec::new();
+        for offset in (1..=above).rev() {
+            self.emulator.screen_mut().set_scrollback(offset);
+            let row = self.emulator.screen().rows(0, columns.get()).next().unwrap_or_default();
+            rows.push(row.trim_end().to_owned());
+        }
+        self.emulator.screen_mut().set_scrollback(0);
+        rows.push(self.screen());
+        rows.join("\n")
+    }
+
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        tcsetwinsize(&self.keyboard, winsize(columns, rows)).expect("it has a size");
+        self.emulator.set_size(whole(rows), whole(columns));
+    }
+
+    /// Sends a signal to the program.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        kill_process(id.expect("it runs"), signal).expect("it gets the signal");
+    }
+
+    /// True if the terminal reads lines and echoes them, as a shell needs it.
+    pub(crate) fn is_for_lines(&self) -> bool {
+        let modes = tcgetattr(&self.keyboard).expect("modes").local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    pub(crate) fn has_visible_cursor(&self) -> bool {
+        !self.emulator.screen().hide_cursor()
+    }
+
+    pub(crate) fn marks_pastes(&self) -> bool {
+        self.emulator.screen().bracketed_paste()
+    }
+
+    /// Waits until the program has ended, and reads the rest of what it shows.
+    pub(crate) async fn ends(&mut self) -> ExitStatus {
+        self.end = None;
+        let status = timeout(PATIENCE, self.child.wait()).await;
+        let status = match status {
+            Ok(status) => status.expect("it ends"),
+            Err(_) => {
+                while let Ok(bytes) = self.output.try_recv() {
+                    self.take(&bytes);
+                }
+                panic!("it does not end:\n{}", self.all());
+            }
+        };
+        while let Ok(Some(bytes)) = timeout(PATIENCE, self.output.recv()).await {
+            self.take(&bytes);
+        }
+        status
+    }
+}
