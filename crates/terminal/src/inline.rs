@@ -80,14 +80,14 @@ impl<W: Write> Inline<W> {
         }
     }
 
-    fn to_origin(&mut self) {
+    fn go_to_origin(&mut self) {
         self.bytes.up(self.cursor.row);
         self.cursor = Place::default();
     }
 
     /// Erases the live area, appends the committed rows and draws the live area anew.
     fn draw_whole(&mut self, committed: &[Row], live: &[Row]) {
-        self.to_origin();
+        self.go_to_origin();
         self.bytes.put(ansi::ERASE_FROM_ROW);
         for row in committed {
             self.bytes.row(row);
@@ -105,7 +105,7 @@ impl<W: Write> Inline<W> {
 
     /// Draws what differs from the live area on the screen, which has as many rows.
     fn draw_changes(&mut self, shown: &[Row], live: &[Row]) {
-        self.to_origin();
+        self.go_to_origin();
         self.bytes.put("\r");
         self.bytes.put(ansi::NO_AUTOWRAP);
         let mut at = 0;
@@ -170,7 +170,7 @@ impl<W: Write> Screen for Inline<W> {
             return Ok(());
         }
         self.bytes.0.clear();
-        self.to_origin();
+        self.go_to_origin();
         for part in [ansi::ERASE_FROM_ROW, ansi::PLAIN, ansi::AUTOWRAP, ansi::SHOW_CURSOR, ansi::END_PASTE] {
             self.bytes.put(part);
         }

@@ -21,23 +21,31 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod ansi;
+mod cells;
 mod composer;
 mod inline;
 mod interrupts;
 mod key;
 mod keymap;
+mod printed;
 mod question;
 mod row;
 mod screen;
+mod status;
 mod support;
 mod theme;
 mod work;
 mod wrap;
 
 pub use ansi::END_PASTE;
+pub use cells::{
+    AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter, Note,
+};
 pub use inline::Inline;
+pub use printed::Printed;
 pub use row::{Place, Row, Size, Span, Wrap};
 pub use screen::{Frame, Screen};
+pub use status::Status;
 pub use support::Support;
 pub use theme::{Color, Look, Page, Style, Theme};
 

@@ -1,0 +1,202 @@
+//! A tool call: one line, and the beginning or the end of its output.
+
+use archon_types::{CallId, Json, Timestamp, ToolCall, ToolResult, ToolResultStatus, metadata, one_line};
+
+use crate::{
+    row::{Row, Span, width},
+    theme::{Look, Page},
+    wrap,
+};
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallCell {
+    /// The id of the call within its run.
+    pub call: CallId,
+    /// The name of the tool.
+    pub name: String,
+    /// The argument that says the most, as one line.
+    pub argument: String,
+    /// What the call does now.
+    pub state: CallState,
+    /// The part of the output that is shown: the end for a command, the beginning for any other tool.
+    pub output: Vec<String>,
+    /// The number of lines of the output that are not shown.
+    pub omitted: usize,
+    /// True if `output` is the difference of a file.
+    pub is_diff: bool,
+}
+
+/// The state of a tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallState {
+    /// The call has not begun.
+    Waiting,
+    /// The call runs since this time.
+    Running(Timestamp),
+    /// The call ended.
+    Done {
+        /// False if the call failed, was refused or did not run.
+        is_success: bool,
+        /// The milliseconds that the call took; `None` if it did not run.
+        took_ms: Option<u64>,
+    },
+}
+
+/// The maximum number of shown lines of an output, and of a difference.
+const LINES: usize = 5;
+const DIFF_LINES: usize = 20;
+/// The maximum number of characters of a line of an output that are kept, and of the argument.
+const CHARACTERS: usize = 400;
+
+impl CallCell {
+    pub(crate) fn new(id: CallId, call: &ToolCall) -> Self {
+        let call = call.target();
+        let argument = match &call.malformed {
+            Some(malformed) => malformed.text.clone(),
+            None => argument(&call.arguments),
+        };
+        Self {
+            call: id,
+            name: one_line(&call.name, CHARACTERS),
+            argument: one_line(&argument, CHARACTERS),
+            state: CallState::Waiting,
+            output: Vec::new(),
+            omitted: 0,
+            is_diff: false,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, at: Timestamp) {
+        self.state = CallState::Running(at);
+    }
+
+    /// Shows a progress message or a partial result of the running call.
+    pub(crate) fn progress(&mut self, text: &str) {
+        self.show(text, LINES, true);
+    }
+
+    pub(crate) fn finish(&mut self, result: &ToolResult, at: Timestamp) {
+        let exit_code = result.metadata.get("exit_code").and_then(Json::as_i64);
+        let took_ms = match self.state {
+            CallState::Running(since) => Some(at.millis_since(since)),
+            _ => None,
+        };
+        let is_success = !result.is_error() && exit_code.is_none_or(|code| code == 0);
+        self.state = CallState::Done { is_success, took_ms };
+        let diff = result.metadata.get("diff").and_then(Json::as_str);
+        let is_of_agent = result.child_run.is_some() || result.metadata.contains_key(metadata::AGENT);
+        match diff {
+            // The header repeats the path.
+            Some(diff) if is_success => {
+                let body =
+                    diff.lines().skip_while(|line| line.starts_with("--- ") || line.starts_with("+++ "));
+                self.show(&body.collect::<Vec<_>>().join("\n"), DIFF_LINES, false);
+                self.is_diff = true;
+            }
+            // What an agent answers is for its caller only.
+            _ if is_of_agent && is_success => self.show("Complete", LINES, false),
+            _ => {
+                let text = match result.status {
+                    ToolResultStatus::Success => result.text(),
+                    _ => result.error_message.clone().unwrap_or_else(|| result.text()),
+                };
+                self.show(&text, LINES, exit_code.is_some());
+            }
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, CallState::Running(_))
+    }
+
+    /// Ends a call without a result, because its run has ended.
+    pub(crate) fn give_up(&mut self) {
+        if !matches!(self.state, CallState::Done { .. }) {
+            self.state = CallState::Done { is_success: false, took_ms: None };
+        }
+    }
+
+    fn show(&mut self, text: &str, most: usize, is_end: bool) {
+        let lines: Vec<&str> = text.trim_matches('\n').lines().collect();
+        self.omitted = lines.len().saturating_sub(most);
+        let first = if is_end { self.omitted } else { 0 };
+        let keep = |line: &&str| line.chars().take(CHARACTERS).collect();
+        self.output = lines.iter().skip(first).take(most).map(keep).collect();
+        self.is_diff = false;
+    }
+
+    pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
+        let mut rows = vec![self.first_row(page)];
+        let dim = page.theme.style(Look::Dim);
+        for line in &self.output {
+            let text =
+                wrap::one_row(&crate::row::harmless(line), page.narrowed(INDENT.len()).width).into_owned();
+            let row = Row::of_spans(vec![Span::new(text, page.theme.style(self.look(line)))]);
+            rows.push(row.after(INDENT, dim));
+        }
+        if self.omitted > 0 {
+            let s = if self.omitted == 1 { "" } else { "s" };
+            rows.push(Row::new(format!("{INDENT}… {} more line{s}", self.omitted), dim));
+        }
+        rows
+    }
+
+    fn look(&self, line: &str) -> Look {
+        match line.chars().next() {
+            Some('+') if self.is_diff => Look::Added,
+            Some('-') if self.is_diff => Look::Removed,
+            _ => Look::Dim,
+        }
+    }
+
+    fn first_row(&self, page: &Page) -> Row {
+        let (sign, look, took) = match self.state {
+            CallState::Waiting => ("○", Look::Dim, None),
+            CallState::Running(_) => ("●", Look::Strong, None),
+            CallState::Done { is_success: true, took_ms } => ("✓", Look::Good, took_ms),
+            CallState::Done { is_success: false, took_ms } => ("✗", Look::Error, took_ms),
+        };
+        let took = took.map(|ms| format!("   {}", duration(ms))).unwrap_or_default();
+        let room = page.width.saturating_sub(SIGN_COLUMNS + width(&took));
+        let name = wrap::one_row(&self.name, room).into_owned();
+        let room = room.saturating_sub(width(&name) + 1);
+        let mut row = Row::new(format!("{sign} "), page.theme.style(look));
+        row.push(name, page.theme.style(Look::Strong));
+        if room > 1 && !self.argument.is_empty() {
+            let argument = wrap::one_row(&self.argument, room);
+            row.push(format!(" {argument}"), page.theme.style(Look::Plain));
+        }
+        row.push(took, page.theme.style(Look::Dim));
+        row
+    }
+}
+
+const INDENT: &str = "  ";
+
+/// The columns of a sign and the space behind it.
+const SIGN_COLUMNS: usize = 2;
+
+/// Returns the text of a duration.
+fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// Names of arguments that say what a call is about; models send arguments in any order.
+const TELLING: [&str; 8] = ["command", "path", "file", "pattern", "query", "url", "task", "name"];
+
+/// Returns the argument that says the most: one with a telling name, or the first that is a text, or all.
+fn argument(arguments: &Json) -> String {
+    let Some(named) = arguments.as_object() else { return arguments.to_string() };
+    let telling = TELLING.iter().filter_map(|name| named.get(*name)).find_map(Json::as_str);
+    if let Some(text) = telling.or_else(|| named.values().find_map(Json::as_str)) {
+        return text.to_owned();
+    }
+    if named.is_empty() { String::new() } else { arguments.to_string() }
+}

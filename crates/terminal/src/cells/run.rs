@@ -1,0 +1,35 @@
+//! What the fold keeps of one run.
+
+use std::collections::HashMap;
+
+use archon_types::{CallId, CommandId};
+
+use super::CellId;
+use crate::work::Work;
+
+/// What the fold keeps of one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunState {
+    /// The number of the next record that is new.
+    next: u64,
+    pub(super) work: Work,
+    /// The model call under way, and the cell of its answer.
+    pub(super) answer: Option<(CommandId, CellId)>,
+    /// The text of the last whole answer, which is not shown again at the end.
+    pub(super) last_answer: String,
+    pub(super) calls: HashMap<CallId, CellId>,
+    pub(super) questions: HashMap<CallId, CellId>,
+    /// The last failure of the model; an equal failure is not shown twice.
+    pub(super) failure: String,
+}
+
+impl RunState {
+    /// Returns true if the record with this number is new, and counts it.
+    pub(super) fn is_next(&mut self, seq: u64) -> bool {
+        let is_new = seq >= self.next;
+        if is_new {
+            self.next = seq + 1;
+        }
+        is_new
+    }
+}

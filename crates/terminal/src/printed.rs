@@ -1,0 +1,180 @@
+//! How much of the cells is on paper, that is, in the terminal's scrollback.
+
+use crate::{
+    cells::{AnswerCell, Cell, CellKind, Cells, Progress, rows_of},
+    row::Row,
+    theme::{Look, Page},
+};
+
+/// How much of the cells is on paper. A cell comes on paper when it is closed, in the order of closing; an answer
+/// comes row by row while it streams, and what is closed meanwhile waits behind it.
+///
+/// ```
+/// use archon_terminal::{Cells, Look, Note, Page, Printed, Theme};
+///
+/// let (mut cells, mut printed) = (Cells::default(), Printed::default());
+/// cells.note(Note::new(Look::Dim, "hello"));
+/// let page = Page::new(79, Theme::new(true));
+/// assert_eq!(printed.take(&cells, &page).len(), 1);
+/// assert!(printed.take(&cells, &page).is_empty(), "a row is taken once");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Printed {
+    /// The number of cells that are on paper as a whole, in the order of the cells.
+    cells: usize,
+    last: Option<Group>,
+    answer: PrintedAnswer,
+}
+
+/// How much of the first answer that is not whole on paper is there.
+#[derive(Clone, Debug, Default)]
+struct PrintedAnswer {
+    has_begun: bool,
+    progress: Progress,
+    /// The text on paper, to know it again in the next attempt.
+    text: String,
+}
+
+/// Cells of the same group stand together; between others there is an empty row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    Message,
+    Answer,
+    Work,
+}
+
+impl Group {
+    fn of(cell: &Cell) -> Self {
+        match cell.kind {
+            CellKind::Message(_) => Self::Message,
+            CellKind::Answer(_) => Self::Answer,
+            _ => Self::Work,
+        }
+    }
+
+    fn is_apart_from(self, before: Option<Self>) -> bool {
+        before.is_some_and(|before| before != self || self != Self::Work)
+    }
+}
+
+impl Printed {
+    /// Returns the rows to commit now. They count as committed: a second call returns the rows that came since.
+    pub fn take(&mut self, cells: &Cells, page: &Page) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for cell in cells.in_order(self.cells) {
+            if !self.add(cell, page, &mut rows) {
+                return rows;
+            }
+            self.cells += 1;
+        }
+        rows
+    }
+
+    /// Returns the rows of what is not on paper yet, at most the last `most` of them: the rest of an answer, what
+    /// waits behind it, and the calls that run.
+    pub fn open(&self, cells: &Cells, page: &Page, most: usize) -> Vec<Row> {
+        let mut after = self.clone();
+        let mut rows = after.take(cells, page);
+        for cell in cells.in_order(after.cells) {
+            match &cell.kind {
+                CellKind::Answer(answer) if !cell.is_closed => rows.extend(after.tail(answer, page)),
+                _ => after.add_whole(cell, page, &mut rows),
+            }
+        }
+        for cell in cells.open_cells() {
+            if matches!(&cell.kind, CellKind::Call(call) if call.is_running()) {
+                after.add_whole(cell, page, &mut rows);
+            }
+        }
+        rows.split_off(rows.len().saturating_sub(most))
+    }
+
+    /// Leaves out all but the newest `most` of the cells that are to come on paper, as if they were there, and
+    /// returns their number. Call it before a long conversation is shown again.
+    pub fn leave_out(&mut self, cells: &Cells, most: usize) -> usize {
+        let skipped = cells.order_len().saturating_sub(most).saturating_sub(self.cells);
+        self.cells += skipped;
+        if skipped > 0 {
+            self.last = Some(Group::Work);
+            self.answer = PrintedAnswer::default();
+        }
+        skipped
+    }
+
+    /// Adds the rows of a cell that are final, and returns true if these are all.
+    fn add(&mut self, cell: &Cell, page: &Page, rows: &mut Vec<Row>) -> bool {
+        match &cell.kind {
+            CellKind::Answer(answer) => {
+                self.add_answer(answer, cell.is_closed, page, rows);
+                if cell.is_closed {
+                    self.answer = PrintedAnswer::default();
+                }
+                cell.is_closed
+            }
+            _ => {
+                self.add_whole(cell, page, rows);
+                true
+            }
+        }
+    }
+
+    fn add_whole(&mut self, cell: &Cell, page: &Page, rows: &mut Vec<Row>) {
+        let mut own = cell.rows(page);
+        if own.is_empty() {
+            return;
+        }
+        self.begin(Group::of(cell), rows);
+        rows.append(&mut own);
+    }
+
+    /// Adds the empty row before a cell.
+    fn begin(&mut self, group: Group, rows: &mut Vec<Row>) {
+        if group.is_apart_from(self.last) {
+            rows.push(Row::default());
+        }
+        self.last = Some(group);
+    }
+
+    fn add_answer(&mut self, answer: &AnswerCell, is_closed: bool, page: &Page, rows: &mut Vec<Row>) {
+        if !self.answer.goes_on_as(answer) {
+            if !is_closed && self.answer.text.starts_with(&answer.text) {
+                // The next attempt may still become the same.
+                return;
+            }
+            rows.push(Row::of("— the answer broke off; it begins again —", Look::Dim, page));
+            self.answer = PrintedAnswer { has_begun: true, ..PrintedAnswer::default() };
+        }
+        let made = rows_of(&answer.text, &self.answer.progress, is_closed, page);
+        for made in made.into_iter().take_while(|made| made.is_final) {
+            if !std::mem::replace(&mut self.answer.has_begun, true) {
+                self.begin(Group::Answer, rows);
+            }
+            rows.push(made.row);
+            self.answer.progress = made.after;
+        }
+        let known = self.answer.text.len();
+        self.answer.text.push_str(answer.text.get(known..self.answer.progress.bytes).unwrap_or_default());
+    }
+
+    /// Returns the rows of an open answer that are not final.
+    fn tail(&mut self, answer: &AnswerCell, page: &Page) -> Vec<Row> {
+        if !self.answer.goes_on_as(answer) {
+            return Vec::new();
+        }
+        let made = rows_of(&answer.text, &self.answer.progress, false, page);
+        let mut rows = Vec::new();
+        if !made.is_empty() && !self.answer.has_begun {
+            self.begin(Group::Answer, &mut rows);
+        }
+        rows.extend(made.into_iter().map(|made| made.row));
+        rows
+    }
+}
+
+impl PrintedAnswer {
+    /// Returns true if the answer begins with the text on paper. Spaces and line ends behind the last row do not
+    /// count, because a whole answer may lack them.
+    fn goes_on_as(&self, answer: &AnswerCell) -> bool {
+        answer.text.starts_with(self.text.trim_end())
+    }
+}

@@ -1,0 +1,69 @@
+//! The status line below the draft.
+
+use crate::{
+    cells::Meter,
+    row::Row,
+    theme::{Look, Page},
+    work::Work,
+    wrap,
+};
+
+/// What the status line says.
+///
+/// ```
+/// use archon_terminal::{Meter, Page, Status, Theme, Work};
+///
+/// let meter = Meter::default();
+/// let status =
+///     Status { meter: &meter, model: "gpt-5-mini", work: Work::Model, branch: Some("main"), is_sandboxed: true, questions: 0 };
+/// let page = Page::new(79, Theme::new(true));
+/// assert_eq!(status.row(&page).text(), "gpt-5-mini · main · sandbox · the model works, Esc stops it");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Status<'a> {
+    /// What the conversation has used.
+    pub meter: &'a Meter,
+    /// The model of the next message, for a conversation without a run.
+    pub model: &'a str,
+    /// What the conversation does now.
+    pub work: Work,
+    /// The branch of the folder's repository.
+    pub branch: Option<&'a str>,
+    /// True if commands run in a sandbox.
+    pub is_sandboxed: bool,
+    /// The number of open questions.
+    pub questions: usize,
+}
+
+impl Status<'_> {
+    /// Returns the line, cut to the page.
+    pub fn row(&self, page: &Page) -> Row {
+        let model = if self.meter.model.is_empty() { self.model } else { &self.meter.model };
+        let questions = match self.questions {
+            0 => None,
+            1 => Some("1 question waits".to_owned()),
+            many => Some(format!("{many} questions wait")),
+        };
+        let parts = [
+            Some(model.to_owned()).filter(|model| !model.is_empty()),
+            self.meter.share().map(|share| format!("{share} %")),
+            self.meter.money(),
+            self.branch.map(str::to_owned),
+            self.is_sandboxed.then(|| "sandbox".to_owned()),
+            questions,
+            working(self.work).map(str::to_owned),
+        ];
+        let line = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+        let line = crate::row::harmless(&line).into_owned();
+        Row::of(wrap::one_row(&line, page.width), Look::Dim, page)
+    }
+}
+
+fn working(work: Work) -> Option<&'static str> {
+    match work {
+        Work::Model => Some("the model works, Esc stops it"),
+        Work::Tools => Some("tools run, Esc stops them"),
+        Work::Elsewhere => Some("a run works in another process"),
+        _ => None,
+    }
+}
