@@ -1,0 +1,271 @@
+//! The text that a person types: its caret, its changes, and what was killed.
+
+use std::{collections::VecDeque, ops::Range};
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+use crate::keymap::{Binding, Motion};
+
+/// The maximum number of changes that can be taken back.
+const MOST_CHANGES: usize = 1_000;
+
+/// A text that remembers for each byte if it was pasted: a pasted `/` begins no command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Piece {
+    text: String,
+    is_pasted: Vec<bool>,
+}
+
+impl Piece {
+    pub(crate) fn typed(text: impl Into<String>) -> Self {
+        Self::new(text.into(), false)
+    }
+
+    pub(crate) fn pasted(text: impl Into<String>) -> Self {
+        Self::new(text.into(), true)
+    }
+
+    fn new(text: String, is_pasted: bool) -> Self {
+        Self { is_pasted: vec![is_pasted; text.len()], text }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// Returns true if the first character was typed.
+    pub(crate) fn begins_typed(&self) -> bool {
+        self.is_pasted.first() == Some(&false)
+    }
+
+    fn splice(&mut self, range: Range<usize>, new: Self) -> Self {
+        let text = self.text.get(range.clone()).unwrap_or_default().to_owned();
+        self.text.replace_range(range.clone(), &new.text);
+        let is_pasted = self.is_pasted.splice(range, new.is_pasted).collect();
+        Self { text, is_pasted }
+    }
+
+    fn append(&mut self, other: Self) {
+        self.text.push_str(&other.text);
+        self.is_pasted.extend(other.is_pasted);
+    }
+}
+
+/// A change that can be taken back: what stood in the place of the inserted text, and where the caret was.
+#[derive(Clone, Debug)]
+struct Change {
+    at: usize,
+    removed: Piece,
+    inserted: usize,
+    caret: usize,
+}
+
+/// What the last input did, since typed letters are one change and kills in a row are one text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Last {
+    Typed,
+    Killed,
+    #[default]
+    Other,
+}
+
+/// A text with a caret. The caret is a byte offset at the boundary of a grapheme.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffer {
+    piece: Piece,
+    caret: usize,
+    changes: VecDeque<Change>,
+    killed: Piece,
+    last: Last,
+    /// A number that is another one after each change of the text or the caret.
+    revision: u64,
+}
+
+impl Buffer {
+    pub(crate) fn piece(&self) -> &Piece {
+        &self.piece
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.piece.text
+    }
+
+    pub(crate) fn caret(&self) -> usize {
+        self.caret
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn type_char(&mut self, c: char) {
+        let begins_word = !c.is_whitespace() && self.before().ends_with(char::is_whitespace);
+        let goes_on = self.last == Last::Typed && c != '\n' && !begins_word;
+        match self.changes.back_mut().filter(|last| goes_on && last.at + last.inserted == self.caret) {
+            Some(last) => {
+                last.inserted += c.len_utf8();
+                self.put(self.caret..self.caret, Piece::typed(c));
+            }
+            None => self.change(self.caret..self.caret, Piece::typed(c)),
+        }
+        self.last = Last::Typed;
+    }
+
+    /// Inserts a pasted text as it is, except that each line end is `\n`: terminals send `\r` for it.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        self.change(self.caret..self.caret, Piece::pasted(text));
+    }
+
+    /// Replaces the whole text; the replaced one can be taken back.
+    pub(crate) fn set(&mut self, piece: Piece) {
+        self.change(0..self.text().len(), piece);
+    }
+
+    /// Returns the text, and begins with an empty one. What was killed is kept.
+    pub(crate) fn take(&mut self) -> Piece {
+        let (killed, revision) = (std::mem::take(&mut self.killed), self.revision + 1);
+        std::mem::replace(self, Self { killed, revision, ..Self::default() }).piece
+    }
+
+    /// Moves the caret to this byte offset, or to the next boundary behind it.
+    pub(crate) fn move_to(&mut self, at: usize) {
+        let at = boundary(self.text(), at);
+        self.revision += u64::from(at != self.caret);
+        (self.caret, self.last) = (at, Last::Other);
+    }
+
+    /// Replaces a backslash before the caret by a line end. Returns false if no typed backslash stands there;
+    /// two of them are a backslash that is meant.
+    pub(crate) fn continue_line(&mut self) -> bool {
+        let before = self.before();
+        let slashes = before.len() - before.trim_end_matches('\\').len();
+        let is_typed = self.caret.checked_sub(1).and_then(|at| self.piece.is_pasted.get(at)) == Some(&false);
+        let continues = slashes % 2 == 1 && is_typed;
+        if continues {
+            self.change(self.caret - 1..self.caret, Piece::typed('\n'));
+        }
+        continues
+    }
+
+    /// Does what a key is bound to, if it is a change of the text or a move in a line.
+    pub(crate) fn edit(&mut self, binding: Binding) {
+        match binding {
+            Binding::NewLine => self.change(self.caret..self.caret, Piece::typed('\n')),
+            Binding::Move(motion) => self.move_to(self.target(motion)),
+            Binding::Erase(motion) => drop(self.erase(motion)),
+            Binding::Kill(motion) => self.kill(motion),
+            Binding::Yank => self.change(self.caret..self.caret, self.killed.clone()),
+            Binding::Undo => self.undo(),
+            _ => {}
+        }
+    }
+
+    fn before(&self) -> &str {
+        self.text().get(..self.caret).unwrap_or_default()
+    }
+
+    fn after(&self) -> &str {
+        self.text().get(self.caret..).unwrap_or_default()
+    }
+
+    fn kill(&mut self, motion: Motion) {
+        let was_kill = self.last == Last::Killed;
+        let is_backward = self.target(motion) < self.caret;
+        let mut killed = self.erase(motion);
+        if was_kill {
+            let mut earlier = std::mem::take(&mut self.killed);
+            if !is_backward {
+                std::mem::swap(&mut earlier, &mut killed);
+            }
+            killed.append(earlier);
+        }
+        if !killed.text.is_empty() {
+            self.killed = killed;
+        }
+        self.last = Last::Killed;
+    }
+
+    fn erase(&mut self, motion: Motion) -> Piece {
+        let target = match (motion, self.target(motion)) {
+            // At the end of a line its line end goes.
+            (Motion::LineStart, at) if at == self.caret => self.target(Motion::Left),
+            (Motion::LineEnd, at) if at == self.caret => self.target(Motion::Right),
+            (_, at) => at,
+        };
+        let range = target.min(self.caret)..target.max(self.caret);
+        let erased = self.piece.text.get(range.clone()).unwrap_or_default().len();
+        self.change(range, Piece::default());
+        match self.changes.back() {
+            Some(change) if erased > 0 => change.removed.clone(),
+            _ => Piece::default(),
+        }
+    }
+
+    fn undo(&mut self) {
+        self.last = Last::Other;
+        if let Some(Change { at, removed, inserted, caret }) = self.changes.pop_back() {
+            self.put(at..at + inserted, removed);
+            self.move_to(caret);
+        }
+    }
+
+    fn change(&mut self, range: Range<usize>, new: Piece) {
+        self.last = Last::Other;
+        if range.is_empty() && new.text.is_empty() {
+            return;
+        }
+        let (at, inserted, caret) = (range.start, new.text.len(), self.caret);
+        let removed = self.put(range, new);
+        if self.changes.len() == MOST_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(Change { at, removed, inserted, caret });
+    }
+
+    fn put(&mut self, range: Range<usize>, new: Piece) -> Piece {
+        let end = range.start + new.text.len();
+        let removed = self.piece.splice(range, new);
+        // The new text may join what stands behind it, such as an accent.
+        self.caret = boundary(self.text(), end);
+        self.revision += 1;
+        removed
+    }
+
+    fn target(&self, motion: Motion) -> usize {
+        let (before, after, caret) = (self.before(), self.after(), self.caret);
+        match motion {
+            Motion::Left => before.graphemes(true).next_back().map_or(0, |last| caret - last.len()),
+            Motion::Right => caret + after.graphemes(true).next().map_or(0, str::len),
+            Motion::WordLeft => {
+                let mut words = before.split_word_bound_indices().rev();
+                words.find(|(_, word)| is_word(word)).map_or(0, |(at, _)| at)
+            }
+            Motion::WordRight => {
+                let mut words = after.split_word_bound_indices();
+                let word = words.find(|(_, word)| is_word(word));
+                caret + word.map_or(after.len(), |(at, word)| at + word.len())
+            }
+            Motion::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
+            Motion::LineEnd => caret + after.find('\n').unwrap_or(after.len()),
+            Motion::TextStart => 0,
+            Motion::TextEnd => self.text().len(),
+            // These need the rows on the screen.
+            Motion::Up | Motion::Down => caret,
+        }
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    word.contains(char::is_alphanumeric)
+}
+
+/// Returns the first boundary of a grapheme at or behind a byte offset.
+fn boundary(text: &str, at: usize) -> usize {
+    let at = (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    match cursor.is_boundary(text, 0) {
+        Ok(true) => at,
+        _ => cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len()),
+    }
+}

@@ -1,0 +1,85 @@
+//! Drafts: what was typed, and what it is meant for.
+
+use super::buffer::Piece;
+
+/// A finished draft.
+///
+/// ```
+/// use archon_terminal::{Draft, DraftKind};
+///
+/// let draft = Draft::typed("!ls -l");
+/// assert_eq!((draft.kind, draft.body()), (DraftKind::Shell, "ls -l"));
+/// assert_eq!(Draft::typed("/usr/bin/env is missing").kind, DraftKind::Message);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Draft {
+    /// The text as it was typed and pasted, with the sign of its kind. Line ends are `\n`.
+    pub text: String,
+    /// What the draft is meant for.
+    pub kind: DraftKind,
+}
+
+/// What a draft is meant for. It follows from the first character, if that was typed and not pasted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DraftKind {
+    /// A message to the agent.
+    #[default]
+    Message,
+    /// A command of the program: `/` and its name. A first word with a second `/` is a path in a message.
+    Command,
+    /// A line for the shell: `!` and the line.
+    Shell,
+    /// A text to remember: `#` and the text.
+    Memory,
+}
+
+impl Draft {
+    /// Creates a draft of a typed text; its kind follows from the first character.
+    pub fn typed(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let kind = match text.chars().next() {
+            Some('/') if !is_path(&text) => DraftKind::Command,
+            Some('!') => DraftKind::Shell,
+            Some('#') => DraftKind::Memory,
+            _ => DraftKind::Message,
+        };
+        Self { text, kind }
+    }
+
+    /// Creates a message of any text, such as a pasted one.
+    pub fn message(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: DraftKind::Message }
+    }
+
+    /// Returns the text without the sign of its kind and without space around it; of a message the whole text.
+    pub fn body(&self) -> &str {
+        let mut rest = self.text.chars();
+        if self.kind == DraftKind::Message {
+            return &self.text;
+        }
+        rest.next();
+        rest.as_str().trim()
+    }
+
+    pub(crate) fn of(piece: Piece) -> Self {
+        match piece.begins_typed() {
+            true => Self::typed(piece.into_text()),
+            false => Self::message(piece.into_text()),
+        }
+    }
+
+    /// Returns the text for a change in the composer, which gives the same kind again.
+    pub(crate) fn into_piece(self) -> Piece {
+        match self.kind {
+            DraftKind::Message => Piece::pasted(self.text),
+            _ => Piece::typed(self.text),
+        }
+    }
+}
+
+fn is_path(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    word.chars().filter(|c| *c == '/').count() > 1
+}

@@ -1,0 +1,146 @@
+//! A text of several lines as rows on the screen, with a caret in it.
+//!
+//! Unlike rows for reading, these keep the spaces at a break: each place in the text has its own place on the
+//! screen.
+
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::{
+    row::{Place, Row, Span, harmless, width},
+    theme::{Look, Page},
+};
+
+/// The rows of a text: the byte range of each, without the line end.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    rows: Vec<Range<usize>>,
+}
+
+/// Rows of an edited text on the screen.
+#[derive(Debug)]
+pub(crate) struct Window {
+    pub(crate) rows: Vec<Row>,
+    /// The place of the caret in these rows.
+    pub(crate) caret: Place,
+    /// The number of the first of these rows in the text.
+    pub(crate) top: usize,
+}
+
+/// Returns the number of columns for text behind a sign. One column stays free for the caret behind the last
+/// character of a row.
+pub(crate) fn columns_beside(sign: &str, page: &Page) -> usize {
+    page.width.saturating_sub(width(sign) + 1).max(1)
+}
+
+impl<'a> Lines<'a> {
+    /// Breaks a text into rows of at most `columns` columns: behind a space if possible, otherwise between
+    /// graphemes. A wider grapheme has a row of its own.
+    pub(crate) fn new(text: &'a str, columns: usize) -> Self {
+        let mut rows = Vec::new();
+        let mut start = 0;
+        for line in text.split('\n') {
+            break_line(line, start, columns.max(1), &mut rows);
+            start += line.len() + 1;
+        }
+        Self { text, rows }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns the row that an offset stands in. An offset at a break stands in the row behind it.
+    pub(crate) fn row_of(&self, at: usize) -> usize {
+        self.rows.partition_point(|row| row.start <= at).saturating_sub(1)
+    }
+
+    /// Returns the column of an offset in its row.
+    pub(crate) fn column_of(&self, at: usize) -> usize {
+        let start = self.range(self.row_of(at)).start;
+        shown_width(self.text.get(start..at).unwrap_or_default())
+    }
+
+    /// Returns the last offset of a row whose column is at most `column`.
+    pub(crate) fn offset_at(&self, row: usize, column: usize) -> usize {
+        let Range { start, end } = self.range(row);
+        let mut used = 0;
+        let mut last = start;
+        for (at, grapheme) in self.text.get(start..end).unwrap_or_default().grapheme_indices(true) {
+            if used > column {
+                return last;
+            }
+            last = start + at;
+            used += shown_width(grapheme);
+        }
+        // The end of a row that goes on in the next one belongs to the next one.
+        let goes_on = self.rows.get(row + 1).is_some_and(|next| next.start == end);
+        if used <= column && !goes_on { end } else { last }
+    }
+
+    /// Returns at most `most` rows for the screen, around the caret, with a sign before the first row of the
+    /// text. `top` is the first row of the last window: a window moves only as far as the caret needs it.
+    pub(crate) fn window(&self, caret: usize, sign: &str, page: &Page, top: usize, most: usize) -> Window {
+        let row = self.row_of(caret);
+        let highest = (row + 1).saturating_sub(most);
+        let top = top.clamp(highest, row).min(self.rows.len().saturating_sub(most));
+        let rows = (top..self.rows.len().min(top + most)).map(|number| {
+            let (sign, look) = match number {
+                0 => (sign.to_owned(), Look::Person),
+                _ => (" ".repeat(width(sign)), Look::Plain),
+            };
+            let mut made = Row::of(sign, look, page);
+            made.spans.extend(self.spans(number, (number == row).then_some(caret), page));
+            made.cut(page.width)
+        });
+        let column = (self.column_of(caret) + width(sign)).min(page.width.saturating_sub(1));
+        Window { rows: rows.collect(), caret: Place { row: row - top, column }, top }
+    }
+
+    /// Returns the text of a row; with the offset of the caret, if it stands in this row.
+    fn spans(&self, row: usize, caret: Option<usize>, page: &Page) -> Vec<Span> {
+        let Range { start, end } = self.range(row);
+        let text = self.text.get(start..end).unwrap_or_default();
+        let span = |text: &str, look| Span::new(text, page.theme.style(look));
+        let Some((before, rest)) = caret.and_then(|at| text.split_at_checked(at.checked_sub(start)?)) else {
+            return vec![span(text, Look::Plain)];
+        };
+        let under = rest.graphemes(true).next().unwrap_or(" ");
+        let behind = rest.get(under.len()..).unwrap_or_default();
+        vec![span(before, Look::Plain), span(under, Look::Caret), span(behind, Look::Plain)]
+    }
+
+    fn range(&self, row: usize) -> Range<usize> {
+        self.rows.get(row).cloned().unwrap_or(self.text.len()..self.text.len())
+    }
+}
+
+fn break_line(line: &str, offset: usize, columns: usize, rows: &mut Vec<Range<usize>>) {
+    let (mut start, mut used) = (0, 0);
+    // The last place behind a space, and the columns up to it.
+    let mut space = None;
+    for (at, grapheme) in line.grapheme_indices(true) {
+        let wide = shown_width(grapheme);
+        if used > 0 && used + wide > columns {
+            let (end, before) = space.take().unwrap_or((at, used));
+            rows.push(offset + start..offset + end);
+            (start, used) = (end, used - before);
+            // What follows the space may still be too wide together with this grapheme.
+            if used > 0 && used + wide > columns {
+                rows.push(offset + start..offset + at);
+                (start, used) = (at, 0);
+            }
+        }
+        used += wide;
+        if grapheme == " " {
+            space = Some((at + 1, used));
+        }
+    }
+    rows.push(offset + start..offset + line.len());
+}
+
+fn shown_width(text: &str) -> usize {
+    text.graphemes(true).map(|grapheme| width(&harmless(grapheme))).sum()
+}

@@ -1,0 +1,64 @@
+//! What Ctrl+C means.
+
+use archon_types::Timestamp;
+
+use crate::work::Work;
+
+/// Two presses in less than this time, in milliseconds, follow each other quickly.
+const QUICK_MS: u64 = 500;
+/// This number of quick presses ends the program at once.
+const FORCE: u32 = 3;
+
+/// The meaning of a press of Ctrl+C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Interrupt {
+    /// The run is cancelled; the conversation goes on.
+    CancelRun,
+    /// The draft is cleared.
+    ClearDraft,
+    /// The program ends.
+    Leave,
+    /// The program ends without waiting for anything.
+    LeaveAtOnce,
+}
+
+/// Counts the presses of Ctrl+C.
+///
+/// ```
+/// use archon_terminal::{Interrupt, Interrupts, Work};
+/// use archon_types::Timestamp;
+///
+/// let mut interrupts = Interrupts::default();
+/// let press = |ms| Timestamp::from_millis(ms);
+/// assert_eq!(interrupts.press(press(0), Work::Tools, false), Interrupt::CancelRun);
+/// // The tool does not end, and the person loses patience.
+/// assert_eq!(interrupts.press(press(200), Work::Tools, false), Interrupt::CancelRun);
+/// assert_eq!(interrupts.press(press(400), Work::Tools, false), Interrupt::LeaveAtOnce);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Interrupts {
+    last: Option<(Timestamp, Interrupt)>,
+    count: u32,
+}
+
+impl Interrupts {
+    /// Returns the meaning of a press at this time. A run that works is cancelled; without a run a draft is
+    /// cleared; without both the program ends. The third press, each less than half a second after the one
+    /// before, ends the program at once.
+    ///
+    /// A quick press after a cancel is a cancel again, also if the run has ended in between: the person
+    /// pressed twice to stop the run, not to leave.
+    pub fn press(&mut self, at: Timestamp, work: Work, has_draft: bool) -> Interrupt {
+        let quick = self.last.filter(|(last, _)| at.millis_since(*last) < QUICK_MS);
+        self.count = if quick.is_some() { self.count + 1 } else { 1 };
+        let meaning = match quick {
+            _ if self.count >= FORCE => Interrupt::LeaveAtOnce,
+            Some((_, Interrupt::CancelRun)) => Interrupt::CancelRun,
+            _ if work.is_busy() => Interrupt::CancelRun,
+            _ if has_draft => Interrupt::ClearDraft,
+            _ => Interrupt::Leave,
+        };
+        self.last = Some((at, meaning));
+        meaning
+    }
+}

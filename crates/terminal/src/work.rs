@@ -1,0 +1,37 @@
+//! What a conversation does now.
+
+/// What a conversation does now. One value for the status line, and for what Esc and Ctrl+C mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Work {
+    /// No run works, and the draft is empty.
+    #[default]
+    Idle,
+    /// No run works, and the person types a draft.
+    Composing,
+    /// A run waits for its model, or reads the model's answer.
+    Model,
+    /// A run executes tool calls.
+    Tools,
+    /// A run waits for the answer to a question.
+    Asking,
+    /// A run works in another process.
+    Elsewhere,
+}
+
+impl Work {
+    /// Returns the state together with the draft: without a run it is [`Composing`](Self::Composing) if there
+    /// is a draft, else [`Idle`](Self::Idle). A fold over records does not know the draft.
+    pub fn with_draft(self, has_draft: bool) -> Self {
+        match (self, has_draft) {
+            (Self::Idle | Self::Composing, true) => Self::Composing,
+            (Self::Idle | Self::Composing, false) => Self::Idle,
+            (busy, _) => busy,
+        }
+    }
+
+    /// Returns true if a run of this process works or waits for an answer, so that it can be stopped.
+    pub fn is_busy(self) -> bool {
+        matches!(self, Self::Model | Self::Tools | Self::Asking)
+    }
+}

@@ -1,0 +1,217 @@
+//! Questions: which keys answer, and when.
+
+use archon_terminal::{Page, Place, Question, QuestionKey, Row, Scope, Theme};
+use archon_testkit::{Chance, cases, first_seed};
+use archon_types::{Answer, ApprovalRequest, QuestionKind};
+use serde_json::json;
+
+use crate::typing::{at, inputs};
+
+fn request() -> ApprovalRequest {
+    let details = json!({ "tool": "bash", "arguments": { "command": "cargo test" } });
+    let mut request = ApprovalRequest::new("approval_1", "Run `cargo test`", details);
+    request.rules = vec!["bash(cargo test)".into(), "bash(cargo:*)".into()];
+    request
+}
+
+/// Returns what comes of keys that are read long after the question was shown, one in a second.
+fn keys(request: ApprovalRequest, typed: &str) -> Vec<QuestionKey> {
+    let mut question = Question::new(request);
+    question.shown(at(0));
+    inputs(typed).iter().zip(1..).map(|(input, second)| question.apply(input, at(second * 1_000))).collect()
+}
+
+fn last(request: ApprovalRequest, typed: &str) -> QuestionKey {
+    keys(request, typed).pop().unwrap()
+}
+
+fn no(reason: &str) -> QuestionKey {
+    QuestionKey::Decided(Answer::Cancel { reason: reason.into() }, Scope::Once)
+}
+
+fn trust(rule: &str, scope: Scope) -> QuestionKey {
+    QuestionKey::Decided(Answer::Trust { rules: vec![rule.into()] }, scope)
+}
+
+fn texts(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(Row::text).collect()
+}
+
+fn page(width: usize) -> Page {
+    Page::new(width, Theme::new(true))
+}
+
+// spec: AP-11, AP-13
+#[test]
+fn key_becomes_the_answer() {
+    for (typed, expected) in [
+        ("y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("Y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("s", trust("bash(cargo test)", Scope::Session)),
+        ("a", trust("bash(cargo test)", Scope::Always)),
+        ("n", no("")),
+        ("t<Enter>", no("")),
+        ("tuse make<Enter>", no("use make")),
+        ("tuse <P:make\ntest><Enter>", no("use make\ntest")),
+        ("tab<S-Enter>cd<Enter>", no("ab\ncd")),
+        ("tnxyz<C-w>no<Home><Del><Enter>", no("o")),
+        // Escape closes the field, and the keys answer again.
+        ("tyes<Esc>y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("tyes<Esc>t<Enter>", no("")),
+        ("x", QuestionKey::NotForMe),
+        ("<Enter>", QuestionKey::NotForMe),
+        ("<Esc>", QuestionKey::NotForMe),
+        ("<C-c>", QuestionKey::NotForMe),
+        ("tab<C-c>", QuestionKey::NotForMe),
+        ("<C-y>", QuestionKey::NotForMe),
+        ("<A-y>", QuestionKey::NotForMe),
+        ("<P:y>", QuestionKey::NotForMe),
+        ("r", QuestionKey::NotForMe),
+        ("ty", QuestionKey::Taken),
+    ] {
+        assert_eq!(last(request(), typed), expected, "{typed}");
+    }
+}
+
+#[test]
+fn keys_without_a_rule_or_an_option_are_not_offered() {
+    let long = "x".repeat(201);
+    for (rules, typed) in
+        [(&[][..], "s"), (&["bash(a\u{202e}b)"], "a"), (&["bash(a\nb)"], "s"), (&[long.as_str()], "a")]
+    {
+        let mut request = request();
+        request.rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
+        assert_eq!(last(request, typed), QuestionKey::NotForMe, "{rules:?}");
+    }
+    let mut request = request();
+    request.options = vec!["cancel".into()];
+    assert_eq!(last(request, "y"), QuestionKey::NotForMe);
+}
+
+#[test]
+fn questions_of_other_kinds_take_replies_and_inputs() {
+    let reply = |text: &str| QuestionKey::Decided(Answer::Reply { text: text.into() }, Scope::Once);
+    let in_doubt = ApprovalRequest::in_doubt("approval_1", "pay", &json!({ "sum": 3 }));
+    assert_eq!(last(in_doubt.clone(), "rit was paid<Enter>"), reply("it was paid"));
+    assert_eq!(last(in_doubt.clone(), "r <Enter>"), QuestionKey::Taken);
+    assert_eq!(last(in_doubt, "y"), QuestionKey::Decided(Answer::Approve, Scope::Once));
+    let mut failed = request();
+    (failed.kind, failed.options) = (QuestionKind::FailedStep, vec!["approve".into(), "reply".into()]);
+    assert_eq!(last(failed, "r<Enter>"), reply(""));
+    let input = |details| ApprovalRequest::of_tool("approval_1", "Which city?", details, json!(1));
+    assert_eq!(last(input(json!({})), "rBerlin<Enter>"), reply("Berlin"));
+    assert_eq!(last(input(json!({})), "y"), QuestionKey::NotForMe);
+    let two = json!({ "missing": [{ "name": "city" }, { "name": "date" }] });
+    let answers = keys(input(two), "rBerlin<Enter><Enter>now<Enter>");
+    let arguments = json!({ "city": "Berlin", "date": "now" });
+    assert_eq!(answers.last(), Some(&QuestionKey::Decided(Answer::Edit { arguments }, Scope::Once)));
+    assert!(answers[..answers.len() - 1].iter().all(|key| *key == QuestionKey::Taken));
+}
+
+// spec: AP-13
+#[test]
+fn keys_that_were_typed_early_do_not_answer() {
+    for (shown, typed, expected) in [
+        // Read before the question was on the screen, though applied after.
+        (Some(1_000), &[999][..], false),
+        (Some(1_000), &[1_000], false),
+        (Some(1_000), &[1_399], false),
+        (Some(1_000), &[1_400], true),
+        // A person who goes on with a sentence does not look at the question yet.
+        (Some(1_000), &[1_200, 1_500], false),
+        (Some(1_000), &[1_200, 1_500, 1_899], false),
+        (Some(1_000), &[1_200, 1_500, 1_900], true),
+        (Some(1_000), &[500, 1_400], true),
+        (None, &[9_000], false),
+    ] {
+        let mut question = Question::new(request());
+        if let Some(shown) = shown {
+            question.shown(at(shown));
+            question.shown(at(shown + 9_000));
+        }
+        let yes = inputs("y").remove(0);
+        let keys: Vec<QuestionKey> = typed.iter().map(|ms| question.apply(&yes, at(*ms))).collect();
+        let decided = QuestionKey::Decided(Answer::Approve, Scope::Once);
+        assert_eq!(keys.last() == Some(&decided), expected, "{shown:?} {typed:?}");
+        assert!(keys[..keys.len() - 1].iter().all(|key| *key == QuestionKey::NotForMe), "{typed:?}");
+    }
+}
+
+#[test]
+fn rows_show_the_question_its_keys_and_the_text_field() {
+    let mut question = Question::new(request());
+    question.shown(at(0));
+    let (rows, place) = question.rows(&page(100), 6);
+    assert_eq!(
+        texts(&rows),
+        [
+            "? Run `cargo test`",
+            "  [y]es, once  for this [s]ession  [a]lways: bash(cargo test)  [n]o  no, and [t]ell why",
+            "  Esc stops the run",
+        ]
+    );
+    assert_eq!(place, None);
+    for input in inputs("tuse make") {
+        question.apply(&input, at(1_000));
+    }
+    let (rows, place) = question.rows(&page(60), 6);
+    assert_eq!(
+        texts(&rows),
+        [
+            "? Run `cargo test`",
+            "  Why not? The model reads this.  (Enter sends it, Esc goes…",
+            "  › use make ",
+        ]
+    );
+    assert_eq!(place, Some(Place { row: 2, column: 12 }));
+    let (rows, place) = question.rows(&page(60), 1);
+    assert_eq!((texts(&rows), place.map(|place| place.row)), (vec!["  › use make ".into()], Some(0)));
+}
+
+#[test]
+fn rows_of_a_narrow_page_show_the_whole_rule() {
+    let mut request = request();
+    request.rules = vec!["bash(cargo test --workspace --all-features)".into()];
+    request.action_summary = "Run `cargo test\u{1b}[2J` and more words\nsecond line".into();
+    let (rows, _) = Question::new(request).rows(&page(30), 12);
+    assert_eq!(
+        texts(&rows),
+        [
+            "? Run `cargo test\\u{1b}[2J` a…",
+            "  [y]es, once",
+            "  for this [s]ession",
+            "  [a]lways: bash(cargo test",
+            "  --workspace --all-features)",
+            "  [n]o  no, and [t]ell why",
+            "  Esc stops the run",
+        ]
+    );
+}
+
+/// No inputs before the question was quiet for 400 ms decide anything, and rows always fit.
+#[test]
+fn random_early_keys_never_decide() {
+    for seed in first_seed()..first_seed() + cases(500, 20_000) {
+        let mut chance = Chance(seed);
+        let mut question = Question::new(request());
+        let mut now = 0;
+        let shown = chance.below(2_000);
+        question.shown(at(shown));
+        for _ in 0..chance.below(40) {
+            now += chance.below(500);
+            let letter = ['y', 's', 'a', 'n', 't', 'x'][usize::try_from(chance.below(6)).unwrap()];
+            let before = question.clone();
+            match question.apply(&inputs(&letter.to_string())[0], at(now)) {
+                QuestionKey::NotForMe => {}
+                _ => {
+                    assert!(now >= shown + 400, "seed {seed}: {letter} at {now}");
+                    question = before;
+                }
+            }
+            let (width, most) = (1 + usize::try_from(chance.below(80)).unwrap(), chance.below(9));
+            let (rows, _) = question.rows(&page(width), usize::try_from(most).unwrap());
+            assert!(rows.len() <= usize::try_from(most.max(1)).unwrap(), "seed {seed}");
+            assert!(rows.iter().all(|row| row.width() <= width), "seed {seed}, {width}: {:?}", texts(&rows));
+        }
+    }
+}
