@@ -9,6 +9,11 @@
 //! | page | [`Page`], [`Theme`] | the width and the styles that rows are made for |
 //! | screen | [`Screen`], [`Frame`], [`Inline`] | writes frames: committed rows once, the live area again and again |
 //! | support | [`Support`] | what the terminal can do |
+//! | input | [`Input`], [`Key`], [`Keymap`] | a key or a paste, and what keys are bound to |
+//! | composer | [`Composer`], [`Draft`], [`Action`] | edits the draft of the next message; a finished draft comes out |
+//! | question | [`Question`], [`QuestionKey`] | a question of a run, and the keys that answer it |
+//! | interrupts | [`Interrupts`] | what Ctrl+C means |
+//! | work | [`Work`] | what the conversation does now |
 //!
 //! *Invariant*: a committed row is written once, and text of models and tools never reaches the output unescaped.
 //!

@@ -1,5 +1,7 @@
 //! Tests of the screen.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod composer;
 mod emulator;
 mod inline;
