@@ -1,26 +1,52 @@
-//! The screen of a conversation, as a fold over its records. No I/O: the program that owns a terminal passes keys,
-//! sizes and times in, and bytes come out through `impl Write`.
+//! The screen of a conversation, as a fold over its records: records become cells, cells become rows, and a
+//! screen writes the rows to a terminal.
 //!
-//! Use this crate to build a chat of your own on a terminal. A program that only prints an answer needs none of it.
+//! Use this crate to build a chat of your own on a terminal. It reads no key, no file and no clock: the program that
+//! owns the terminal passes keys, sizes and times in, and bytes come out through `impl Write`. A program that only
+//! prints an answer needs none of it.
 //!
 //! | term | types | meaning |
 //! |---|---|---|
+//! | cell | [`Cell`], [`Cells`] | one thing on the screen: a message, an answer, a call, a question; folded from records, and filled by deltas while it is open |
 //! | row | [`Row`], [`Span`] | one line of styled text |
 //! | page | [`Page`], [`Theme`] | the width and the styles that rows are made for |
+//! | printed | [`Printed`] | how much of the cells is committed to the scrollback |
 //! | screen | [`Screen`], [`Frame`], [`Inline`] | writes frames: committed rows once, the live area again and again |
 //! | support | [`Support`] | what the terminal can do |
+//! | status | [`Status`], [`Meter`] | the line below the draft: model, share of the window, money |
 //! | input | [`Input`], [`Key`], [`Keymap`] | a key or a paste, and what keys are bound to |
 //! | composer | [`Composer`], [`Draft`], [`Action`] | edits the draft of the next message; a finished draft comes out |
 //! | question | [`Question`], [`QuestionKey`] | a question of a run, and the keys that answer it |
 //! | interrupts | [`Interrupts`] | what Ctrl+C means |
 //! | work | [`Work`] | what the conversation does now |
 //!
-//! *Invariant*: a committed row is written once, and text of models and tools never reaches the output unescaped.
+//! *Invariant*: the same records give the same rows, live and later; a committed row is written once; text of models
+//! and tools never reaches the output unescaped.
 //!
 //! # Example
 //!
+//! One frame of a conversation:
+//!
 //! ```
-//! use archon_terminal::Row;
+//! use archon_terminal::{Cells, Frame, Inline, Look, Note, Page, Place, Printed, Row, Screen, Size, Support};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let support = Support::of(&|name| std::env::var(name).ok(), true);
+//! let mut screen = Inline::new(Vec::new(), support);
+//! let (mut cells, mut printed) = (Cells::default(), Printed::default());
+//! cells.note(Note::new(Look::Dim, "/help shows all commands"));
+//!
+//! let size = Size::new(80, 24);
+//! let page = Page::new(size.width(), support.theme());
+//! let committed = printed.take(&cells, &page);
+//! let mut live = printed.open(&cells, &page, size.live_rows());
+//! let caret = Some(Place { row: live.len(), column: 2 });
+//! live.push(Row::of("› ", Look::Person, &page));
+//! screen.frame(&Frame { committed: &committed, live: &live, caret, caret_is_real: false, size })?;
+//! screen.leave()?;
+//! assert!(String::from_utf8_lossy(screen.out()).contains("/help shows all commands"));
+//! # Ok(())
+//! # }
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -44,7 +70,8 @@ mod wrap;
 
 pub use ansi::END_PASTE;
 pub use cells::{
-    AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter, Note,
+    AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter,
+    Note,
 };
 pub use inline::Inline;
 pub use printed::Printed;

@@ -91,6 +91,8 @@ pub(crate) struct Progress {
     /// True if a line with text is on paper, so that an empty line matters.
     has_begun: bool,
     is_gap_due: bool,
+    /// True if a part of a line is on paper, so that what follows begins no line.
+    is_in_line: bool,
 }
 
 /// The opening line of a block of code: its sign and the number of signs.
@@ -163,7 +165,7 @@ impl Maker<'_> {
                 let after = Progress { bytes: end, ..self.at };
                 self.push(self.verbatim(text, Look::Plain), after, is_line_final);
             }
-            None if text.trim().is_empty() => {
+            None if text.trim().is_empty() && !self.at.is_in_line => {
                 self.at = Progress { bytes: end, is_gap_due: self.at.has_begun, ..self.at };
             }
             None => self.add_text(text, end, is_line_final),
@@ -176,18 +178,20 @@ impl Maker<'_> {
             let after = Progress { is_gap_due: false, ..self.at };
             self.push(Row::default(), after, true);
         }
-        let begun = Progress { has_begun: true, ..self.at };
-        if let Some(fence) = Fence::opened_by(text) {
+        let begun = Progress { has_begun: true, is_in_line: false, ..self.at };
+        let begins_line = !self.at.is_in_line;
+        if let Some(fence) = Fence::opened_by(text).filter(|_| begins_line) {
             let after = Progress { bytes: end, fence: Some(fence), ..begun };
             return self.push(self.verbatim(text, Look::Dim), after, is_line_final);
         }
         let begin = self.at.bytes;
         let mut rows = broken(text, self.page.width).into_iter().peekable();
         // Whether a line opens a block of code is known only at its end.
-        let may_be_fence = signs(text).is_some();
+        let may_be_fence = begins_line && signs(text).is_some();
         while let Some(row) = rows.next() {
             let is_last = rows.peek().is_none();
-            let after = Progress { bytes: if is_last { end } else { begin + row.end }, ..begun };
+            let bytes = if is_last { end } else { begin + row.end };
+            let after = Progress { bytes, is_in_line: !is_last, ..begun };
             let is_final = is_line_final || !is_last && !may_be_fence;
             self.push(Row::of(row.text, Look::Plain, self.page), after, is_final);
         }

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod cells;
 mod composer;
+mod conversation;
 mod emulator;
+mod injection;
 mod inline;
 mod interrupts;
 mod question;
