@@ -86,7 +86,7 @@ impl<'a> Lines<'a> {
         let row = self.row_of(caret);
         let highest = (row + 1).saturating_sub(most);
         let top = top.clamp(highest, row).min(self.rows.len().saturating_sub(most));
-        let rows = (top..self.rows.len().min(top + most)).map(|number| {
+        let rows = (top..self.rows.len().min(top.saturating_add(most))).map(|number| {
             let (sign, look) = match number {
                 0 => (sign.to_owned(), Look::Person),
                 _ => (" ".repeat(width(sign)), Look::Plain),
