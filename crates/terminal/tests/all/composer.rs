@@ -65,6 +65,21 @@ fn keys_edit_the_draft() {
 }
 
 #[test]
+fn text_of_a_key_with_modifiers_is_only_what_alt_gr_writes() {
+    for (key, expected) in [
+        (Key::char('é'), Some('é')),
+        (Key::char('A').with_shift(), Some('A')),
+        (Key::ctrl('x'), None),
+        (Key::alt('x'), None),
+        (Key::ctrl('@').with_alt(), Some('@')),
+        (Key::ctrl('b').with_alt(), None),
+        (Key::char('\u{1b}'), None),
+    ] {
+        assert_eq!(key.text(), expected, "{key:?}");
+    }
+}
+
+#[test]
 fn new_line_comes_by_four_keys() {
     for keys in ["a<S-Enter>b", "a<A-Enter>b", "a<C-j>b", "a\\<Enter>b"] {
         assert_eq!(shown(&composer_with(keys)), "a\nb|", "{keys}");
@@ -203,7 +218,7 @@ fn replace_can_be_taken_back() {
 
 #[test]
 fn up_and_down_move_in_the_rows_of_the_last_frame() {
-    // Seven columns for text: "abcdef " / "ghij " / "日本語 " / "x".
+    // Seven columns for text, the sign and the caret aside.
     let text = "abcdef ghij<S-Enter>日本語日<S-Enter>xyzuvw";
     let mut composer = composer_with(text);
     let (rows, caret) = composer.rows(&page(10), 9);
