@@ -32,11 +32,8 @@ pub use meter::Meter;
 pub use note::Note;
 
 pub(crate) use answer::{Progress, rows_of};
+pub use run::CellId;
 use run::RunState;
-
-/// The number of a cell among the cells of its conversation, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CellId(pub(crate) usize);
 
 /// One thing on the screen. A closed cell never changes again.
 #[derive(Clone, Debug, PartialEq)]

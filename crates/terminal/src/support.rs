@@ -47,7 +47,7 @@ impl Support {
             is_terminal: is_tty && !is_dumb,
             has_utf8: locale.is_none_or(is_utf8),
             has_colors: value("NO_COLOR").is_none() && !is_dumb,
-            has_kitty_keys: ["kitty", "ghostty", "foot", "alacritty"].iter().any(|known| is_kitty(known))
+            has_kitty_keys: ["kitty", "ghostty", "foot", "alacritty"].iter().any(is_kitty)
                 || ["ghostty", "WezTerm", "iTerm.app"].contains(&program.as_str()),
         }
     }

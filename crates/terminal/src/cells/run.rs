@@ -4,8 +4,11 @@ use std::collections::HashMap;
 
 use archon_types::{CallId, CommandId};
 
-use super::CellId;
 use crate::work::Work;
+
+/// The number of a cell among the cells of its conversation, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellId(pub(super) usize);
 
 /// What the fold keeps of one run.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use archon_terminal::Size;
+use archon_testkit::Chance;
 
 /// A terminal. A resize changes its height as real terminals do; its width without breaking lines anew, as xterm.
 pub(crate) struct Emulator {
@@ -73,6 +74,12 @@ impl Emulator {
     pub(crate) fn marks_pastes(&self) -> bool {
         self.parser.screen().bracketed_paste()
     }
+}
+
+/// Returns any size that is large enough for a live area.
+pub(crate) fn any_size(chance: &mut Chance) -> Size {
+    let mut any = |from, to| from + u16::try_from(chance.below(to - u64::from(from))).unwrap();
+    Size::new(any(20, 140), any(6, 50))
 }
 
 /// Fails if the bytes have a control sequence that the screen does not write. The list is short on purpose: no

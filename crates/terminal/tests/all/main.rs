@@ -10,6 +10,7 @@ mod injection;
 mod inline;
 mod interrupts;
 mod question;
+mod reflow;
 mod resize_fuzz;
 mod support;
 mod typing;

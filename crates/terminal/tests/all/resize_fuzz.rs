@@ -1,9 +1,9 @@
 use std::io::Write;
 
-use archon_terminal::{Frame, Inline, Place, Row, Screen, Size, Style, Support, Wrap};
+use archon_terminal::{Frame, Inline, Place, Row, Screen, Style, Support, Wrap};
 use archon_testkit::{Chance, cases, first_seed};
 
-use crate::emulator::{Emulator, check_sequences};
+use crate::emulator::{Emulator, any_size, check_sequences};
 
 /// A person at a terminal that changes its size, while rows are committed.
 struct Session {
@@ -109,11 +109,6 @@ impl Session {
         check_sequences(own.as_bytes());
         paper.iter().filter(|row| row.starts_with('~')).count()
     }
-}
-
-fn any_size(chance: &mut Chance) -> Size {
-    let mut any = |from, to| from + u16::try_from(chance.below(to - u64::from(from))).unwrap();
-    Size::new(any(20, 140), any(6, 50))
 }
 
 #[test]
