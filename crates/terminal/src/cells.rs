@@ -150,6 +150,19 @@ impl Cells {
         }
     }
 
+    /// Lets a run rest whose log has no end, because its process died or its storage failed. What was streamed of its
+    /// answer is final, and its calls wait for the process that resumes the run.
+    pub fn stop(&mut self, run: &RunId) {
+        let state = self.run(run);
+        state.work = Work::Idle;
+        let answer = state.answer.take().map(|(_, id)| id);
+        let calls: Vec<CellId> = state.calls.values().copied().collect();
+        calls.into_iter().for_each(|id| self.change_call(Some(id), CallCell::rest));
+        if let Some(id) = answer {
+            self.close(id);
+        }
+    }
+
     /// Adds a note of the program itself.
     pub fn note(&mut self, note: Note) {
         self.add(CellKind::Note(note));

@@ -112,6 +112,13 @@ impl CallCell {
         matches!(self.state, CallState::Running(_))
     }
 
+    /// Lets a call wait, because no process works on its run.
+    pub(crate) fn rest(&mut self) {
+        if self.is_running() {
+            self.state = CallState::Waiting;
+        }
+    }
+
     /// Ends a call without a result, because its run has ended.
     pub(crate) fn give_up(&mut self) {
         if !matches!(self.state, CallState::Done { .. }) {
