@@ -30,7 +30,8 @@ pub(crate) struct History {
 impl History {
     /// Returns the configuration of the newest run; `None` if it is not the loop of an agent.
     pub(crate) fn last_config(&self) -> Option<RunConfig> {
-        let started = RunStarted::of(&self.of_newest())?;
+        let records = self.of_newest();
+        let started = RunStarted::of(&records)?;
         (started.kind == RunKind::Loop).then(|| started.config.clone())
     }
 
