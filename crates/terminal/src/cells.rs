@@ -381,7 +381,7 @@ impl Cells {
                 self.call_finished(run, *call, result, record.at);
             }
             RecordBody::ApprovalRequested { call, request } => self.question_asked(run, *call, request),
-            RecordBody::ApprovalAnswered { call, answer } => self.question_answered(run, *call, answer),
+            RecordBody::ApprovalAnswered { call, answer } => self.close_questions(run, *call, Some(answer)),
             RecordBody::LeaseGranted { child_run, .. } | RecordBody::ChildRunCreated { child_run, .. } => {
                 self.children.insert(child_run.clone());
             }
@@ -391,37 +391,45 @@ impl Cells {
     }
 
     fn call_started(&mut self, run: &RunId, call: CallId, at: Timestamp) {
-        let state = self.run(run);
-        state.work = Work::Tools;
-        let id = state.calls.get(&call).copied();
+        self.run(run).work = Work::Tools;
+        self.close_questions(run, call, None);
+        let id = self.run(run).calls.get(&call).copied();
         self.change_call(id, |cell| cell.begin(at));
     }
 
     fn call_finished(&mut self, run: &RunId, call: CallId, result: &ToolResult, at: Timestamp) {
+        self.close_questions(run, call, None);
         let Some(id) = self.run(run).calls.get(&call).copied() else { return };
         self.change_call(Some(id), |cell| cell.finish(result, at));
         self.close(id);
     }
 
     fn question_asked(&mut self, run: &RunId, call: CallId, request: &ApprovalRequest) {
-        let request = request.clone();
-        // A question that is asked again, for instance because it expired, is the same one.
-        if let Some(id) = self.run(run).questions.get(&call).copied()
-            && let Some(CellKind::Asked(asked)) = self.open_kind(id)
-        {
-            asked.request = request;
-            return;
+        for (_, id) in self.run(run).questions.clone() {
+            if let Some(CellKind::Asked(asked)) = self.open_kind(id)
+                && asked.request.request_id == request.request_id
+            {
+                asked.request = request.clone();
+                return;
+            }
         }
-        let id = self.open(CellKind::Asked(Box::new(AskedCell { call, request, answer: None })));
-        self.run(run).questions.insert(call, id);
+        let cell = AskedCell { call, request: request.clone(), answer: None };
+        let id = self.open(CellKind::Asked(Box::new(cell)));
+        self.run(run).questions.push((call, id));
     }
 
-    fn question_answered(&mut self, run: &RunId, call: CallId, answer: &Answer) {
-        let Some(id) = self.run(run).questions.remove(&call) else { return };
-        if let Some(CellKind::Asked(asked)) = self.open_kind(id) {
-            asked.answer = Some(answer.clone());
+    /// Closes the questions about a call: with their answer, or because the call goes on without one, as after an
+    /// answer to a child run.
+    fn close_questions(&mut self, run: &RunId, call: CallId, answer: Option<&Answer>) {
+        let questions = std::mem::take(&mut self.run(run).questions);
+        let (about, others) = questions.into_iter().partition(|(known, _)| *known == call);
+        self.run(run).questions = others;
+        for (_, id) in about {
+            if let Some(CellKind::Asked(asked)) = self.open_kind(id) {
+                asked.answer = answer.cloned();
+            }
+            self.close(id);
         }
-        self.close(id);
     }
 }
 
@@ -476,7 +484,7 @@ impl Cells {
         state.work = Work::Idle;
         let mut open: Vec<CellId> = state.answer.take().map(|(_, id)| id).into_iter().collect();
         open.extend(std::mem::take(&mut state.calls).into_values());
-        open.extend(std::mem::take(&mut state.questions).into_values());
+        open.extend(std::mem::take(&mut state.questions).into_iter().map(|(_, id)| id));
         open.sort_unstable();
         for id in open {
             self.change_call(Some(id), CallCell::give_up);

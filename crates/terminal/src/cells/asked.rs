@@ -16,7 +16,8 @@ pub struct AskedCell {
     pub call: CallId,
     /// The question.
     pub request: ApprovalRequest,
-    /// The answer; `None` while the question is open.
+    /// The answer; `None` while the question is open, and of a closed question without an answer in this run's log,
+    /// such as one of a child run. It leaves no row.
     pub answer: Option<Answer>,
 }
 
@@ -25,7 +26,7 @@ const SHOWN: usize = 400;
 
 impl AskedCell {
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
-        let (look, answer) = self.answer.as_ref().map_or((Look::Dim, "not answered".to_owned()), describe);
+        let Some((look, answer)) = self.answer.as_ref().map(describe) else { return Vec::new() };
         let question = format!("? {}", one_line(&self.request.action_summary, SHOWN));
         let style = page.theme.style(look);
         let mut rows = wrap::rows(&question, page.theme.style(Look::Plain), page.width);

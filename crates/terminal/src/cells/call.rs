@@ -119,11 +119,15 @@ impl CallCell {
         }
     }
 
-    /// Ends a call without a result, because its run has ended.
+    /// Ends a call without a result, because nobody works on its run any more.
     pub(crate) fn give_up(&mut self) {
-        if !matches!(self.state, CallState::Done { .. }) {
-            self.state = CallState::Done { is_success: false, took_ms: None };
-        }
+        let what = match self.state {
+            CallState::Waiting => "not run",
+            CallState::Running(_) => "cut off",
+            CallState::Done { .. } => return,
+        };
+        self.show(what, LINES, false);
+        self.state = CallState::Done { is_success: false, took_ms: None };
     }
 
     fn show(&mut self, text: &str, most: usize, is_end: bool) {

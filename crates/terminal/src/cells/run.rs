@@ -21,7 +21,8 @@ pub(super) struct RunState {
     /// The text of the last whole answer, which is not shown again at the end.
     pub(super) last_answer: String,
     pub(super) calls: HashMap<CallId, CellId>,
-    pub(super) questions: HashMap<CallId, CellId>,
+    /// The open questions. A child run may have several, which then belong to one call.
+    pub(super) questions: Vec<(CallId, CellId)>,
     /// The last failure of the model; an equal failure is not shown twice.
     pub(super) failure: String,
 }

@@ -382,11 +382,52 @@ fn question_is_open_until_it_is_answered_and_then_one_line() {
     assert_eq!(cells.questions().map(|asked| asked.request_id.as_str()).collect::<Vec<_>>(), ["ask_1"]);
     assert!(open(&log.events).is_empty(), "the program shows it with its keys");
     let before = log.events.len();
-    log.push(RecordBody::ApprovalRequested { call, request: ask("ask_2") });
+    // A question that is asked again is the same one.
+    log.push(RecordBody::ApprovalRequested { call, request: ask("ask_1") });
     log.push(RecordBody::ApprovalAnswered { call, answer: Answer::Cancel { reason: "use\nnextest".into() } });
     log.events[before..].iter().for_each(|event| apply(&mut cells, event));
     assert_eq!(cells.questions().count(), 0);
     assert_eq!(texts(&paper(&log.events, &page(60))), ["? Run `cargo test`  no: use nextest"]);
+}
+
+#[test]
+fn questions_of_a_child_run_are_open_until_the_call_goes_on() {
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    log.answered(0, "", &[bash("cargo test")]);
+    let call = call_id(0, 0);
+    for id in ["ask_1", "ask_2"] {
+        let request = ApprovalRequest::new(id, "Run it", json!({})).from_below("run_2".into(), call_id(3, 0));
+        log.push(RecordBody::ApprovalRequested { call, request: Box::new(request) });
+    }
+    let mut cells = Cells::default();
+    log.events.iter().for_each(|event| apply(&mut cells, event));
+    assert_eq!(cells.questions().count(), 2);
+    log.call_started(call);
+    apply(&mut cells, log.events.last().unwrap());
+    assert_eq!(cells.questions().count(), 0);
+    assert_eq!(paper(&log.events, &page(60)), [], "the answer is in the log of the child run");
+}
+
+#[test]
+fn stop_lets_a_run_rest_until_it_is_resumed() {
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    log.answered(0, "", &[bash("make")]);
+    log.call_started(call_id(0, 0));
+    log.model_call_started(1, 0);
+    log.text(1, 0, 0, "half an ans");
+    let (mut cells, mut printed, page) = (Cells::default(), Printed::default(), page(60));
+    log.events.drain(..).for_each(|event| apply(&mut cells, &event));
+    cells.stop(&"run_1".into());
+    assert_eq!(cells.work(), Work::Idle);
+    assert_eq!(texts(&printed.take(&cells, &page)), ["half an ans"]);
+    assert_eq!(printed.open(&cells, &page, 9), []);
+    log.push(RecordBody::Resumed);
+    log.call_finished(call_id(0, 0), ToolResult::success("made"));
+    log.events.drain(..).for_each(|event| apply(&mut cells, &event));
+    assert_eq!(cells.work(), Work::Tools);
+    assert_eq!(texts(&printed.take(&cells, &page)), ["", "✓ bash make", "  made"]);
 }
 
 #[test]
@@ -437,7 +478,7 @@ fn cells_of_a_run_whose_process_died_are_closed_when_the_next_run_begins() {
     let mut next = Log::new("run_2");
     next.answer(0, "here again");
     log.events.append(&mut next.events);
-    assert_eq!(texts(&paper(&log.events, &page(40))), ["✗ bash make", "", "here again"]);
+    assert_eq!(texts(&paper(&log.events, &page(40))), ["✗ bash make", "  cut off", "", "here again"]);
 }
 
 #[test]

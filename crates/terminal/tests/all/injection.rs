@@ -14,7 +14,9 @@ use crate::{
 
 /// A text of anything that a terminal may obey.
 fn hostile(chance: &mut Chance) -> String {
-    const PIECES: [&str; 20] = [
+    const PIECES: [&str; 21] = [
+        // Code is written as it is, by another way.
+        "\n```\n",
         "\x1b[2J",
         "\x1b[3J",
         "\x1b]0;title\x07",
@@ -41,7 +43,7 @@ fn hostile(chance: &mut Chance) -> String {
     for _ in 0..count {
         match chance.below(4) {
             0 => text.extend(char::from_u32(u32::try_from(chance.below(0x11_0000)).unwrap())),
-            _ => text.push_str(PIECES[usize::try_from(chance.below(20)).unwrap()]),
+            _ => text.push_str(PIECES[usize::try_from(chance.below(21)).unwrap()]),
         }
     }
     text
