@@ -237,7 +237,7 @@ fn behind(row: &Row, columns: usize) -> Vec<Span> {
     let mut skipped = columns;
     let mut spans = Vec::new();
     for span in &row.spans {
-        let (before, is_whole) = crate::row::fitting(span.text(), skipped);
+        let (before, is_whole) = crate::row::prefix_within(span.text(), skipped);
         if is_whole {
             skipped -= span.width();
             continue;

@@ -13,7 +13,7 @@ use crate::{
     keymap::{Binding, Keymap},
     row::{Place, Row, Span, harmless, width},
     theme::{Look, Page},
-    wrap::{broken, one_row},
+    wrap::{break_line, one_row},
 };
 
 /// Keys answer a question only after it was on the screen for this time, in milliseconds.
@@ -317,7 +317,7 @@ fn reply(request: &ApprovalRequest) -> Asked {
 /// Returns the rows of a key that begins a row; a long rule takes several.
 fn key_rows(label: &str, page: &Page) -> Vec<Row> {
     let columns = page.width.saturating_sub(KEY_INDENT.len()).max(1);
-    let rows = broken(label, columns).into_iter();
+    let rows = break_line(label, columns).into_iter();
     rows.map(|row| Row::of_spans(key_spans(&row.text, page)).cut(page.width)).collect()
 }
 

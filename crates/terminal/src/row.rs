@@ -126,7 +126,7 @@ impl Row {
         let mut room = columns;
         let mut spans = Vec::new();
         for span in &self.spans {
-            let (text, is_whole) = fitting(&span.text, room);
+            let (text, is_whole) = prefix_within(&span.text, room);
             room -= width(text);
             if !text.is_empty() {
                 spans.push(Span { text: text.to_owned(), style: span.style });
@@ -140,7 +140,7 @@ impl Row {
 }
 
 /// Returns the beginning of a harmless text that fits into this number of columns, and true if that is all.
-pub(crate) fn fitting(text: &str, columns: usize) -> (&str, bool) {
+pub(crate) fn prefix_within(text: &str, columns: usize) -> (&str, bool) {
     let mut room = columns;
     for (at, grapheme) in text.grapheme_indices(true) {
         let wide = grapheme.width();

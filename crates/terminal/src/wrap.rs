@@ -15,14 +15,14 @@ use crate::{
 
 /// A row of a source text: what is shown, and where in the source it ends, the space at the break included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenRow {
     pub(crate) text: String,
     pub(crate) end: usize,
 }
 
 /// Breaks one line of a source text, without its line end, into rows of at most `columns` columns. A character
 /// that is wider than a row has a row of its own. An empty line is one empty row.
-pub(crate) fn broken(line: &str, columns: usize) -> Vec<Broken> {
+pub(crate) fn break_line(line: &str, columns: usize) -> Vec<BrokenRow> {
     let mut rows = Rows { columns: columns.max(1), ..Rows::default() };
     for word in line.split_word_spaces() {
         rows.add(word);
@@ -32,7 +32,7 @@ pub(crate) fn broken(line: &str, columns: usize) -> Vec<Broken> {
 
 /// Breaks a text of any number of lines into rows in one style.
 pub(crate) fn rows(text: &str, style: Style, columns: usize) -> Vec<Row> {
-    let lines = text.lines().flat_map(|line| broken(line, columns));
+    let lines = text.lines().flat_map(|line| break_line(line, columns));
     lines.map(|row| Row::of_spans(vec![Span::new(row.text, style)])).collect()
 }
 
@@ -57,7 +57,7 @@ impl Words for str {
 #[derive(Default)]
 struct Rows {
     columns: usize,
-    done: Vec<Broken>,
+    done: Vec<BrokenRow>,
     row: String,
     used: usize,
     /// The number of source bytes that are in the rows.
@@ -100,11 +100,11 @@ impl Rows {
 
     fn break_row(&mut self) {
         let text = std::mem::take(&mut self.row);
-        self.done.push(Broken { text: text.trim_end_matches(' ').to_owned(), end: self.at });
+        self.done.push(BrokenRow { text: text.trim_end_matches(' ').to_owned(), end: self.at });
         self.used = 0;
     }
 
-    fn finish(mut self, end: usize) -> Vec<Broken> {
+    fn finish(mut self, end: usize) -> Vec<BrokenRow> {
         if !self.row.is_empty() || self.done.is_empty() {
             self.at = end;
             self.break_row();
@@ -118,7 +118,7 @@ pub(crate) fn one_row(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
-    let (part, _) = crate::row::fitting(text, columns.saturating_sub(1));
+    let (part, _) = crate::row::prefix_within(text, columns.saturating_sub(1));
     Cow::Owned(format!("{}…", part.trim_end()))
 }
 
@@ -129,11 +129,11 @@ mod tests {
     use super::*;
 
     fn texts(line: &str, columns: usize) -> Vec<String> {
-        broken(line, columns).into_iter().map(|row| row.text).collect()
+        break_line(line, columns).into_iter().map(|row| row.text).collect()
     }
 
     #[test]
-    fn broken_breaks_at_spaces_and_long_words_between_characters() {
+    fn break_line_breaks_at_spaces_and_long_words_between_characters() {
         assert_eq!(texts("one two three", 8), ["one two", "three"]);
         assert_eq!(texts("to abcdefghij", 5), ["to", "abcde", "fghij"]);
         assert_eq!(texts("", 5), [""]);
@@ -149,7 +149,7 @@ mod tests {
 
     // spec: CL-12
     #[test]
-    fn broken_of_a_longer_text_changes_only_the_last_row() {
+    fn break_line_of_a_longer_text_changes_only_the_last_row() {
         const PIECES: [&str; 12] = [
             "a",
             "word",
@@ -168,10 +168,10 @@ mod tests {
             let mut chance = Chance(seed);
             let columns = 1 + usize::try_from(chance.below(24)).unwrap();
             let mut line = String::new();
-            let mut before: Vec<Broken> = Vec::new();
+            let mut before: Vec<BrokenRow> = Vec::new();
             for _ in 0..chance.below(30) {
                 line.push_str(PIECES[usize::try_from(chance.below(12)).unwrap()]);
-                let now = broken(&line, columns);
+                let now = break_line(&line, columns);
                 let stable = before.len().saturating_sub(1);
                 assert_eq!(
                     now.get(..stable),
@@ -190,12 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn broken_again_behind_a_row_gives_the_rows_that_follow() {
+    fn break_line_again_behind_a_row_gives_the_rows_that_follow() {
         let line = "some words, and a-very-long-one-indeed 日本語日本語 the end";
         for columns in 3..30 {
-            let all = broken(line, columns);
+            let all = break_line(line, columns);
             for (number, row) in all.iter().enumerate().take(all.len() - 1) {
-                let rest = broken(&line[row.end..], columns);
+                let rest = break_line(&line[row.end..], columns);
                 let expected = all[number + 1..].iter().map(|row| &row.text);
                 assert!(rest.iter().map(|row| &row.text).eq(expected), "{columns}");
             }

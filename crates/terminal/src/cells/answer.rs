@@ -5,7 +5,7 @@ use archon_types::{AssistantMessage, CommandId, Content};
 use crate::{
     row::{Row, Span, Wrap},
     theme::{Look, Page},
-    wrap::broken,
+    wrap::break_line,
 };
 
 /// An answer of a model, whole or as much of it as has streamed.
@@ -185,7 +185,7 @@ impl Maker<'_> {
             return self.push(self.verbatim(text, Look::Dim), after, is_line_final);
         }
         let begin = self.at.bytes;
-        let mut rows = broken(text, self.page.width).into_iter().peekable();
+        let mut rows = break_line(text, self.page.width).into_iter().peekable();
         // Whether a line opens a block of code is known only at its end.
         let may_be_fence = begins_line && signs(text).is_some();
         while let Some(row) = rows.next() {

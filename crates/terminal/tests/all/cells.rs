@@ -391,6 +391,19 @@ fn question_is_open_until_it_is_answered_and_then_one_line() {
 }
 
 #[test]
+fn answer_to_one_question_leaves_the_others_open() {
+    let mut log = Log::new("run_1");
+    for index in 0..2 {
+        let request = ApprovalRequest::new(format!("ask_{index}"), "Run it", json!({}));
+        log.push(RecordBody::ApprovalRequested { call: call_id(0, index), request: Box::new(request) });
+    }
+    log.push(RecordBody::ApprovalAnswered { call: call_id(0, 0), answer: Answer::Approve });
+    let mut cells = Cells::default();
+    log.events.iter().for_each(|event| apply(&mut cells, event));
+    assert_eq!(cells.questions().map(|asked| asked.request_id.as_str()).collect::<Vec<_>>(), ["ask_1"]);
+}
+
+#[test]
 fn questions_of_a_child_run_are_open_until_the_call_goes_on() {
     let mut log = Log::new("run_1");
     log.model_call_started(0, 0);

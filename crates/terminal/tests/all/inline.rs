@@ -65,6 +65,16 @@ fn frame_with_one_changed_row_writes_only_its_end() {
 }
 
 #[test]
+fn frame_with_a_mark_over_an_unchanged_letter_draws_both() {
+    let mut screen = screen();
+    show(&mut screen, &[], &["ex", "> ", "status"], false);
+    show(&mut screen, &[], &["e\u{301}x", "> ", "status"], false);
+    assert_eq!(shown(&screen), ["e\u{301}x", ">", "status"]);
+    show(&mut screen, &[], &["ex", "> ", "status"], false);
+    assert_eq!(shown(&screen), ["ex", ">", "status"]);
+}
+
+#[test]
 fn frame_with_a_real_caret_puts_the_cursor_there_and_finds_the_origin_again() {
     let mut screen = screen();
     show(&mut screen, &["one"], &["tail", "> ab", "status"], true);
