@@ -45,10 +45,6 @@ impl Bytes {
         self.by(rows, 'A');
     }
 
-    pub(crate) fn down(&mut self, rows: usize) {
-        self.by(rows, 'B');
-    }
-
     pub(crate) fn right(&mut self, columns: usize) {
         self.by(columns, 'C');
     }

@@ -110,7 +110,7 @@ impl<W: Write> Inline<W> {
         self.bytes.put(ansi::NO_AUTOWRAP);
         let mut at = 0;
         for (number, (old, new)) in shown.iter().zip(live).enumerate().filter(|(_, (old, new))| old != new) {
-            self.bytes.down(number - at);
+            self.go_down(number - at);
             at = number;
             let same = equal_beginning(old, new);
             self.bytes.right(same);
@@ -122,9 +122,15 @@ impl<W: Write> Inline<W> {
         self.bytes.up(at);
     }
 
+    /// Goes to the beginning of a row below. The screen scrolls if it became lower since its size was read; a
+    /// cursor that stopped at the bottom would go up too far afterwards.
+    fn go_down(&mut self, rows: usize) {
+        (0..rows).for_each(|_| self.bytes.put(ansi::NEXT_ROW));
+    }
+
     fn place_cursor(&mut self, caret: Option<Place>) {
         if let Some(caret) = caret {
-            self.bytes.down(caret.row);
+            self.go_down(caret.row);
             self.bytes.right(caret.column);
             self.cursor = caret;
             self.bytes.put(ansi::SHOW_CURSOR);

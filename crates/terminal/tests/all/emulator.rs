@@ -104,7 +104,7 @@ fn known_sequence(text: &str) -> Option<usize> {
     let (parameters, last) = (&body[..end], body.as_bytes()[end]);
     let is_count = parameters.chars().all(|c| c.is_ascii_digit());
     let is_known = match last {
-        b'A' | b'B' | b'C' => is_count,
+        b'A' | b'C' => is_count,
         b'J' | b'K' => parameters.is_empty(),
         b'm' => parameters.chars().all(|c| c.is_ascii_digit() || c == ';'),
         b'h' | b'l' => ["?7", "?25", "?2004", "?2026"].contains(&parameters),

@@ -1,5 +1,5 @@
-//! A terminal that breaks its lines anew when its width changes, as most do and vt100 does not. It knows only the
-//! sequences that the screen writes.
+//! A terminal that breaks its lines anew when its width changes, as most do and vt100 does not. It knows the
+//! sequences that the screen writes, and that to the row below, which stops at the bottom and so lost rows once.
 
 use std::io::{self, Write};
 
@@ -24,12 +24,14 @@ struct Reflow {
     row: usize,
     column: usize,
     wraps: bool,
+    /// True if a screen that becomes lower deletes rows below the cursor first, as tmux does.
+    deletes_below: bool,
 }
 
 impl Reflow {
-    fn new(size: Size) -> Self {
+    fn new(size: Size, deletes_below: bool) -> Self {
         let lines = vec![Line::default(); usize::from(size.rows)];
-        Self { size, lines, top: 0, row: 0, column: 0, wraps: true }
+        Self { size, lines, top: 0, row: 0, column: 0, wraps: true, deletes_below }
     }
 
     fn columns(&self) -> usize {
@@ -101,7 +103,7 @@ impl Reflow {
                 at = Some(line.len() + self.column);
             }
             line.extend(&part.text);
-            if part.goes_on {
+            if part.goes_on && number + 1 < used {
                 continue;
             }
             if let Some(at) = at.take() {
@@ -112,8 +114,13 @@ impl Reflow {
             lines.extend(parts.enumerate().map(|(n, text)| Line { text, goes_on: n + 1 < count }));
             line.clear();
         }
-        let rows = usize::from(size.rows);
+        let (rows, before) = (usize::from(size.rows), usize::from(self.size.rows));
         self.top = lines.len().saturating_sub(rows).min(cursor.0);
+        if self.deletes_below && rows < before {
+            let top = lines.len().saturating_sub(before).min(cursor.0);
+            let below = top + before - 1 - cursor.0;
+            self.top = top + (before - rows).saturating_sub(below);
+        }
         lines.resize_with(lines.len().max(self.top + rows), Line::default);
         lines.truncate(self.top + rows);
         (self.lines, self.row, self.column, self.size) = (lines, cursor.0, cursor.1, size);
@@ -171,43 +178,70 @@ fn any_rows(chance: &mut Chance, sign: char, count: u64, numbers: &mut usize) ->
 }
 
 /// Returns true if the live rows still fit on the screen after they are broken anew; if not, the top of the live
-/// area is in the scrollback before anybody can redraw it.
+/// area may be in the scrollback before anybody can redraw it.
 fn fits(live: &[Row], old: Size, new: Size) -> bool {
     let shown = live.iter().rev().take(old.live_rows());
     let rows: usize = shown.map(|row| row.width().min(old.width()).div_ceil(new.columns.into()).max(1)).sum();
     rows <= usize::from(new.rows)
 }
 
+/// Commits rows, changes the live area and the size of the terminal at random, and returns the committed texts and
+/// what is on paper in the end.
+fn play(seed: u64, may_cut: bool) -> (Vec<String>, Vec<String>) {
+    let mut chance = Chance(seed);
+    let terminal = Reflow::new(any_size(&mut chance), chance.percent(50));
+    let mut screen = Inline::new(terminal, Support::default());
+    let (mut committed, mut ignored) = (0, 0);
+    let mut live = any_rows(&mut chance, '~', 3, &mut ignored);
+    let (mut texts, mut read) = (Vec::new(), screen.out().size);
+    for _ in 0..40 {
+        let mut rows = Vec::new();
+        let count = 1 + chance.below(12);
+        match chance.below(4) {
+            0 => live = any_rows(&mut chance, '~', count, &mut ignored),
+            1 => rows = any_rows(&mut chance, '#', count * count / 4, &mut committed),
+            _ => {
+                let (old, new) = (screen.out().size, any_size(&mut chance));
+                if may_cut || fits(&live, old, new) {
+                    screen.out_mut().resize(new);
+                }
+            }
+        }
+        if chance.percent(50) {
+            live.iter_mut().for_each(|row| row.push("y", Style::PLAIN));
+        }
+        texts.extend(rows.iter().map(|row| row.text().trim_end().to_owned()));
+        let caret = Some(Place { row: live.len() - 1, column: 3 });
+        // Sometimes the terminal has another size already when the frame arrives.
+        let size = if chance.percent(30) { read } else { screen.out().size };
+        read = screen.out().size;
+        screen.frame(&Frame { committed: &rows, live: &live, caret, caret_is_real: false, size }).unwrap();
+    }
+    screen.leave().unwrap();
+    let paper = screen.out().paper().iter().map(|line| line.trim_end().to_owned()).collect();
+    (texts, paper)
+}
+
 #[test]
 fn resizes_of_a_terminal_that_breaks_lines_anew_lose_and_repeat_nothing() {
     for seed in first_seed()..first_seed() + cases(200, 5_000) {
-        let mut chance = Chance(seed);
-        let mut screen = Inline::new(Reflow::new(any_size(&mut chance)), Support::default());
-        let (mut committed, mut ignored) = (0, 0);
-        let mut live = any_rows(&mut chance, '~', 3, &mut ignored);
-        let mut texts = Vec::new();
-        for _ in 0..40 {
-            let mut rows = Vec::new();
-            let count = 1 + chance.below(12);
-            match chance.below(4) {
-                0 => live = any_rows(&mut chance, '~', count, &mut ignored),
-                1 => rows = any_rows(&mut chance, '#', count * count / 4, &mut committed),
-                _ => {
-                    let (old, new) = (screen.out().size, any_size(&mut chance));
-                    if fits(&live, old, new) {
-                        screen.out_mut().resize(new);
-                    }
-                }
-            }
-            texts.extend(rows.iter().map(|row| row.text().trim_end().to_owned()));
-            let caret = Some(Place { row: live.len() - 1, column: 3 });
-            let size = screen.out().size;
-            screen
-                .frame(&Frame { committed: &rows, live: &live, caret, caret_is_real: false, size })
-                .unwrap();
-        }
-        screen.leave().unwrap();
-        let paper: Vec<String> = screen.out().paper().iter().map(|line| line.trim_end().to_owned()).collect();
+        let (texts, paper) = play(seed, false);
         assert_eq!(paper, texts, "seed {seed}");
+    }
+}
+
+/// If a resize puts the top of the live area into the scrollback, it stands there for ever; but nothing is lost.
+#[test]
+fn resizes_that_cut_the_live_area_lose_and_repeat_nothing() {
+    let number = |text: &str| text.get(..6).map(str::to_owned);
+    for seed in first_seed()..first_seed() + cases(200, 5_000) {
+        let (texts, paper) = play(seed, true);
+        // What stands behind a rest of the live area continues its line.
+        let numbers = |line: &String| -> Vec<String> {
+            line.match_indices('#').filter_map(|(at, _)| number(&line[at..])).collect()
+        };
+        let found: Vec<String> = paper.iter().flat_map(numbers).collect();
+        let expected: Vec<String> = texts.iter().filter_map(|text| number(text)).collect();
+        assert_eq!(found, expected, "seed {seed}");
     }
 }
