@@ -208,7 +208,7 @@ fn play(seed: u64, may_cut: bool) -> (Vec<String>, Vec<String>) {
             }
         }
         if chance.percent(50) {
-            live.iter_mut().for_each(|row| row.push("y", Style::PLAIN));
+            live.iter_mut().for_each(|row| row.push("yyy", Style::PLAIN));
         }
         texts.extend(rows.iter().map(|row| row.text().trim_end().to_owned()));
         let caret = Some(Place { row: live.len() - 1, column: 3 });
