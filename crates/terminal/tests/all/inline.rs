@@ -1,6 +1,9 @@
-use archon_terminal::{Frame, Inline, Look, Place, Row, Screen, Size, Style, Support, Theme};
+use archon_terminal::{Cells, Frame, Inline, Look, Place, Printed, Row, Screen, Size, Style, Support, Theme};
 
-use crate::emulator::{Emulator, check_sequences};
+use crate::{
+    conversation::{Log, apply, page},
+    emulator::{Emulator, check_sequences},
+};
 
 const SIZE: Size = Size::new(40, 12);
 
@@ -164,4 +167,30 @@ fn frame_in_colors_ends_each_style_at_the_end_of_its_row() {
         .unwrap();
     let written = String::from_utf8(screen.out().bytes.clone()).unwrap();
     assert!(written.contains("\x1b[0;1;31mbad\x1b[0m\r\nplain"), "{written:?}");
+}
+
+/// 200 tokens of 4 bytes a second in 30 frames a second, as a chat draws them.
+#[test]
+fn frames_of_a_streaming_answer_write_at_most_12_bytes_per_byte() {
+    let text = "The quick brown fox jumps over the lazy dog, and then it does so again. ".repeat(60);
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    for (at, piece) in (0..).step_by(27).zip(text.as_bytes().chunks(27)) {
+        log.text(0, 0, at, std::str::from_utf8(piece).unwrap());
+    }
+    let (mut cells, mut printed) = (Cells::default(), Printed::default());
+    let size = Size::new(80, 24);
+    let page = page(size.width());
+    let mut screen = Inline::new(Emulator::new(size), Support::default());
+    for event in &log.events {
+        apply(&mut cells, event);
+        let committed = printed.take(&cells, &page);
+        let mut live = printed.open(&cells, &page, 6);
+        live.extend(rows(&["", "> a draft", "gpt-5-mini · 31 % · $0.12 · main · sandbox"]));
+        screen
+            .frame(&Frame { committed: &committed, live: &live, caret: None, caret_is_real: false, size })
+            .unwrap();
+    }
+    let written = screen.out().bytes.len();
+    assert!(written <= 12 * text.len(), "{written} bytes for {}", text.len());
 }
