@@ -7,8 +7,8 @@ use archon::{
     Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Event, Message, MoreLimits, RunError, RunFilter, RunHead, RunId,
-        RunStatus, SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, Watch, WhenBusy,
+        Answer, AnswerRuns, Clock, Collection, Event, RunError, RunFilter, RunHead, RunId, RunStatus, SessionId,
+        StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
     },
 };
 use futures_util::StreamExt;
@@ -119,7 +119,8 @@ async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
     }
 }
 
-/// Sends a message to a session: to its run at work, to the run that was cut off, or as a new run.
+/// Sends a message to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
+/// nothing of it happens again: the model reads how far it came, and goes on with the message.
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.
@@ -127,14 +128,12 @@ pub(crate) async fn send(runs: &Runs, session: Option<&SessionId>, text: &str) -
     let request = StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue);
     let Some(session) = session else { return runs.start(request).await };
     let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);
-    match cut_off {
-        // Nobody works on the run, so nobody would read a message that waits for its end.
-        Some(head) => {
-            runs.steer(&head.run_id, Message::user(text, Timestamp::default()).into()).await?;
-            runs.resume(&head.run_id, &MoreLimits::default()).await
-        }
-        None => runs.start(request.session(session.clone())).await,
+    if let Some(RunHead { run_id: run, .. }) = cut_off {
+        runs.cancel(&run, "its process was killed").await?;
+        // Its outcome is in its log.
+        let _ = runs.reply(&run).await;
     }
+    runs.start(request.session(session.clone())).await
 }
 
 impl Conversation {
@@ -204,6 +203,9 @@ impl Conversation {
 
     async fn send(&mut self, text: &str) -> Result<(), RunError> {
         let started = send(&self.runs, self.session.as_ref(), text).await?;
+        if self.events.is_none() && self.run.as_ref() != Some(&started.run) {
+            self.pass_rest().await?;
+        }
         if self.session.is_none() {
             self.update(Update::Session(started.session.clone()));
             self.session = Some(started.session);
@@ -216,6 +218,15 @@ impl Conversation {
             }
             how => self.watch(&started.run, how == Started::Queued).await,
         }
+    }
+
+    /// Passes the records of the last run that came since, such as its end if it was cut off and stopped.
+    async fn pass_rest(&mut self) -> Result<(), RunError> {
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        for record in self.runs.records(&run, self.after).await?.records {
+            self.update(Update::Event(Event::Record { run: run.clone(), record }));
+        }
+        Ok(())
     }
 
     /// Answers a question. Its run goes on, also if the answer came from another process before.

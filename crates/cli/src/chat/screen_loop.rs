@@ -442,7 +442,7 @@ impl Talk {
         let Some(newest) = history.newest else { return };
         if newest.status == RunStatus::Interrupted {
             self.cells.stop(&newest.run_id);
-            self.note(Look::Warning, "the last run was cut off; your next message lets it go on");
+            self.note(Look::Warning, "the last run was cut off; it goes on with your next message");
         }
         self.run = Some(newest.run_id);
     }

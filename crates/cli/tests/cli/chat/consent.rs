@@ -14,7 +14,7 @@ const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
 /// A conversation that asks about the first call.
 async fn asked(place: &Place) -> Window {
     let mut window = Window::open(place, "chat");
-    window.types("Write notes.\r");
+    window.says("Write notes.").await;
     window.shows("[y]es, once").await;
     window
 }
@@ -73,7 +73,7 @@ async fn keys_that_were_typed_before_the_question_go_to_the_draft() {
     let server = MockServer::start([asks]).await;
     let place = Place::with_server(&server);
     let mut window = Window::open(&place, "chat");
-    window.types("Write notes.\r");
+    window.says("Write notes.").await;
     window.shows("the model works").await;
     window.types("y");
     window.shows("› y").await;
@@ -107,7 +107,7 @@ async fn answer_with_always_stores_a_rule_and_asks_no_more() {
     window.types("\x04");
     window.ends().await;
     let mut window = Window::open(&place, "chat");
-    window.types("Again.\r");
+    window.says("Again.").await;
     window.shows("Written again.").await;
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "again\n");
     assert!(!window.all().contains("[y]es, once"), "{}", window.all());
@@ -136,7 +136,7 @@ async fn escape_at_a_question_stops_the_run_and_the_model_reads_why() {
     window.shows("stopped").await;
     window.hides("[y]es, once").await;
     assert_eq!(server.requests().len(), 1, "the model is not asked in between");
-    window.types("What now?\r");
+    window.says("What now?").await;
     window.shows("Then something else.").await;
     let texts = messages(&server, 1);
     let is_marker = |(_, text): &(String, String)| text.contains("[Request interrupted by user due to permission denial]");

@@ -57,7 +57,7 @@ async fn chat_on_a_poor_terminal_is_plain() {
         let place = Place::with_server(&server);
         let no_color = [variables, &[("NO_COLOR", "1")]].concat();
         let mut window = Window::with(&place, line, columns, rows, &no_color);
-        window.shows("> ").await;
+        window.shows(">").await;
         window.types("Sky?\n");
         window.shows("Blue.").await;
         window.types("\x04");
@@ -75,7 +75,7 @@ async fn plain_chat_asks_about_a_call_in_a_line() {
     let server = MockServer::start([asks_for("write_file", write), answer("It is written.")]).await;
     let place = Place::with_server(&server);
     let mut window = Window::open(&place, "chat --plain");
-    window.shows("> ").await;
+    window.shows(">").await;
     window.types("Write notes.\n");
     window.shows("[y]es  [n]o").await;
     window.types("y\n");

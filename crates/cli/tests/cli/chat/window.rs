@@ -133,6 +133,12 @@ impl Window {
         self.keyboard.write_all(keys.as_bytes()).expect("it is heard");
     }
 
+    /// Types a message and sends it, once the program reads keys.
+    pub(crate) async fn says(&mut self, text: &str) {
+        self.until("the draft", |window| window.screen().contains('›')).await;
+        self.types(&format!("{text}\r"));
+    }
+
     pub(crate) fn pastes(&mut self, text: &str) {
         self.types(&format!("\x1b[200~{text}\x1b[201~"));
     }
