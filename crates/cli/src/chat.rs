@@ -20,11 +20,7 @@ use archon_terminal::Support;
 pub(crate) use self::conversation::{Opening, Which};
 #[cfg(unix)]
 pub(crate) use self::guard::{is_guard, run as guard};
-use crate::{
-    app::App,
-    exit::Exit,
-    failure::Failure,
-};
+use crate::{app::App, exit::Exit, failure::Failure};
 
 /// Has a conversation until the person ends it. Without a terminal that can show it, or with `is_plain`, it is one in
 /// plain lines.

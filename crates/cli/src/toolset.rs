@@ -64,7 +64,8 @@ pub(crate) async fn of_conversation(app: &App) -> Result<Picked, Failure> {
 /// The built-in tools that a conversation has only if the settings choose them: `bash` does the work of the first, and
 /// a person who is there reads the answers, so a model needs no tools to ask.
 #[cfg(feature = "chat")]
-const NOT_IN_CONVERSATIONS: &[&str] = &["bash_readonly", "cleanup_tool_call", "human_approval", "human_guidance"];
+const NOT_IN_CONVERSATIONS: &[&str] =
+    &["bash_readonly", "cleanup_tool_call", "human_approval", "human_guidance"];
 
 /// Waits for the servers whose tools [`chosen`] adds by itself, at most 2 s.
 pub(crate) async fn settle(app: &App) {
@@ -405,7 +406,8 @@ mod tests {
             assert!(names.iter().any(|other| other == name), "{name}: {names:?}");
         }
         assert!(names.iter().all(|name| !NOT_IN_CONVERSATIONS.contains(&name.as_str())), "{names:?}");
-        let only = Settings { tools: Some(ToolSelection::Names(vec!["search".into()])), ..Settings::default() };
+        let only =
+            Settings { tools: Some(ToolSelection::Names(vec!["search".into()])), ..Settings::default() };
         assert_eq!(of_conversation(&App::of(only)).await.unwrap().names(), ["search"]);
     }
 

@@ -7,8 +7,8 @@ use archon::{
     Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Event, RunError, RunFilter, RunHead, RunId, RunStatus, SessionId,
-        StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
+        Answer, AnswerRuns, Clock, Collection, Event, RunError, RunFilter, RunHead, RunId, RunStatus,
+        SessionId, StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
     },
 };
 use futures_util::StreamExt;
@@ -124,7 +124,11 @@ async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.
-pub(crate) async fn send(runs: &Runs, session: Option<&SessionId>, text: &str) -> Result<StartedRun, RunError> {
+pub(crate) async fn send(
+    runs: &Runs,
+    session: Option<&SessionId>,
+    text: &str,
+) -> Result<StartedRun, RunError> {
     let request = StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue);
     let Some(session) = session else { return runs.start(request).await };
     let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);

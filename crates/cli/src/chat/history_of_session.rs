@@ -5,7 +5,8 @@ use std::sync::Arc;
 use archon::{
     RunError, Runs,
     types::{
-        Content, Interruption, Message, Origin, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId, RunKind, RunStarted, SessionId, StartRuns,
+        Content, Interruption, Message, Origin, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId,
+        RunKind, RunStarted, SessionId, StartRuns,
     },
 };
 
@@ -42,7 +43,11 @@ impl History {
 
     fn of_newest(&self) -> Vec<Arc<Record>> {
         let Some(newest) = &self.newest else { return Vec::new() };
-        self.records.iter().filter(|(run, _)| *run == newest.run_id).map(|(_, record)| record.clone()).collect()
+        self.records
+            .iter()
+            .filter(|(run, _)| *run == newest.run_id)
+            .map(|(_, record)| record.clone())
+            .collect()
     }
 }
 
@@ -84,8 +89,9 @@ pub(crate) async fn read(runs: &Runs, session: &SessionId) -> Result<History, Ru
     }
     history.earlier = heads.len().saturating_sub(taken.len());
     let in_order = taken.into_iter().rev();
-    history.records =
-        in_order.flat_map(|(run, records)| records.into_iter().map(move |record| (run.clone(), record))).collect();
+    history.records = in_order
+        .flat_map(|(run, records)| records.into_iter().map(move |record| (run.clone(), record)))
+        .collect();
     Ok(history)
 }
 
@@ -99,6 +105,8 @@ pub(crate) fn message_of_person(record: &Record) -> Option<String> {
 fn is_shown(body: &RecordBody) -> bool {
     matches!(
         body,
-        RecordBody::MessageAdded { .. } | RecordBody::ModelCallFinished { .. } | RecordBody::ToolCallFinished { .. }
+        RecordBody::MessageAdded { .. }
+            | RecordBody::ModelCallFinished { .. }
+            | RecordBody::ToolCallFinished { .. }
     )
 }

@@ -62,9 +62,10 @@ pub(crate) fn remember(answer: &Answer, store: Option<&StoredRules>, output: &Ou
                 let (rule, workspace) = (visible(rule), visible(&store.workspace));
                 (Look::Dim, format!("{rule} is stored for {workspace} in {file}"))
             }
-            Err(e) => {
-                (Look::Warning, format!("the rule holds for this session only: {file} cannot be written: {e}"))
-            }
+            Err(e) => (
+                Look::Warning,
+                format!("the rule holds for this session only: {file} cannot be written: {e}"),
+            ),
         };
         output.note(look, text);
     }

@@ -9,9 +9,7 @@ use std::{
 
 use archon::{
     SystemClock,
-    types::{
-        Answer, ApprovalSettings, Clock, Decision, Event, RunId, RunStatus, SessionId, Timestamp,
-    },
+    types::{Answer, ApprovalSettings, Clock, Decision, Event, RunId, RunStatus, SessionId, Timestamp},
 };
 use archon_terminal::{
     Action, Cells, Composer, Draft, DraftKind, Frame, Inline, Input, Interrupt, Keymap, Look, Note, Page,
@@ -278,7 +276,9 @@ impl Talk {
     /// Sends a message. Of commands there is only one that ends the conversation.
     fn send(&mut self, draft: Draft) {
         let unknown = match draft.kind {
-            DraftKind::Command if matches!(draft.body(), "exit" | "quit") => return self.leave(Exit::Finished),
+            DraftKind::Command if matches!(draft.body(), "exit" | "quit") => {
+                return self.leave(Exit::Finished);
+            }
             DraftKind::Command => "there is no such command; /exit ends the conversation",
             DraftKind::Shell => "a line with ! is not run here; ask for the command in a message",
             DraftKind::Memory => "a line with # is not stored here; write it as a message",
@@ -361,7 +361,10 @@ impl Talk {
         self.app.output.release();
         self.app.output.note(output::Look::Plain, "Force exiting due to rapid interrupts!");
         if let Some(session) = &self.session {
-            self.app.note(format!("the conversation is kept: {}", surroundings::continue_line(&self.app, session)));
+            self.app.note(format!(
+                "the conversation is kept: {}",
+                surroundings::continue_line(&self.app, session)
+            ));
         }
         std::process::exit(Exit::Failed as i32);
     }
@@ -483,7 +486,10 @@ impl Talk {
 
     fn note_failure(&mut self, failure: &Failure) {
         self.note(Look::Error, &format!("error: {}", failure.what()));
-        self.note(Look::Plain, &failure.advice().iter().map(|line| format!("  {line}\n")).collect::<String>());
+        self.note(
+            Look::Plain,
+            &failure.advice().iter().map(|line| format!("  {line}\n")).collect::<String>(),
+        );
     }
 
     /// Keeps the question on the screen while it is open, and otherwise takes the next one.

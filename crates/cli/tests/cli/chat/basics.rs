@@ -49,7 +49,10 @@ async fn chat_begins_with_the_models_name_and_answers() {
     assert_eq!(all.matches("› Capital of France?").count(), 1, "{all}");
     assert_eq!(all.matches("Paris, of course.").count(), 1, "{all}");
     let (_, after) = all.split_once("the conversation is kept: ").expect("a way to continue");
-    assert!(after.starts_with("archon chat --session session_") && after.trim_end().lines().count() <= 2, "{all}");
+    assert!(
+        after.starts_with("archon chat --session session_") && after.trim_end().lines().count() <= 2,
+        "{all}"
+    );
     assert!(window.is_for_lines() && window.has_visible_cursor() && !window.marks_pastes());
 }
 
@@ -179,11 +182,9 @@ async fn pasted_lines_are_not_sent_before_enter_and_arrive_unchanged() {
 // spec: CL-12
 #[tokio::test]
 async fn call_of_a_tool_is_one_line_with_its_result() {
-    let server = MockServer::start([
-        asks_for("read_file", r#"{"path": "notes.txt"}"#),
-        answer("It has one line."),
-    ])
-    .await;
+    let server =
+        MockServer::start([asks_for("read_file", r#"{"path": "notes.txt"}"#), answer("It has one line.")])
+            .await;
     let place = Place::with_server(&server);
     std::fs::write(place.path("notes.txt"), "milk and honey\n").expect("a file");
     let mut window = Window::open(&place, "chat");

@@ -3,10 +3,7 @@
 use archon_testkit::{Gate, MockResponse, MockServer};
 use serde_json::json;
 
-use super::{
-    basics::messages,
-    window::Window,
-};
+use super::{basics::messages, window::Window};
 use crate::setup::{Place, Ran, answer, asks_for, chunk};
 
 const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
@@ -139,7 +136,9 @@ async fn escape_at_a_question_stops_the_run_and_the_model_reads_why() {
     window.says("What now?").await;
     window.shows("Then something else.").await;
     let texts = messages(&server, 1);
-    let is_marker = |(_, text): &(String, String)| text.contains("[Request interrupted by user due to permission denial]");
+    let is_marker = |(_, text): &(String, String)| {
+        text.contains("[Request interrupted by user due to permission denial]")
+    };
     assert!(texts.iter().any(is_marker), "{texts:?}");
     server.assert_paired();
 }

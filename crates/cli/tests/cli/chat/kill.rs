@@ -99,7 +99,8 @@ async fn kill_under_an_interactive_shell_gives_it_a_terminal_that_works() {
         let server = MockServer::start([]).await;
         let place = Place::with_server(&server);
         let archon = place.command("chat", &[]);
-        let words: Vec<_> = std::iter::once(archon.as_std().get_program()).chain(archon.as_std().get_args()).collect();
+        let words: Vec<_> =
+            std::iter::once(archon.as_std().get_program()).chain(archon.as_std().get_args()).collect();
         let line: Vec<String> = words.iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
         let script = format!("echo $$ > pid; exec {}\n", line.join(" "));
         std::fs::write(place.path("run.sh"), script).expect("a script");

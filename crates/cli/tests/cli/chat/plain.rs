@@ -6,10 +6,7 @@ use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{
-    basics::messages,
-    window::Window,
-};
+use super::{basics::messages, window::Window};
 use crate::setup::{Place, Ran, answer, asks_for};
 
 /// Has a conversation over pipes.
@@ -29,7 +26,10 @@ async fn chat_over_pipes_answers_each_line_and_writes_no_control_sequences() {
     let ran = piped(&place, "chat", "What colour is the sky?\n\nWhy?\n").await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Blue.\nBecause of the air.\n"), "{ran:?}");
     assert!(!ran.err.contains('\x1b'), "{ran:?}");
-    assert!(ran.err.trim_end().lines().last().unwrap_or_default().contains("archon chat --session "), "{ran:?}");
+    assert!(
+        ran.err.trim_end().lines().last().unwrap_or_default().contains("archon chat --session "),
+        "{ran:?}"
+    );
     assert_eq!(messages(&server, 1).len(), 3, "the second message continues the first");
 }
 

@@ -76,7 +76,8 @@ impl Window {
     pub(crate) fn shell(place: &Place, shell: &[&str], line: &str) -> Self {
         let archon = place.command(line, &[]);
         let archon = archon.as_std();
-        let words = shell.iter().map(std::ffi::OsStr::new).chain([archon.get_program()]).chain(archon.get_args());
+        let words =
+            shell.iter().map(std::ffi::OsStr::new).chain([archon.get_program()]).chain(archon.get_args());
         Self::run(place, words.map(ToOwned::to_owned), 80, 24, &[])
     }
 
@@ -173,8 +174,7 @@ impl Window {
     pub(crate) fn screen(&self) -> String {
         let screen = self.emulator.screen();
         let (_, columns) = screen.size();
-        let rows: Vec<String> =
-            screen.rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect();
+        let rows: Vec<String> = screen.rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect();
         rows.join("\n")
     }
 
