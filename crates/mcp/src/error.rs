@@ -77,6 +77,8 @@ pub enum McpProblem {
     },
     /// The tool is held back until a person agrees to its definition.
     HeldBack(String),
+    /// The tool is held back because the pins of its server cannot be read, for this reason.
+    UnreadablePins(String),
     /// The server does not offer this tool any more.
     NoSuchTool(String),
     /// The servers were closed.
@@ -140,6 +142,10 @@ impl McpError {
             (McpProblem::HeldBack(_), _) => {
                 "Read the difference, and approve the tool if you agree with its definition.".to_owned()
             }
+            (McpProblem::UnreadablePins(_), _) => {
+                "Repair the server's pins, or delete them: the server's tools are then treated as at its first use."
+                    .to_owned()
+            }
             (McpProblem::NoSuchTool(_), _) => "Go on without the tool.".to_owned(),
             (McpProblem::Closed, _) => "Start the servers again.".to_owned(),
             (_, Phase::Call) => "Check the arguments, or go on without the tool.".to_owned(),
@@ -201,7 +207,7 @@ impl fmt::Display for McpProblem {
                 because.phase,
                 because.problem
             ),
-            Self::HeldBack(why) => write!(f, "the tool is held back: {why}"),
+            Self::HeldBack(why) | Self::UnreadablePins(why) => write!(f, "the tool is held back: {why}"),
             Self::NoSuchTool(tool) => write!(f, "the server no longer offers the tool '{tool}'"),
             Self::Closed => f.write_str("the MCP servers of this program were closed"),
         }

@@ -44,8 +44,9 @@
 //!   until a person agrees to the difference.
 //! - A token is sent to the server that it was issued for, and is renewed at the authorization server that
 //!   issued it. Neither tokens nor codes are written to a log.
-//! - Descriptions, results and errors of a server are untrusted text. They are bounded, cleared of
-//!   invisible characters, and marked with the server's name.
+//! - Descriptions and errors of a server are untrusted text. They are bounded, cleared of invisible
+//!   characters, and marked with the server's name. Results are untrusted text, too, but may be the contents
+//!   of files: only tag characters and controls of the direction of writing are removed from them.
 //!
 //! Unix only: elsewhere the crate is empty.
 //!

@@ -218,7 +218,7 @@ fn usable(listed: Vec<Definition>) -> (Vec<Definition>, Vec<(String, String)>) {
             false => Some("the server lists this name twice".to_owned()),
         };
         match problem {
-            Some(why) => unusable.push((crate::text::plain(&definition.name, 100), why)),
+            Some(why) => unusable.push((crate::text::one_line(&definition.name, 100), why)),
             None => definitions.push(definition),
         }
     }

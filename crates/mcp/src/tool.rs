@@ -186,7 +186,7 @@ impl McpTool {
             return Ok(ready.connection.clone());
         }
         let problem = match ready.judged.held.iter().find(|held| held.tool == self.tool) {
-            Some(held) => McpProblem::HeldBack(held.reason()),
+            Some(held) => held.problem(),
             None if agreed.is_some() => {
                 McpProblem::HeldBack("the tool's definition changed since the start of this run".to_owned())
             }
