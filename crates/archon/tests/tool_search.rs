@@ -10,10 +10,12 @@ use std::sync::{
 
 use archon::{
     Archon, ArchonBuilder, OutcomeStatus, RunId, RunOptions, SessionId,
+    store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool},
     types::{
-        Answer, BoxFuture, Effect, Json, Message, RecordBody, Request, TokenCounter as _, TokenEstimate,
-        Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSource, ToolSpec,
+        Answer, BoxFuture, Effect, Json, Message, MoreLimits, RecordBody, Request, TokenCounter as _,
+        TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSource,
+        ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
@@ -38,6 +40,10 @@ impl Tool for Remote {
 
 /// Makes 50 tools for each server. Tools whose number is odd only read.
 fn tools_of(servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
+    tools_of_version("1", servers, calls)
+}
+
+fn tools_of_version(version: &str, servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
     let tool = |server: usize, n: usize| {
         let parameters = json!({
             "type": "object", "required": ["subject"],
@@ -49,8 +55,10 @@ fn tools_of(servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
             _ => ToolAnnotations::default(),
         };
         annotations.deferrable = true;
-        let spec = ToolSpec::new(format!("service_{server}__action_{n}"), about, parameters);
-        Arc::new(Remote { spec: spec.with_annotations(annotations), calls: calls.clone() }) as Arc<dyn Tool>
+        let name = format!("service_{server}__action_{n}");
+        let mut spec = ToolSpec::new(name, about, parameters).with_annotations(annotations);
+        version.clone_into(&mut spec.version);
+        Arc::new(Remote { spec, calls: calls.clone() }) as Arc<dyn Tool>
     };
     (0..servers)
         .flat_map(|server| (0..50).map(move |n| (server, n)))
@@ -202,6 +210,50 @@ async fn deferred_call_that_was_cut_off_is_repeated_only_if_its_tool_only_reads(
     assert!(!reads.is_empty() && reads.iter().all(|calls| *calls >= 1), "{reads:?}");
     let changes = calls_of_runs_that_died("service_1__action_30", Effect::SideEffect).await;
     assert!(!changes.is_empty() && changes.iter().all(|calls| *calls <= 1), "{changes:?}");
+}
+
+/// Begins a run with tools of version 1, ends it at its limit, and resumes it with tools of `version`. The model then
+/// calls a tool. Returns how often the tool was called, and the last message that the model read.
+async fn call_after_resume(version: &str, definition_budget: u64) -> (usize, String) {
+    const TOOL: &str = "service_1__action_31";
+    let (calls, journal) = (Arc::default(), InMemoryJournal::new());
+    let model = FnProvider::new(|n, request| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("a", "clock", json!({}))]),
+        1 => {
+            let arguments = json!({ "subject": "Paris" });
+            let is_defined = request.tools.iter().any(|tool| tool.name == TOOL);
+            FnProvider::calls(vec![match is_defined {
+                true => ToolCall::new("b", TOOL, arguments),
+                false => ToolCall::new("b", "call_tool", json!({ "name": TOOL, "arguments": arguments })),
+            }])
+        }
+        _ => FnProvider::text("done"),
+    });
+    let agent = |version: &str| {
+        let agent = agent(&model).tools(tools_of_version(version, 2, &calls));
+        agent.journal(Arc::new(journal.clone())).definition_budget(definition_budget).build().unwrap()
+    };
+    let first = agent("1");
+    let limits = first.limits().clone().with_max_turns(1);
+    let outcome = first.run_with("Do it", RunOptions::default().with_limits(limits)).await.ended();
+    let more = MoreLimits::default().with_max_turns(5);
+    let outcome = agent(version).resume_with(outcome.run, more).await.unwrap().reply().await.ended();
+    assert!(outcome.is_finished(), "{outcome:?}");
+    let last = model.requests()[2].messages.iter().last().unwrap().text();
+    (calls.load(Ordering::Relaxed), last)
+}
+
+#[tokio::test]
+async fn call_after_a_resume_is_refused_if_the_definition_of_its_tool_changed() {
+    for definition_budget in [2_000, u64::MAX] {
+        let (calls, result) = call_after_resume("2", definition_budget).await;
+        assert!(
+            calls == 0 && result.contains("The definition of tool 'service_1__action_31' changed"),
+            "{calls}: {result}"
+        );
+        let (calls, result) = call_after_resume("1", definition_budget).await;
+        assert!(calls == 1 && result.contains("got {\"subject\":\"Paris\"}"), "{calls}: {result}");
+    }
 }
 
 /// The tools of a server that answers only when a search waits for it.

@@ -103,12 +103,7 @@ impl ReactAgent {
             |tool: &ToolSpec| chosen.is_none() && self.options.deferred_tools.contains(&tool.name);
         let sources = self.options.tool_sources.iter().filter(|_| chosen.is_none());
         let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool)).chain(sources);
-        let deferred = deferred.map(|tool| {
-            ToolSpec::new(&tool.name, "", Json::Null)
-                .with_annotations(tool.annotations.clone())
-                .with_alternatives(tool.alternatives.iter())
-        });
-        let deferred: Arc<[ToolSpec]> = deferred.collect();
+        let deferred: Arc<[ToolSpec]> = deferred.map(without_definition).collect();
         let is_offered = |tool: &ToolSpec| is_told(tool) && !is_deferred(tool);
         match all.iter().all(is_offered) {
             true => (all, deferred),
@@ -118,6 +113,15 @@ impl ReactAgent {
             }
         }
     }
+}
+
+/// Returns the part of a deferred tool's spec that the log stores.
+fn without_definition(tool: &ToolSpec) -> ToolSpec {
+    let mut stored = ToolSpec::new(&tool.name, "", Json::Null)
+        .with_annotations(tool.annotations.clone())
+        .with_alternatives(tool.alternatives.iter());
+    stored.version.clone_from(&tool.version);
+    stored
 }
 
 /// Returns a loop id `{session}.{config}.{n}`. Dots inside the session id and the configuration name are
