@@ -5,7 +5,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicUsize, Ordering},
 };
 
 use archon::{
@@ -14,11 +14,10 @@ use archon::{
     tools::{Ask, EngineOptions, FnTool},
     types::{
         Answer, BoxFuture, Effect, Json, Message, MoreLimits, RecordBody, Request, TokenCounter as _,
-        TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSource,
-        ToolSpec,
+        TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, LateTools, MortalJournal, SeededIds, VirtualClock};
 use serde_json::json;
 
 /// A tool of a server, which counts its calls.
@@ -257,51 +256,8 @@ async fn call_after_a_resume_is_refused_if_the_definition_of_its_tool_changed() 
 }
 
 /// The tools of a server that answers only when a search waits for it.
-struct Late {
-    spec: ToolSpec,
-    tools: Vec<Arc<dyn Tool>>,
-    has_answered: AtomicBool,
-}
-
-impl Late {
-    fn new(calls: &Arc<AtomicUsize>) -> Arc<Self> {
-        let mut annotations = ToolAnnotations::destructive();
-        annotations.deferrable = true;
-        let spec = ToolSpec::new("service_0__*", "All tools.", Json::Null).with_annotations(annotations);
-        Arc::new(Self { spec, tools: tools_of(1, calls), has_answered: AtomicBool::new(false) })
-    }
-}
-
-impl Tool for Late {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async { Ok(ToolResult::error("it is not one tool")) })
-    }
-
-    fn source(&self) -> Option<&dyn ToolSource> {
-        Some(self)
-    }
-}
-
-impl ToolSource for Late {
-    fn name(&self) -> &str {
-        "service_0"
-    }
-
-    fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
-        match self.has_answered.load(Ordering::Relaxed) {
-            true => Ok(self.tools.clone()),
-            false => Err("it has not answered yet".to_owned()),
-        }
-    }
-
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        self.has_answered.store(true, Ordering::Relaxed);
-        Box::pin(async {})
-    }
+fn late(calls: &Arc<AtomicUsize>) -> Arc<LateTools> {
+    LateTools::new("service_0", tools_of(1, calls))
 }
 
 #[tokio::test]
@@ -309,7 +265,7 @@ async fn tools_of_a_server_that_answers_late_are_found_asked_about_and_called() 
     let (calls, seen) = (Arc::default(), Arc::default());
     let model = model("service_0__action_30", &seen);
     let engine = EngineOptions::default().asking(Ask::BeforeChanges);
-    let agent = agent(&model).tool(Late::new(&calls) as Arc<dyn Tool>).engine_options(engine);
+    let agent = agent(&model).tool(late(&calls) as Arc<dyn Tool>).engine_options(engine);
     let agent = agent.approver(Arc::new(archon::types::AskLater)).build().unwrap();
     for prompt in 1..=2 {
         let mut options = RunOptions::default();
@@ -334,8 +290,8 @@ async fn tools_of_a_server_that_answers_late_are_found_asked_about_and_called() 
 #[tokio::test]
 async fn call_of_a_late_tool_is_refused_in_a_run_that_names_its_tools() {
     let (calls, seen) = (Arc::default(), Arc::<Mutex<Vec<Request>>>::default());
-    let late = Late::new(&calls);
-    late.has_answered.store(true, Ordering::Relaxed);
+    let late = late(&calls);
+    late.answer();
     let model = FnProvider::new(move |_, request| {
         let is_first = seen.lock().unwrap().is_empty();
         seen.lock().unwrap().push(request.clone());
