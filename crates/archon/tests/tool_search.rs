@@ -14,7 +14,8 @@ use archon::{
     tools::{Ask, EngineOptions, FnTool},
     types::{
         Answer, BoxFuture, Effect, Json, Message, MoreLimits, RecordBody, Request, TokenCounter as _,
-        TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec,
+        TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolMode, ToolResult,
+        ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, LateTools, MortalJournal, SeededIds, VirtualClock};
@@ -131,6 +132,30 @@ async fn requests_with_a_thousand_tools_define_three_in_all_prompts_of_a_session
 }
 
 #[tokio::test]
+async fn deferred_tool_is_found_and_called_by_name_in_text_mode() {
+    let calls = Arc::default();
+    let search = r#"{"tool": "tool_search", "arguments": {"query": "service_1__action_31"}}"#;
+    let arguments = r#"{"name": "service_1__action_31", "arguments": {"subject": "Paris"}}"#;
+    let call = format!(r#"{{"tool": "call_tool", "arguments": {arguments}}}"#);
+    let model = FnProvider::new(move |n, _| match n {
+        0 => FnProvider::text(&format!("Thought: I need a tool.\nAction: {search}")),
+        1 => FnProvider::text(&format!("Thought: This one.\nAction: {call}")),
+        _ => FnProvider::text("Thought: It is done.\nFinal Answer: done"),
+    });
+    let agent = agent(&model).tool_mode(ToolMode::Text).tools(tools_of(2, &calls)).build().unwrap();
+    let outcome = agent.run("Do it").await.ended();
+    assert!(outcome.is_finished(), "{outcome:?}");
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let requests = model.requests();
+    let system = requests[0].system.as_ref().map(|system| String::clone(system)).unwrap();
+    assert!(system.contains("- call_tool: ") && !system.contains("service_1__action_31"), "{system}");
+    let read = |n: usize| requests[n].messages.iter().last().unwrap().text();
+    assert!(read(1).contains("Found: service_1__action_31"), "{}", read(1));
+    let result = "Tool service_1__action_31 succeeded: ";
+    assert!(read(2).contains(result) && read(2).contains("got {\"subject\":\"Paris\"}"), "{}", read(2));
+}
+
+#[tokio::test]
 async fn deferred_tool_that_asks_is_asked_for_by_its_own_name() {
     let (calls, seen) = (Arc::default(), Arc::default());
     let model = model("service_1__action_30", &seen);
@@ -211,8 +236,8 @@ async fn deferred_call_that_was_cut_off_is_repeated_only_if_its_tool_only_reads(
     assert!(!changes.is_empty() && changes.iter().all(|calls| *calls <= 1), "{changes:?}");
 }
 
-/// Begins a run with tools of version 1, ends it at its limit, and resumes it with tools of `version`. The model then
-/// calls a tool. Returns how often the tool was called, and the last message that the model read.
+/// Begins a run with tools of version 1, ends it at its limit, and resumes it with tools of `version`. The model
+/// then calls a tool. Returns how often the tool was called, and the last message that the model read.
 async fn call_after_resume(version: &str, definition_budget: u64) -> (usize, String) {
     const TOOL: &str = "service_1__action_31";
     let (calls, journal) = (Arc::default(), InMemoryJournal::new());
@@ -287,23 +312,42 @@ async fn tools_of_a_server_that_answers_late_are_found_asked_about_and_called() 
     assert!(seen[0].tools[2].description.contains("There are tools of: service_0."));
 }
 
+/// Calls a tool of the late server in its first answer.
+fn calling_late() -> FnProvider {
+    FnProvider::new(|n, _| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("a", "service_0__action_31", json!({ "subject": "x" }))]),
+        _ => FnProvider::text("done"),
+    })
+}
+
 #[tokio::test]
 async fn call_of_a_late_tool_is_refused_in_a_run_that_names_its_tools() {
-    let (calls, seen) = (Arc::default(), Arc::<Mutex<Vec<Request>>>::default());
+    let calls = Arc::default();
     let late = late(&calls);
     late.answer();
-    let model = FnProvider::new(move |_, request| {
-        let is_first = seen.lock().unwrap().is_empty();
-        seen.lock().unwrap().push(request.clone());
-        match is_first {
-            true => {
-                FnProvider::calls(vec![ToolCall::new("a", "service_0__action_31", json!({ "subject": "x" }))])
-            }
-            false => FnProvider::text("done"),
-        }
-    });
-    let agent = agent(&model).tool(late as Arc<dyn Tool>).build().unwrap();
+    let agent = agent(&calling_late()).tool(late as Arc<dyn Tool>).build().unwrap();
     let options = RunOptions::default().with_tools(["clock", "call_tool", "tool_search"]);
     assert!(agent.run_with("Do it", options).await.ended().is_finished());
     assert_eq!(calls.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn run_that_names_a_late_tool_is_refused_until_the_server_has_answered_and_then_defines_it() {
+    let (calls, model) = (Arc::default(), calling_late());
+    let late = late(&calls);
+    let agent = agent(&model).tool(late.clone() as Arc<dyn Tool>).build().unwrap();
+    let options = || RunOptions::default().with_tools(["clock", "service_0__action_31"]);
+    let refused = agent.run_with("Do it", options()).await.unwrap_err();
+    let expected = "the tool `service_0__action_31` is not known yet: service_0: it has not answered yet";
+    assert_eq!(refused.to_string(), expected);
+    assert!(refused.advice().contains("McpServers::settled") && refused.http_status() == 503);
+    late.answer();
+    let unknown = RunOptions::default().with_tools(["service_0__action_99"]);
+    let refused = agent.run_with("Do it", unknown).await.unwrap_err();
+    assert!(refused.to_string().starts_with("the agent has no tool `service_0__action_99`"), "{refused}");
+    assert!(agent.run_with("Do it", options()).await.ended().is_finished());
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let requests = model.requests();
+    let names: Vec<&str> = requests[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["clock", "service_0__action_31"]);
 }

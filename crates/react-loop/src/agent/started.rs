@@ -1,6 +1,6 @@
 //! Builds the first record of a run: its configuration, limits and origin.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
     Context, Encoded, ExecutionLimits, FailurePolicy, Json, LoopId, Origin, RetryConfig, RunConfig, RunId,
@@ -105,10 +105,14 @@ impl ReactAgent {
         let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool)).chain(sources);
         let deferred: Arc<[ToolSpec]> = deferred.map(without_definition).collect();
         let is_offered = |tool: &ToolSpec| is_told(tool) && !is_deferred(tool);
-        match all.iter().all(is_offered) {
+        // The toolbox does not list the tools of sources; a run that names one defines it.
+        let named: BTreeSet<&String> = chosen.into_iter().flatten().collect();
+        let sourced = named.into_iter().filter_map(|name| self.driver.toolbox.sourced_spec(name));
+        let sourced: Vec<ToolSpec> = sourced.filter(is_told).collect();
+        match sourced.is_empty() && all.iter().all(is_offered) {
             true => (all, deferred),
             false => {
-                let offered = all.iter().filter(|tool| is_offered(tool)).cloned().collect();
+                let offered = all.iter().filter(|tool| is_offered(tool)).cloned().chain(sourced).collect();
                 (Arc::new(Encoded::new(offered)), deferred)
             }
         }
