@@ -315,6 +315,9 @@ impl ArchonBuilder {
     /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for
     /// `limit`. Of a server that is not connected by then, the pinned tools are added. Without pinned tools,
     /// the model finds the server's tools with a search.
+    ///
+    /// Start all servers of an agent with one [`McpServers::start`](archon_mcp::McpServers::start): two
+    /// `McpServers` that offer resources have tools of the same names, and [`build`](Self::build) refuses them.
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)
