@@ -202,8 +202,8 @@ impl fmt::Display for McpProblem {
                 let (phase, problem) = (because.phase, &because.problem);
                 write!(
                     f,
-                    "the server is not connected, and the next attempt is {next}; the last attempt failed in the phase \
-                     {phase}: {problem}"
+                    "the server is not connected, and the next attempt is {next}; the last attempt failed in the \
+                     phase {phase}: {problem}"
                 )
             }
             Self::HeldBack(why) => write!(f, "the tool is held back: {why}"),
