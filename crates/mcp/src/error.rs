@@ -70,7 +70,7 @@ pub enum McpProblem {
     Protocol(String),
     /// The server is not connected; the next attempt follows after `retry_in`.
     NotConnected {
-        /// The time until the next attempt.
+        /// The time until the next attempt; zero if the attempt is under way.
         retry_in: Duration,
         /// The failure of the last attempt.
         because: Box<McpError>,
@@ -200,13 +200,18 @@ impl fmt::Display for McpProblem {
             Self::Scope(scope) => write!(f, "the server refuses the request without the scope '{scope}'"),
             Self::Timeout(limit) => write!(f, "the server did not answer within {} s", limit.as_secs_f64()),
             Self::JsonRpc { code, message } => write!(f, "the server answered with error {code}: {message}"),
-            Self::NotConnected { retry_in, because } => write!(
-                f,
-                "the server is not connected, and the next attempt is in {} s; the last attempt failed in the phase {}: {}",
-                retry_in.as_secs_f64().ceil(),
-                because.phase,
-                because.problem
-            ),
+            Self::NotConnected { retry_in, because } => {
+                let next = match retry_in.is_zero() {
+                    true => "under way".to_owned(),
+                    false => format!("in {} s", retry_in.as_secs_f64().ceil()),
+                };
+                let (phase, problem) = (because.phase, &because.problem);
+                write!(
+                    f,
+                    "the server is not connected, and the next attempt is {next}; the last attempt failed in the \
+                     phase {phase}: {problem}"
+                )
+            }
             Self::HeldBack(why) | Self::UnreadablePins(why) => write!(f, "the tool is held back: {why}"),
             Self::NoSuchTool(tool) => write!(f, "the server no longer offers the tool '{tool}'"),
             Self::Closed => f.write_str("the MCP servers of this program were closed"),

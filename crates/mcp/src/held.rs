@@ -81,8 +81,15 @@ impl Held {
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     /// The definitions that were agreed to, by the tool's name on the server.
-    pub(crate) allowed: BTreeMap<String, Definition>,
+    pub(crate) allowed: BTreeMap<String, Allowed>,
     pub(crate) held: Vec<Held>,
+}
+
+/// A definition that was agreed to. Its hash is kept, because each search of a server's tools needs it.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    pub(crate) definition: Definition,
+    pub(crate) hash: String,
 }
 
 /// Compares the definitions of a server with its pins.
@@ -99,7 +106,8 @@ pub(crate) fn judge(server: &str, identity: &str, pins: &ServerPins, definitions
         let pin = pins.tools.get(&definition.name);
         let (kind, before) = match pin {
             Some(pin) if pin.hash == hash => {
-                judged.allowed.insert(definition.name.clone(), definition.clone());
+                let allowed = Allowed { definition: definition.clone(), hash };
+                judged.allowed.insert(definition.name.clone(), allowed);
                 continue;
             }
             Some(pin) if pins.identity != identity => {
@@ -204,6 +212,7 @@ mod tests {
     fn judge_allows_pinned_definitions() {
         let judged = judged(&[definition("read")]);
         assert_eq!(judged.allowed.keys().collect::<Vec<_>>(), ["read"]);
+        assert_eq!(judged.allowed["read"].hash, definition("read").hash(IDENTITY));
         assert_eq!(judged.held, []);
     }
 

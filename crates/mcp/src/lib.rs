@@ -11,6 +11,7 @@
 //! | [`McpServers`], the servers of a program, supervised | `servers.rs` |
 //! | connecting, watching, backing off, for one server | `supervise.rs` |
 //! | one connection: start, initialize, list, call, close | `connection.rs` |
+//! | the handshake, also with a late first answer | `handshake.rs`, `late_probe.rs` |
 //! | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
 //! | [`SignIn`], the settings of a sign-in | `sign_in.rs` |
 //! | [`TokenStore`], the tokens of people's logins | `tokens.rs` |
@@ -84,6 +85,7 @@ mod handshake;
 mod held;
 mod http;
 mod input;
+mod late_probe;
 #[cfg(feature = "sign-in")]
 mod login;
 mod names;
