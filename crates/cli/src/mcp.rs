@@ -42,6 +42,9 @@ pub(crate) use standing::Standing;
 /// The name of a project's file with servers, which other programs also use.
 pub(crate) const FILE: &str = ".mcp.json";
 
+/// The tools that list and read the resources of all servers; an agent has them if a server offers resources.
+pub(crate) const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
+
 /// Returns the error for servers, if this build does not support them.
 pub(crate) fn not_built() -> Option<Failure> {
     match cfg!(all(unix, feature = "mcp")) {
