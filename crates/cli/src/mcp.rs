@@ -37,7 +37,7 @@ pub(crate) use pins::forget;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use project::problems as file_problems;
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use standing::Standing;
+pub(crate) use standing::{Standing, unreadable_pins};
 
 /// The name of a project's file with servers, which other programs also use.
 pub(crate) const FILE: &str = ".mcp.json";
