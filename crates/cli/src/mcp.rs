@@ -37,10 +37,13 @@ pub(crate) use pins::forget;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use project::problems as file_problems;
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use standing::Standing;
+pub(crate) use standing::{Standing, unreadable_pins};
 
 /// The name of a project's file with servers, which other programs also use.
 pub(crate) const FILE: &str = ".mcp.json";
+
+/// The tools that list and read the resources of all servers; an agent has them if a server offers resources.
+pub(crate) const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
 
 /// Returns the error for servers, if this build does not support them.
 pub(crate) fn not_built() -> Option<Failure> {

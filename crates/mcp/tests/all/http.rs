@@ -6,40 +6,10 @@ use archon_mcp::{McpServer, ServerState};
 use archon_testkit::{Gate, MockResponse, MockServer, RecordedRequest, cases};
 use serde_json::{Value, json};
 
-use crate::support::{call, failure, start, tool, until};
-
-/// Answers like a server of revision 2025-11-25 with sessions.
-pub(crate) fn answer(request: &RecordedRequest) -> MockResponse {
-    let result = match (&*request.method, request.body["method"].as_str().unwrap_or_default()) {
-        ("GET", _) => return MockResponse::new(405),
-        ("POST", "initialize") => json!({
-            "protocolVersion": request.body["params"]["protocolVersion"],
-            "capabilities": { "tools": {} },
-            "serverInfo": { "name": "web", "version": "1" },
-        }),
-        ("POST", "tools/list") => {
-            let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-            json!({ "tools": [{ "name": "echo", "description": "Returns its text.", "inputSchema": schema }] })
-        }
-        ("POST", "tools/call") => {
-            let content = json!([{ "type": "text", "text": request.body["params"]["arguments"]["text"] }]);
-            return MockResponse::events([
-                reply(request, "result", json!({ "content": content })).to_string()
-            ]);
-        }
-        ("POST", "server/discover") => {
-            let error = json!({ "code": -32601, "message": "no such method" });
-            return MockResponse::json(200, &reply(request, "error", error));
-        }
-        ("DELETE", _) => return MockResponse::new(200),
-        _ => return MockResponse::new(202),
-    };
-    MockResponse::json(200, &reply(request, "result", result)).header("mcp-session-id", "session-1")
-}
-
-fn reply(request: &RecordedRequest, kind: &str, value: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": request.body["id"], kind: value })
-}
+use crate::{
+    support::{call, failure, start, tool, until},
+    web_servers::{answer, reply},
+};
 
 // spec: MC-01, MC-06
 #[tokio::test]
