@@ -376,6 +376,7 @@ async fn unless<T>(end: &CancellationToken, work: impl Future<Output = T>) -> Op
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use archon_testkit::{VirtualClock, drive, poll_until_idle};
+    use archon_types::Clock as _;
 
     use super::*;
     use crate::InMemoryPins;

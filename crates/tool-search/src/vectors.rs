@@ -10,7 +10,7 @@ use archon_types::{Embedder, MemoryError, ToolSpec};
 use crate::{ToolIndex, index::Ranking};
 
 /// Number of tools of a query whose vectors are compared: the first ones by words. It bounds the time of a
-/// search, since an embedder needs some milliseconds for each definition that it has not seen.
+/// search, since an embedder in this process needs tens of milliseconds for each definition that it has not seen.
 const CANDIDATES: usize = 50;
 /// Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): score = Σ 1 / (FUSION + rank).
 const FUSION: f32 = 60.0;
