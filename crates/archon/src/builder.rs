@@ -344,7 +344,8 @@ impl ArchonBuilder {
     }
 
     /// Sets the embedder with which deferred tools are also found by meaning, not only by words. The vectors must
-    /// have the length 1. A search embeds the query, and at most 50 definitions that it has not seen before.
+    /// have the length 1. A search compares the query with at most 50 tools: those that share words with it, then
+    /// others. It embeds the query, and the definitions among them that have no vector yet.
     #[cfg(feature = "tool-search")]
     pub fn tool_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.tool_embedder = Some(embedder);

@@ -13,9 +13,9 @@ use archon::{
     store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool},
     types::{
-        Answer, BoxFuture, Effect, Json, Message, MoreLimits, RecordBody, Request, TokenCounter as _,
-        TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolMode, ToolResult,
-        ToolSpec,
+        Answer, BoxFuture, Effect, Embedder, Json, MemoryError, Message, MoreLimits, RecordBody, Request,
+        TokenCounter as _, TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolMode,
+        ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, LateTools, MortalJournal, SeededIds, VirtualClock};
@@ -153,6 +153,41 @@ async fn deferred_tool_is_found_and_called_by_name_in_text_mode() {
     assert!(read(1).contains("Found: service_1__action_31"), "{}", read(1));
     let result = "Tool service_1__action_31 succeeded: ";
     assert!(read(2).contains(result) && read(2).contains("got {\"subject\":\"Paris\"}"), "{}", read(2));
+}
+
+/// An embedder that fails.
+struct Broken;
+
+impl Embedder for Broken {
+    fn id(&self) -> &str {
+        "broken"
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn embed<'a>(&'a self, _: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        let failed = MemoryError::Embedding { embedder: "broken".to_owned(), problem: "lost".to_owned() };
+        Box::pin(std::future::ready(Err(failed)))
+    }
+}
+
+#[tokio::test]
+async fn search_whose_embedder_fails_finds_tools_by_words_and_says_so() {
+    let calls = Arc::default();
+    let model = FnProvider::new(|n, _| match n {
+        0 => {
+            let query = json!({ "query": "the action of a service" });
+            FnProvider::calls(vec![ToolCall::new("a", "tool_search", query)])
+        }
+        _ => FnProvider::text("done"),
+    });
+    let agent = agent(&model).tools(tools_of(2, &calls)).tool_embedder(Arc::new(Broken)).build().unwrap();
+    assert!(agent.run("Do it").await.ended().is_finished());
+    let read = model.requests()[1].messages.iter().last().unwrap().text();
+    assert!(read.contains("Found: service_"), "{read}");
+    assert!(read.contains("Searched by words only: embedding with broken failed: lost."), "{read}");
 }
 
 #[tokio::test]

@@ -53,3 +53,16 @@ impl Embedder for WhenUsed {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn embedder_without_a_model_fails_at_its_first_text_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        let embedder = WhenUsed { folder: folder.path().to_owned(), model: Arc::default() };
+        let failed = embedder.embed(&["a".to_owned()]).await.unwrap_err().to_string();
+        assert!(failed.contains("fetch the model with `archon model pull"), "{failed}");
+    }
+}

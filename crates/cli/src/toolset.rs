@@ -44,7 +44,7 @@ pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
             Ok(Picked { agents: agents(app, &tools)?, tools })
         }
         Some(ToolSelection::Names(names)) => {
-            picked(names.iter().map(String::as_str), NamesOf::Settings, app).await
+            pick(names.iter().map(String::as_str), NamesOf::Settings, app).await
         }
     }
 }
@@ -59,12 +59,12 @@ pub(crate) async fn settle(app: &App) {
 /// Returns the tools and agents of a run that is resumed. For a tool of an MCP server that has not answered, this is
 /// the tool that stands for all of the server; about a tool that is not offered any more there is a warning.
 pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
-    picked(names, NamesOf::Log, app).await
+    pick(names, NamesOf::Log, app).await
 }
 
 /// Returns the tools and agents with these names.
 pub(crate) async fn by_name<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
-    picked(names, NamesOf::Command, app).await
+    pick(names, NamesOf::Command, app).await
 }
 
 /// The origin of the names of tools. It decides what becomes of the name of a tool that is not known.
@@ -79,7 +79,7 @@ enum NamesOf {
     Log,
 }
 
-async fn picked<'a>(names: impl Iterator<Item = &'a str>, of: NamesOf, app: &App) -> Result<Picked, Failure> {
+async fn pick<'a>(names: impl Iterator<Item = &'a str>, of: NamesOf, app: &App) -> Result<Picked, Failure> {
     let (agents, names) = split(names.collect(), app)?;
     Ok(Picked { tools: by_names(&names, of, &agents, app).await?, agents })
 }

@@ -1,8 +1,10 @@
 //! The description of a tool as its server gave it, and the hash that pins it.
 
-use archon_types::{Json, is_hidden};
+use archon_types::Json;
 use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
+
+use crate::text::is_unseen;
 
 /// Maximum size of a definition, in bytes of JSON.
 const LARGEST: usize = 64 << 10;
@@ -60,7 +62,7 @@ impl Definition {
         if self.name.is_empty() || self.name.chars().count() > LONGEST_NAME {
             return Some(format!("the name is empty or longer than {LONGEST_NAME} characters"));
         }
-        if self.name.contains(is_hidden) {
+        if self.name.contains(|c: char| matches!(c, '\n' | '\t') || is_unseen(c)) {
             // A line break in a name could add lines to the text that a person agrees to.
             return Some("the name has a control character or an invisible one".to_owned());
         }
@@ -181,7 +183,7 @@ pub(crate) mod tests {
         assert_eq!(problem(&|_| {}), "");
         assert_eq!(problem(&|d| d.input_schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": {} } })), "");
         assert!(problem(&|d| d.name.clear()).contains("name is empty"));
-        for name in ["read\n+ name: write", "read\t", "re\u{200b}ad", "read\u{202e}"] {
+        for name in ["read\n+ name: write", "read\t", "re\u{200b}ad", "read\u{202e}", "read\u{fe0f}"] {
             assert!(problem(&|d| d.name = name.to_owned()).contains("the name has a control"), "{name:?}");
         }
         assert!(problem(&|d| d.description = "x".repeat(LARGEST)).contains("larger than 64 KiB"));

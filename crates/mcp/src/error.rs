@@ -77,7 +77,7 @@ pub enum McpProblem {
     },
     /// The tool is held back until a person agrees to its definition.
     HeldBack(String),
-    /// The tool is held back because the pins of its server cannot be read, for this reason.
+    /// The tool is held back because the pins of its server cannot be read or stored, for this reason.
     UnreadablePins(String),
     /// The server does not offer this tool any more.
     NoSuchTool(String),
@@ -143,7 +143,8 @@ impl McpError {
                 "Read the difference, and approve the tool if you agree with its definition.".to_owned()
             }
             (McpProblem::UnreadablePins(_), _) => {
-                "Repair the server's pins, or delete them: the server's tools are then treated as at its first use."
+                "Repair the server's pins or the access to them, or delete them: the server's tools are then treated \
+                 as at its first use."
                     .to_owned()
             }
             (McpProblem::NoSuchTool(_), _) => "Go on without the tool.".to_owned(),

@@ -44,7 +44,7 @@ pub enum HeldKind {
         /// The present command or address.
         to: String,
     },
-    /// The pins cannot be read.
+    /// The pins cannot be read or stored, for this reason.
     Unreadable(String),
 }
 

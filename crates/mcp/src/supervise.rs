@@ -264,7 +264,7 @@ pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
                 let lost = unless(&end, watch(&server, &connection, took)).await;
                 if let Some(error) = &lost {
                     // Calls fail at once, and do not wait for the end of the processes.
-                    server.down(error.clone(), clock.now());
+                    server.down(error.clone(), clock.now() + server.options.first_retry);
                 }
                 connection.close().await;
                 let Some(error) = lost else { break };

@@ -46,7 +46,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// Returns whether a character is a control character (other than a line break or a tab), or is not shown:
 /// marks of direction, joiners, fillers, tags and variation selectors.
-fn is_unseen(c: char) -> bool {
+pub(crate) fn is_unseen(c: char) -> bool {
     !matches!(c, '\n' | '\t') && (is_hidden(c) || matches!(c, '\u{fe00}'..='\u{fe0f}'))
 }
 

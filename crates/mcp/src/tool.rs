@@ -17,7 +17,7 @@ use crate::{
     round::Round,
     supervise::{Server, State},
     talk::{ANSWER, Talk},
-    text::plain,
+    text::{one_line, plain},
 };
 
 /// Maximum number of characters of a description that a model reads.
@@ -237,7 +237,7 @@ fn spec(server: &str, settings: &McpServer, definition: &Definition, hash: &str)
     let mut spec = ToolSpec::new(model_name(server, &definition.name), description, parameters)
         .with_annotations(annotations(settings, &definition.name));
     spec.label = match definition.title.as_deref() {
-        Some(title) => format!("{server}: {}", plain(title, 100)),
+        Some(title) => format!("{server}: {}", one_line(title, 100)),
         None => format!("{server}: {}", plain(&definition.name, 100)),
     };
     spec.version = format!("sha256:{}", hash.get(..16).unwrap_or(hash));

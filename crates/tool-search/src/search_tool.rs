@@ -123,11 +123,11 @@ impl Search {
         let (named, others): (Vec<_>, Vec<_>) = open.partition(|source| is_named(query, source.name()));
         join_all(named.iter().map(|source| source.settled())).await;
         let mut indexed = self.indexed();
-        let (mut found, mut problem) = self.found(&indexed, query, limit).await;
+        let (mut found, mut problem) = self.positions(&indexed, query, limit).await;
         if found.is_empty() && !others.is_empty() {
             join_all(others.iter().map(|source| source.settled())).await;
             indexed = self.indexed();
-            (found, problem) = self.found(&indexed, query, limit).await;
+            (found, problem) = self.positions(&indexed, query, limit).await;
         }
         let found: Vec<&ToolSpec> = found.into_iter().filter_map(|place| indexed.tools.get(place)).collect();
         let mut text = match found.is_empty() {
@@ -144,7 +144,7 @@ impl Search {
     }
 
     /// Returns the positions of the tools that fit, and the problem if the embedder failed.
-    async fn found(
+    async fn positions(
         &self,
         indexed: &Indexed,
         query: &str,

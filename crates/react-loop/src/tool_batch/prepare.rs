@@ -39,7 +39,7 @@ impl ReactExecutor<'_> {
         let sourced = self.sourced_spec(&specs, &wanted.name);
         let spec = specs.iter().chain(&sourced).find(|spec| spec.name == wanted.name);
         let hidden = delegate::hidden(self.driver, &run.machine, &call.call, &self.context);
-        if let Some(result) = hidden.or_else(|| changed(run.machine.config(), spec?)) {
+        if let Some(result) = hidden.or_else(|| version_refusal(run.machine.config(), spec?)) {
             self.refuse(call.id, result, run).await?;
             return Ok(None);
         }
@@ -131,10 +131,10 @@ impl ReactExecutor<'_> {
     }
 }
 
-/// Returns the refusal of a call of a deferrable tool that has another version than in the first record of the
-/// run, because the model read another definition. That happens after a resume. Other tools are the program's
-/// own: runs go on when the program changes them.
-fn changed(config: &RunConfig, spec: &ToolSpec) -> Option<Box<ToolResult>> {
+/// Returns the refusal of a call of a deferrable tool whose version differs from the one in the first record of the
+/// run: the model read another definition. That happens after a resume. Other tools are the program's own: runs go
+/// on when the program changes them.
+fn version_refusal(config: &RunConfig, spec: &ToolSpec) -> Option<Box<ToolResult>> {
     // The entry of a source describes tools that were not known when the run began.
     let recorded = config.tool(&spec.name).filter(|tool| tool.name == spec.name)?;
     if !recorded.annotations.deferrable || recorded.version == spec.version {
