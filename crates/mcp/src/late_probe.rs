@@ -80,6 +80,14 @@ impl<T> LateProbe<T> {
         Some(message)
     }
 
+    /// Ends the wait for the probe's answer if a message answers `initialize`.
+    fn settle(&mut self, message: &ServerJsonRpcMessage) {
+        let JsonRpcMessage::Response(response) = message else { return };
+        if matches!(&self.probe, Probe::Late { initialize, .. } if *initialize == response.id) {
+            self.probe = Probe::Settled;
+        }
+    }
+
     /// Returns whether a message answers the probe.
     fn answers_probe(&self, message: &ServerJsonRpcMessage) -> bool {
         let (Probe::Sent(probe) | Probe::Late { probe, .. }) = &self.probe else { return false };
@@ -113,6 +121,7 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for LateProbe<T> 
         loop {
             let message = self.inner.receive().await?;
             if !self.answers_probe(&message) {
+                self.settle(&message);
                 return Some(message);
             }
             let Probe::Late { initialize, .. } = mem::replace(&mut self.probe, Probe::Settled) else {

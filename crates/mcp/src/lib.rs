@@ -47,7 +47,7 @@
 //!   issued it. Neither tokens nor codes are written to a log.
 //! - Descriptions and errors of a server are untrusted text. They are bounded, cleared of invisible
 //!   characters, and marked with the server's name. Results are untrusted text, too, but may be the contents
-//!   of files: only tag characters and controls of the direction of writing are removed from them.
+//!   of files: only tag characters and overrides of the direction of writing are removed from them.
 //!
 //! Unix only: elsewhere the crate is empty.
 //!

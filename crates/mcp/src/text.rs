@@ -23,8 +23,9 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     plain(text, most).replace(['\n', '\t'], " ")
 }
 
-/// Returns the text without tag characters, which a model reads and a person does not see, and without
-/// controls of the direction of writing. Joiners and byte order marks stay, because files contain them.
+/// Returns the text without tag characters and supplementary variation selectors, which can carry a text that
+/// a model reads and a person does not see, and without embeddings, overrides and isolates of the direction of
+/// writing. Joiners and byte order marks stay, because files contain them.
 pub(crate) fn without_tags(text: String) -> String {
     match text.contains(is_tag) {
         true => text.replace(is_tag, ""),
@@ -32,9 +33,9 @@ pub(crate) fn without_tags(text: String) -> String {
     }
 }
 
-/// Returns whether a character is a tag character or controls the direction of writing.
+/// Returns whether [`without_tags`] removes a character.
 fn is_tag(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Returns the text of an error with its causes, at most four.

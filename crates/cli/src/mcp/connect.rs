@@ -12,6 +12,7 @@ use archon::{
         FirstUse, McpError, McpOptions, McpProblem, McpServer, McpServers, Pins, ServerState, ServerStatus,
         SignInBy, TokenStore, model_name,
     },
+    store::InMemoryCredentials,
 };
 
 use super::{
@@ -304,13 +305,15 @@ fn launch(
     let is_person = |(_, server): &(String, McpServer)| {
         server.sign_in.as_ref().is_some_and(|sign_in| sign_in.by == SignInBy::Person)
     };
-    // Without a store, the error of such a server would be the missing store, and not the missing login.
-    let store = match cfg!(feature = "mcp-sign-in") && servers.iter().any(is_person) {
-        true => credentials::open(&app.data_dir, &app.sources).map(Some),
-        false => credentials::open_store(&app.data_dir, &app.sources),
+    let mut with_tokens = |store| {
+        options = options.clone().with_tokens(TokenStore::new(store, credentials::owner()));
     };
-    match store {
-        Ok(Some(store)) => options = options.with_tokens(TokenStore::new(store, credentials::owner())),
+    match credentials::open_store(&app.data_dir, &app.sources) {
+        Ok(Some(store)) => with_tokens(store),
+        // Without a store, the error of such a server would be the missing store, and not the missing login.
+        Ok(None) if cfg!(feature = "mcp-sign-in") && servers.iter().any(is_person) => {
+            with_tokens(Arc::new(InMemoryCredentials::new(Arc::new(SystemClock))));
+        }
         Ok(None) => {}
         Err(e) => app.output.warn(e.line()),
     }
