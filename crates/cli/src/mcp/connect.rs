@@ -13,6 +13,7 @@ use archon::{
         SignInBy, TokenStore, model_name,
     },
     store::InMemoryCredentials,
+    types::CredentialStore,
 };
 
 use super::{
@@ -305,17 +306,20 @@ fn launch(
     let is_person = |(_, server): &(String, McpServer)| {
         server.sign_in.as_ref().is_some_and(|sign_in| sign_in.by == SignInBy::Person)
     };
-    let mut with_tokens = |store| {
-        options = options.clone().with_tokens(TokenStore::new(store, credentials::owner()));
-    };
-    match credentials::open_store(&app.data_dir, &app.sources) {
-        Ok(Some(store)) => with_tokens(store),
+    let store = match credentials::open_store(&app.data_dir, &app.sources) {
         // Without a store, the error of such a server would be the missing store, and not the missing login.
         Ok(None) if cfg!(feature = "mcp-sign-in") && servers.iter().any(is_person) => {
-            with_tokens(Arc::new(InMemoryCredentials::new(Arc::new(SystemClock))));
+            let empty: Arc<dyn CredentialStore> = Arc::new(InMemoryCredentials::new(Arc::new(SystemClock)));
+            Some(empty)
         }
-        Ok(None) => {}
-        Err(e) => app.output.warn(e.line()),
+        Ok(store) => store,
+        Err(e) => {
+            app.output.warn(e.line());
+            None
+        }
+    };
+    if let Some(store) = store {
+        options = options.with_tokens(TokenStore::new(store, credentials::owner()));
     }
     McpServers::start(servers, &options)
 }
