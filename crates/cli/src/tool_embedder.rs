@@ -44,10 +44,9 @@ impl Embedder for WhenUsed {
             let load = || async {
                 let folder = self.folder.clone();
                 let loaded = tokio::task::spawn_blocking(move || MiniLm::in_folder(&folder)).await;
-                let failed = |problem: String| MemoryError::Embedding { embedder: MINI_LM.to_owned(), problem };
-                loaded
-                    .map_err(|e| failed(e.to_string()))?
-                    .map_err(|e| failed(format!("{e}; {}", e.advice())))
+                let failed =
+                    |problem: String| MemoryError::Embedding { embedder: MINI_LM.to_owned(), problem };
+                loaded.map_err(|e| failed(e.to_string()))?.map_err(|e| failed(format!("{e}; {}", e.advice())))
             };
             self.model.get_or_try_init(load).await?.embed(texts).await
         })

@@ -215,11 +215,8 @@ mod tests {
         let (near, far) = tokio::io::duplex(1 << 16);
         let serving = tokio::spawn(serve(far, kind, Duration::from_secs(delay)));
         let (read, write) = tokio::io::split(near);
-        let shake = Shake {
-            handler: Handler::new(false),
-            lifecycle: lifecycle(0),
-            end: CancellationToken::new(),
-        };
+        let shake =
+            Shake { handler: Handler::new(false), lifecycle: lifecycle(0), end: CancellationToken::new() };
         let service = shake.over(AsyncRwTransport::new_client(read, write), holds_back).await.unwrap();
         let version = service.peer().peer_info().unwrap().protocol_version.clone();
         let list = ListToolsRequest::with_param(PaginatedRequestParams::default());

@@ -68,7 +68,8 @@ impl ToolVectors {
             let others: Vec<usize> = others.take(CANDIDATES.saturating_sub(matched)).collect();
             by_words.extend(others);
             by_words.truncate(CANDIDATES);
-            let similarities = self.similarities(query, by_words.iter().filter_map(|at| tools.get(*at))).await?;
+            let similarities =
+                self.similarities(query, by_words.iter().filter_map(|at| tools.get(*at))).await?;
             named.extend(fuse(&by_words, matched, &similarities));
         }
         named.truncate(limit);
