@@ -24,18 +24,20 @@ use crate::failure::Failure;
 pub(crate) use absent::{
     close, file_problems, findings, is_meant, missing, named, settle, settle_all, tools,
 };
+#[cfg(all(unix, feature = "mcp-sign-in"))]
+pub(crate) use connect::sign_in;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use connect::{
     alone, close, findings, is_meant, missing, named, settle, settle_all, survey, tools,
 };
-#[cfg(all(unix, feature = "mcp-sign-in"))]
-pub(crate) use connect::{failed, sign_in};
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use entry::find;
 #[cfg(all(unix, feature = "mcp", feature = "setup"))]
 pub(crate) use pins::forget;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use project::problems as file_problems;
+#[cfg(all(unix, feature = "mcp-sign-in"))]
+pub(crate) use standing::failed;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use standing::{Standing, unreadable_pins};
 

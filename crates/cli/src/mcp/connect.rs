@@ -9,8 +9,8 @@ use std::{
 use archon::{
     SystemClock,
     mcp::{
-        FirstUse, McpError, McpOptions, McpProblem, McpServer, McpServers, Pins, ServerState, ServerStatus,
-        SignInBy, TokenStore, model_name,
+        FirstUse, McpError, McpOptions, McpServer, McpServers, Pins, ServerState, ServerStatus, SignInBy,
+        TokenStore, model_name,
     },
     store::InMemoryCredentials,
     types::CredentialStore,
@@ -19,7 +19,7 @@ use archon::{
 use super::{
     entry::all,
     pins::Folders,
-    standing::{Standing, TIMEOUT, late, unreadable_pins, warning},
+    standing::{Standing, TIMEOUT, failed, late, unreadable_pins, warning},
 };
 use crate::{
     app::App,
@@ -33,8 +33,6 @@ use crate::{
 /// The time that a command waits for a server beyond the server's timeouts, so that the error of the server's
 /// own timeout comes first.
 const MARGIN: Duration = Duration::from_secs(5);
-/// The maximum number of characters of a server's error output in a message.
-const OUTPUT: usize = 300;
 
 /// Returns the tools of all servers that are known now, and writes warnings about servers that are left out.
 /// Starts the servers at the first call, and does not wait for them: [`close`] reports those that failed.
@@ -215,33 +213,6 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
                 _ => Failure::failed(late(name, limit), "start its command by hand and read its output"),
             })
         }
-    }
-}
-
-/// Returns the failure of a server as an error of the command, with advice.
-pub(crate) fn failed(app: &App, e: &McpError) -> Failure {
-    let output = e.output.as_ref().map(|output| format!("; its error output ended with: {}", end_of(output)));
-    let what =
-        format!("MCP server '{}', phase {}: {}{}", e.server, e.phase, e.problem, output.unwrap_or_default());
-    let advice = match &e.problem {
-        McpProblem::LogIn(_) | McpProblem::Scope(_) => {
-            format!("log in: {}", in_data_dir(app, &format!("archon mcp login {}", e.server)))
-        }
-        McpProblem::SignIn => format!(
-            "set a header with a valid token in `headers` of [mcp.{0}], or a sign-in in [mcp.{0}.sign_in]",
-            e.server
-        ),
-        _ => e.advice(),
-    };
-    Failure::failed(what, advice)
-}
-
-/// Returns the end of an error output as one line: the last lines have the reason of a failure.
-fn end_of(output: &str) -> String {
-    let line = one_line(output, usize::MAX);
-    match line.char_indices().rev().nth(OUTPUT - 1) {
-        Some((at, _)) if at > 0 => format!("…{}", &line[at..]),
-        _ => line,
     }
 }
 

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use archon::mcp::{Held, HeldKind, Pins, ServerState, ServerStatus};
+use archon::mcp::{Held, HeldKind, McpError, McpProblem, Pins, ServerState, ServerStatus};
 
-use super::{
-    connect::failed,
-    pins::{self, Folders},
-};
+use super::pins::{self, Folders};
 use crate::{
     app::App,
     command_line::in_data_dir,
@@ -18,6 +15,8 @@ use crate::{
 
 /// The maximum time that a command waits for servers whose tools it needs to know.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum number of characters of a server's error output in a message.
+const OUTPUT: usize = 300;
 
 /// The state of a configured server in this command.
 #[derive(Debug)]
@@ -121,4 +120,31 @@ fn held_back(app: &App, entry: &Entry, held: &[Held]) -> String {
         count => format!("{count} tools are"),
     };
     format!("{count} held back ({}), {then}", names.join(", "))
+}
+
+/// Returns the failure of a server as an error of the command, with advice.
+pub(crate) fn failed(app: &App, e: &McpError) -> Failure {
+    let output = e.output.as_ref().map(|output| format!("; its error output ended with: {}", end_of(output)));
+    let what =
+        format!("MCP server '{}', phase {}: {}{}", e.server, e.phase, e.problem, output.unwrap_or_default());
+    let advice = match &e.problem {
+        McpProblem::LogIn(_) | McpProblem::Scope(_) => {
+            format!("log in: {}", in_data_dir(app, &format!("archon mcp login {}", e.server)))
+        }
+        McpProblem::SignIn => format!(
+            "set a header with a valid token in `headers` of [mcp.{0}], or a sign-in in [mcp.{0}.sign_in]",
+            e.server
+        ),
+        _ => e.advice(),
+    };
+    Failure::failed(what, advice)
+}
+
+/// Returns the end of an error output as one line: the last lines have the reason of a failure.
+fn end_of(output: &str) -> String {
+    let line = one_line(output, usize::MAX);
+    match line.char_indices().rev().nth(OUTPUT - 1) {
+        Some((at, _)) if at > 0 => format!("…{}", &line[at..]),
+        _ => line,
+    }
 }
