@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use archon_mcp::{McpServer, ServerState};
-use archon_testkit::{Gate, MockResponse, MockServer, RecordedRequest, cases};
+use archon_testkit::{Gate, MockResponse, MockServer, cases};
 use serde_json::{Value, json};
 
 use crate::{
