@@ -85,7 +85,9 @@ const SUITES: &[Suite] = &[
         commands: &[
             "test --profile accept -p archon-mcp --features sign-in",
             "test --profile accept -p archon-tool-search",
-            "test --profile accept -p archon-agents --features mcp --test mcp",
+            "test --profile accept -p archon-mcp-serve",
+            "test --profile accept -p archon-agents --features mcp-http,mcp-serve-http --test mcp --test tool_search --test mcp_serve",
+            "test --profile accept -p archon-agents-cli mcp",
             "xtask eval tools --check",
             "xtask conformance mcp",
             "xtask conformance servers",

@@ -1,5 +1,6 @@
 //! `cargo xtask deps`: shows the cost of each of our crates for its users, in crates and in build time. It
 //! limits two of them, and requires a stated purpose for each dependency, so that none comes in unnoticed.
+//! `--build` also measures the build of each crate, `--sets` only that of the smallest useful sets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -122,7 +123,11 @@ const PURPOSES: &[(&str, &str)] = &[
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let build = args.flag("--build");
+    let only_sets = args.flag("--sets");
     args.finish()?;
+    if only_sets {
+        return print_sets();
+    }
     let metadata = Metadata::load()?;
     println!("{:22} {:>6} {:>6}{}", "crate", "crates", "limit", if build { "  build CPU s" } else { "" });
     let mut problems = Vec::new();
@@ -132,7 +137,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         let limit = LIMITS.iter().find(|(of, _)| of == name).map(|(_, limit)| *limit);
         print!("{name:22} {count:>6} {:>6}", limit.map(|limit| limit.to_string()).unwrap_or_default());
         if build {
-            print!("  {:>11.1}", build_seconds(name)?);
+            print!("  {:>11.1}", build_seconds(&format!("--package {name}"))?);
         }
         println!();
         if let Some(limit) = limit.filter(|limit| count > *limit) {
@@ -190,6 +195,15 @@ fn wrong_sets() -> Result<Vec<String>> {
     Ok(problems)
 }
 
+/// Prints crates and build time of each set.
+fn print_sets() -> Result<()> {
+    println!("crates  build CPU s  set");
+    for set in SETS {
+        println!("{:>6} {:>12.1}  {set}", crates(&tree_of(set)?).len(), build_seconds(set)?);
+    }
+    Ok(())
+}
+
 fn tree(package: &str) -> Result<String> {
     tree_of(&format!("--package {package}"))
 }
@@ -207,17 +221,17 @@ fn crates(tree: &str) -> BTreeSet<String> {
 
 /// Measures the CPU time of a clean build, since wall time depends on the machine's load. The shell's `times`
 /// measures it; the standard library cannot.
-fn build_seconds(package: &str) -> Result<f64> {
+fn build_seconds(args: &str) -> Result<f64> {
     let target = env::temp_dir().join(format!("archon-deps-{}", process::id()));
-    let measured = measure(package, &target);
+    let measured = measure(args, &target);
     if target.exists() {
         fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
     }
     measured
 }
 
-fn measure(package: &str, target: &Path) -> Result<f64> {
-    let build = format!("cargo build --quiet --package {package} || exit; times");
+fn measure(args: &str, target: &Path) -> Result<f64> {
+    let build = format!("cargo build --quiet {args} || exit; times");
     let line =
         CommandLine::new("sh").args(["-c", &build]).env("CARGO_TARGET_DIR", target.display().to_string());
     let times = line.output()?;

@@ -88,10 +88,12 @@ fn tools(mut options: Vec<String>) -> Result<()> {
         features = "--features minilm";
         options.extend(["--models".to_owned(), embedder()?.display().to_string()]);
     }
-    CommandLine::cargo(&format!("run --quiet --profile measure -p archon-evals {features} --bin eval_tools --"))
-        .args([data.display().to_string()])
-        .args(options)
-        .run()
+    CommandLine::cargo(&format!(
+        "run --quiet --profile measure -p archon-evals {features} --bin eval_tools --"
+    ))
+    .args([data.display().to_string()])
+    .args(options)
+    .run()
 }
 
 /// Fetches the embedder, unless it is there. Returns the folder of the models.

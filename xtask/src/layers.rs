@@ -98,6 +98,7 @@ const EDGES: &[Edge] = &[
     edge("archon-mcp-serve", Kind::Normal, "archon-agents-types"),
     edge("archon-mcp-serve", Kind::Dev, "archon-testkit"),
     edge("archon-tool-search", Kind::Normal, "archon-agents-types"),
+    edge("archon-tool-search", Kind::Dev, "archon-testkit"),
     edge("archon-store", Kind::Normal, "archon-agents-types"),
     edge("archon-store", Kind::Optional, "archon-views"),
     edge("archon-store", Kind::Optional, "archon-vectors"),

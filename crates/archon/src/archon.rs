@@ -6,7 +6,7 @@ use archon_react_loop::{ReactAgent, continuation_point};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
     InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, Reply, ResponseFormat, RunAgent,
-    RunConfig, RunFilter, RunHead, RunId, RunSettings, RunStarted, SessionId, Sink, Spending, TenantId,
+    RunConfig, RunFilter, RunHead, RunId, RunSettings, RunStarted, SessionId, Sink, Spending, TenantId, Tool,
     Toolbox, nearest,
 };
 
@@ -49,7 +49,7 @@ impl Archon {
     ///
     /// # Errors
     /// As [`run`](Self::run); [`RunError::SessionBusy`] if the newest run of the session is at work or
-    /// suspended; and [`RunError::UnknownTool`].
+    /// suspended; [`RunError::UnknownTool`] and [`RunError::ToolNotKnownYet`].
     pub async fn run_with(
         &self,
         task: impl Into<String>,
@@ -195,7 +195,7 @@ impl Archon {
     /// Returns this agent with the settings of one run.
     ///
     /// # Errors
-    /// The agent has no tool with one of the selected names.
+    /// The agent has no tool with one of the selected names, or does not know it yet.
     pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
         let mut own = self.clone();
         if let Some(limits) = settings.limits {
@@ -214,11 +214,25 @@ impl Archon {
     fn check_tools(&self, names: &[String]) -> Result<(), RunError> {
         let specs = self.toolbox.specs();
         let known = || specs.iter().map(|spec| spec.name.as_str());
-        let Some(name) = names.iter().find(|name| !known().any(|known| known == name.as_str())) else {
-            return Ok(());
-        };
+        let is_known =
+            |name: &str| known().any(|known| known == name) || self.toolbox.sourced_spec(name).is_some();
+        let Some(name) = names.iter().find(|name| !is_known(name)) else { return Ok(()) };
+        if let Some(reason) = self.problem_of_source(name) {
+            return Err(RunError::ToolNotKnownYet { name: name.clone(), reason });
+        }
         let meant = nearest(name, known()).map(str::to_owned);
         Err(RunError::UnknownTool { name: name.clone(), meant })
+    }
+
+    /// Returns the reason why the source of tools with names like `name` does not know its tools now; `None`
+    /// if it knows them, or if there is no such source.
+    fn problem_of_source(&self, name: &str) -> Option<String> {
+        let is_of_name = |tool: &&Arc<dyn Tool>| {
+            tool.spec().name.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix))
+        };
+        let source = self.parts.tools.iter().find(is_of_name)?.source()?;
+        let why = source.tools().err()?;
+        Some(format!("{}: {why}", source.name()))
     }
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {

@@ -315,6 +315,9 @@ impl ArchonBuilder {
     /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for
     /// `limit`. Of a server that is not connected by then, the pinned tools are added. Without pinned tools,
     /// the model finds the server's tools with a search.
+    ///
+    /// Start all servers of an agent with one [`McpServers::start`](archon_mcp::McpServers::start): two
+    /// `McpServers` that offer resources have tools of the same names, and [`build`](Self::build) refuses them.
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)
@@ -341,7 +344,8 @@ impl ArchonBuilder {
     }
 
     /// Sets the embedder with which deferred tools are also found by meaning, not only by words. The vectors must
-    /// have the length 1. A search embeds the query, and at most 50 definitions that it has not seen before.
+    /// have the length 1. A search compares the query with at most 50 tools: those that share words with it, then
+    /// others. It embeds the query, and the definitions among them that have no vector yet.
     #[cfg(feature = "tool-search")]
     pub fn tool_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.tool_embedder = Some(embedder);

@@ -1,5 +1,6 @@
 //! The error of building an agent.
 
+use archon_tools::ToolSetupError;
 use archon_types::{JournalError, RunError};
 
 /// The reason why an agent could not be built. The error of runs is [`RunError`]; `?` converts a `BuildError`
@@ -16,7 +17,7 @@ pub enum BuildError {
     Model(#[from] archon_providers::SetupError),
     /// A tool could not be registered, for instance because two tools have the same name.
     #[error(transparent)]
-    Tool(#[from] archon_tools::ToolSetupError),
+    Tool(#[from] ToolSetupError),
     /// A tool of the program has a name that the search of deferred tools needs.
     #[error("the tool name `{tool}` is reserved for the search of deferred tools")]
     ReservedName {
@@ -51,6 +52,10 @@ impl BuildError {
             Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",
             #[cfg(feature = "named-models")]
             Self::Model(_) => "name a model as PROVIDER:MODEL, with the key that its service needs",
+            // Each `McpServers` brings this tool, if one of its servers offers resources.
+            Self::Tool(ToolSetupError::AlreadyRegistered { name }) if name == "list_mcp_resources" => {
+                "start all MCP servers of the agent with one `McpServers::start`"
+            }
             Self::Tool(_) => {
                 "give every tool its own name, an object schema as its parameters, and a folder that exists"
             }

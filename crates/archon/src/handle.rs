@@ -31,7 +31,7 @@ impl Archon {
     ///
     /// # Errors
     /// [`RunError::SessionBusy`] if the newest run of the session is at work or suspended;
-    /// [`RunError::UnknownTool`]; or the journal cannot be listed.
+    /// [`RunError::UnknownTool`] and [`RunError::ToolNotKnownYet`]; or the journal cannot be listed.
     pub async fn start(
         &self,
         task: impl Into<String>,

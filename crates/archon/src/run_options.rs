@@ -58,7 +58,8 @@ pub struct RunOptions {
     /// The system text of this run, instead of that of the agent.
     pub system: Option<String>,
     /// The names of the agent's tools that this run may use. Default: all. For a tool that calls other tools,
-    /// such as an agent, the inner calls are not affected.
+    /// such as an agent, the inner calls are not affected. A tool of a [source](archon_types::ToolSource) must be
+    /// known when the run starts.
     pub tools: Option<Vec<String>>,
 }
 

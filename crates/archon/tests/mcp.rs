@@ -134,6 +134,21 @@ async fn mcp_call_in_doubt_is_repeated_if_configured_as_read_only() {
     assert!(!calls.is_empty() && calls.iter().all(|calls| *calls >= 1) && calls.contains(&2), "{calls:?}");
 }
 
+#[tokio::test]
+async fn build_with_two_sets_of_servers_that_offer_resources_is_refused_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls");
+    let script = SERVER.replace(r#"{"tools":{}}"#, r#"{"tools":{},"resources":{}}"#);
+    let (one, other) = (started("one", &script, &[], &file), started("other", &script, &[], &file));
+    let limit = Duration::from_secs(60);
+    let agent = Archon::builder().provider(Arc::new(calling_once("one__add", "added")), "scripted");
+    let refused = agent.mcp(&one, limit).await.mcp(&other, limit).await.build().unwrap_err();
+    assert_eq!(refused.to_string(), "Tool 'list_mcp_resources' already registered");
+    assert!(refused.advice().contains("one `McpServers::start`"), "{}", refused.advice());
+    one.close().await;
+    other.close().await;
+}
+
 /// A server whose one tool asks for a name before it goes on. It writes the calls that it gets to the file of its first
 /// argument.
 const ASKING: &str = r#"

@@ -5,18 +5,20 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicUsize, Ordering},
 };
 
 use archon::{
     Archon, ArchonBuilder, OutcomeStatus, RunId, RunOptions, SessionId,
+    store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool},
     types::{
-        Answer, BoxFuture, Effect, Json, Message, RecordBody, Request, TokenCounter as _, TokenEstimate,
-        Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolResult, ToolSource, ToolSpec,
+        Answer, BoxFuture, Effect, Embedder, Json, MemoryError, Message, MoreLimits, RecordBody, Request,
+        TokenCounter as _, TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolMode,
+        ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, LateTools, MortalJournal, SeededIds, VirtualClock};
 use serde_json::json;
 
 /// A tool of a server, which counts its calls.
@@ -38,6 +40,10 @@ impl Tool for Remote {
 
 /// Makes 50 tools for each server. Tools whose number is odd only read.
 fn tools_of(servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
+    tools_of_version("1", servers, calls)
+}
+
+fn tools_of_version(version: &str, servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
     let tool = |server: usize, n: usize| {
         let parameters = json!({
             "type": "object", "required": ["subject"],
@@ -49,8 +55,10 @@ fn tools_of(servers: usize, calls: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
             _ => ToolAnnotations::default(),
         };
         annotations.deferrable = true;
-        let spec = ToolSpec::new(format!("service_{server}__action_{n}"), about, parameters);
-        Arc::new(Remote { spec: spec.with_annotations(annotations), calls: calls.clone() }) as Arc<dyn Tool>
+        let name = format!("service_{server}__action_{n}");
+        let mut spec = ToolSpec::new(name, about, parameters).with_annotations(annotations);
+        version.clone_into(&mut spec.version);
+        Arc::new(Remote { spec, calls: calls.clone() }) as Arc<dyn Tool>
     };
     (0..servers)
         .flat_map(|server| (0..50).map(move |n| (server, n)))
@@ -121,6 +129,65 @@ async fn requests_with_a_thousand_tools_define_three_in_all_prompts_of_a_session
     };
     assert_eq!(result.tool_name, "call_tool");
     assert_eq!(texts(&seen[2]).last().unwrap(), "service_7__action_31 got {\"subject\":\"Paris\"}");
+}
+
+#[tokio::test]
+async fn deferred_tool_is_found_and_called_by_name_in_text_mode() {
+    let calls = Arc::default();
+    let search = r#"{"tool": "tool_search", "arguments": {"query": "service_1__action_31"}}"#;
+    let arguments = r#"{"name": "service_1__action_31", "arguments": {"subject": "Paris"}}"#;
+    let call = format!(r#"{{"tool": "call_tool", "arguments": {arguments}}}"#);
+    let model = FnProvider::new(move |n, _| match n {
+        0 => FnProvider::text(&format!("Thought: I need a tool.\nAction: {search}")),
+        1 => FnProvider::text(&format!("Thought: This one.\nAction: {call}")),
+        _ => FnProvider::text("Thought: It is done.\nFinal Answer: done"),
+    });
+    let agent = agent(&model).tool_mode(ToolMode::Text).tools(tools_of(2, &calls)).build().unwrap();
+    let outcome = agent.run("Do it").await.ended();
+    assert!(outcome.is_finished(), "{outcome:?}");
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let requests = model.requests();
+    let system = requests[0].system.as_ref().map(|system| String::clone(system)).unwrap();
+    assert!(system.contains("- call_tool: ") && !system.contains("service_1__action_31"), "{system}");
+    let read = |n: usize| requests[n].messages.iter().last().unwrap().text();
+    assert!(read(1).contains("Found: service_1__action_31"), "{}", read(1));
+    let result = "Tool service_1__action_31 succeeded: ";
+    assert!(read(2).contains(result) && read(2).contains("got {\"subject\":\"Paris\"}"), "{}", read(2));
+}
+
+/// An embedder that fails.
+struct Broken;
+
+impl Embedder for Broken {
+    fn id(&self) -> &str {
+        "broken"
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn embed<'a>(&'a self, _: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        let failed = MemoryError::Embedding { embedder: "broken".to_owned(), problem: "lost".to_owned() };
+        Box::pin(std::future::ready(Err(failed)))
+    }
+}
+
+#[tokio::test]
+async fn search_whose_embedder_fails_finds_tools_by_words_and_says_so() {
+    let calls = Arc::default();
+    let model = FnProvider::new(|n, _| match n {
+        0 => {
+            let query = json!({ "query": "the action of a service" });
+            FnProvider::calls(vec![ToolCall::new("a", "tool_search", query)])
+        }
+        _ => FnProvider::text("done"),
+    });
+    let agent = agent(&model).tools(tools_of(2, &calls)).tool_embedder(Arc::new(Broken)).build().unwrap();
+    assert!(agent.run("Do it").await.ended().is_finished());
+    let read = model.requests()[1].messages.iter().last().unwrap().text();
+    assert!(read.contains("Found: service_"), "{read}");
+    assert!(read.contains("Searched by words only: embedding with broken failed: lost."), "{read}");
 }
 
 #[tokio::test]
@@ -204,52 +271,53 @@ async fn deferred_call_that_was_cut_off_is_repeated_only_if_its_tool_only_reads(
     assert!(!changes.is_empty() && changes.iter().all(|calls| *calls <= 1), "{changes:?}");
 }
 
-/// The tools of a server that answers only when a search waits for it.
-struct Late {
-    spec: ToolSpec,
-    tools: Vec<Arc<dyn Tool>>,
-    has_answered: AtomicBool,
-}
-
-impl Late {
-    fn new(calls: &Arc<AtomicUsize>) -> Arc<Self> {
-        let mut annotations = ToolAnnotations::destructive();
-        annotations.deferrable = true;
-        let spec = ToolSpec::new("service_0__*", "All tools.", Json::Null).with_annotations(annotations);
-        Arc::new(Self { spec, tools: tools_of(1, calls), has_answered: AtomicBool::new(false) })
-    }
-}
-
-impl Tool for Late {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async { Ok(ToolResult::error("it is not one tool")) })
-    }
-
-    fn source(&self) -> Option<&dyn ToolSource> {
-        Some(self)
-    }
-}
-
-impl ToolSource for Late {
-    fn name(&self) -> &str {
-        "service_0"
-    }
-
-    fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
-        match self.has_answered.load(Ordering::Relaxed) {
-            true => Ok(self.tools.clone()),
-            false => Err("it has not answered yet".to_owned()),
+/// Begins a run with tools of version 1, ends it at its limit, and resumes it with tools of `version`. The model
+/// then calls a tool. Returns how often the tool was called, and the last message that the model read.
+async fn call_after_resume(version: &str, definition_budget: u64) -> (usize, String) {
+    const TOOL: &str = "service_1__action_31";
+    let (calls, journal) = (Arc::default(), InMemoryJournal::new());
+    let model = FnProvider::new(|n, request| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("a", "clock", json!({}))]),
+        1 => {
+            let arguments = json!({ "subject": "Paris" });
+            let is_defined = request.tools.iter().any(|tool| tool.name == TOOL);
+            FnProvider::calls(vec![match is_defined {
+                true => ToolCall::new("b", TOOL, arguments),
+                false => ToolCall::new("b", "call_tool", json!({ "name": TOOL, "arguments": arguments })),
+            }])
         }
-    }
+        _ => FnProvider::text("done"),
+    });
+    let agent = |version: &str| {
+        let agent = agent(&model).tools(tools_of_version(version, 2, &calls));
+        agent.journal(Arc::new(journal.clone())).definition_budget(definition_budget).build().unwrap()
+    };
+    let first = agent("1");
+    let limits = first.limits().clone().with_max_turns(1);
+    let outcome = first.run_with("Do it", RunOptions::default().with_limits(limits)).await.ended();
+    let more = MoreLimits::default().with_max_turns(5);
+    let outcome = agent(version).resume_with(outcome.run, more).await.unwrap().reply().await.ended();
+    assert!(outcome.is_finished(), "{outcome:?}");
+    let last = model.requests()[2].messages.iter().last().unwrap().text();
+    (calls.load(Ordering::Relaxed), last)
+}
 
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        self.has_answered.store(true, Ordering::Relaxed);
-        Box::pin(async {})
+#[tokio::test]
+async fn call_after_a_resume_is_refused_if_the_definition_of_its_tool_changed() {
+    for definition_budget in [2_000, u64::MAX] {
+        let (calls, result) = call_after_resume("2", definition_budget).await;
+        assert!(
+            calls == 0 && result.contains("The definition of tool 'service_1__action_31' changed"),
+            "{calls}: {result}"
+        );
+        let (calls, result) = call_after_resume("1", definition_budget).await;
+        assert!(calls == 1 && result.contains("got {\"subject\":\"Paris\"}"), "{calls}: {result}");
     }
+}
+
+/// The tools of a server that answers only when a search waits for it.
+fn late(calls: &Arc<AtomicUsize>) -> Arc<LateTools> {
+    LateTools::new("service_0", tools_of(1, calls))
 }
 
 #[tokio::test]
@@ -257,7 +325,7 @@ async fn tools_of_a_server_that_answers_late_are_found_asked_about_and_called() 
     let (calls, seen) = (Arc::default(), Arc::default());
     let model = model("service_0__action_30", &seen);
     let engine = EngineOptions::default().asking(Ask::BeforeChanges);
-    let agent = agent(&model).tool(Late::new(&calls) as Arc<dyn Tool>).engine_options(engine);
+    let agent = agent(&model).tool(late(&calls) as Arc<dyn Tool>).engine_options(engine);
     let agent = agent.approver(Arc::new(archon::types::AskLater)).build().unwrap();
     for prompt in 1..=2 {
         let mut options = RunOptions::default();
@@ -279,23 +347,42 @@ async fn tools_of_a_server_that_answers_late_are_found_asked_about_and_called() 
     assert!(seen[0].tools[2].description.contains("There are tools of: service_0."));
 }
 
+/// Calls a tool of the late server in its first answer.
+fn calling_late() -> FnProvider {
+    FnProvider::new(|n, _| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("a", "service_0__action_31", json!({ "subject": "x" }))]),
+        _ => FnProvider::text("done"),
+    })
+}
+
 #[tokio::test]
 async fn call_of_a_late_tool_is_refused_in_a_run_that_names_its_tools() {
-    let (calls, seen) = (Arc::default(), Arc::<Mutex<Vec<Request>>>::default());
-    let late = Late::new(&calls);
-    late.has_answered.store(true, Ordering::Relaxed);
-    let model = FnProvider::new(move |_, request| {
-        let is_first = seen.lock().unwrap().is_empty();
-        seen.lock().unwrap().push(request.clone());
-        match is_first {
-            true => {
-                FnProvider::calls(vec![ToolCall::new("a", "service_0__action_31", json!({ "subject": "x" }))])
-            }
-            false => FnProvider::text("done"),
-        }
-    });
-    let agent = agent(&model).tool(late as Arc<dyn Tool>).build().unwrap();
+    let calls = Arc::default();
+    let late = late(&calls);
+    late.answer();
+    let agent = agent(&calling_late()).tool(late as Arc<dyn Tool>).build().unwrap();
     let options = RunOptions::default().with_tools(["clock", "call_tool", "tool_search"]);
     assert!(agent.run_with("Do it", options).await.ended().is_finished());
     assert_eq!(calls.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn run_that_names_a_late_tool_is_refused_until_the_server_has_answered_and_then_defines_it() {
+    let (calls, model) = (Arc::default(), calling_late());
+    let late = late(&calls);
+    let agent = agent(&model).tool(late.clone() as Arc<dyn Tool>).build().unwrap();
+    let options = || RunOptions::default().with_tools(["clock", "service_0__action_31"]);
+    let refused = agent.run_with("Do it", options()).await.unwrap_err();
+    let expected = "the tool `service_0__action_31` is not known yet: service_0: it has not answered yet";
+    assert_eq!(refused.to_string(), expected);
+    assert!(refused.advice().contains("McpServers::settled") && refused.http_status() == 503);
+    late.answer();
+    let unknown = RunOptions::default().with_tools(["service_0__action_99"]);
+    let refused = agent.run_with("Do it", unknown).await.unwrap_err();
+    assert!(refused.to_string().starts_with("the agent has no tool `service_0__action_99`"), "{refused}");
+    assert!(agent.run_with("Do it", options()).await.ended().is_finished());
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let requests = model.requests();
+    let names: Vec<&str> = requests[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["clock", "service_0__action_31"]);
 }

@@ -19,7 +19,7 @@ use crate::{
     config::{AgentSettings, EmbedderChoice, Settings, ToolSelection},
     exit::Exit,
     failure::Failure,
-    memory, permissions,
+    mcp, memory, permissions,
     servers::Tools,
     text::visible_path,
     toolset::{self, Picked},
@@ -27,13 +27,18 @@ use crate::{
 
 /// Builds the agent of the settings, with its model, and with a memory if `memory` is set. Tools that `last`, the
 /// configuration of the session's last run, defers stay deferred, and those that it defines stay defined, so that
-/// all requests of the session define the same tools.
+/// all requests of the session define the same tools. A tool of resources that `last` does not have waits for
+/// another session, unless it can be deferred.
 pub(crate) async fn chosen(
     app: &App,
     memory: Option<Memory>,
     last: Option<&RunConfig>,
 ) -> Result<Archon, Failure> {
-    let picked = toolset::chosen(app).await?;
+    let mut picked = toolset::chosen(app).await?;
+    let selection = app.config.settings.tools.as_ref();
+    if let Some(last) = last {
+        remove_new_resource_tools(&mut picked.tools, last, selection);
+    }
     let chosen = choose::model(app, None).await?;
     Ok(with(app, picked, chosen, memory, last).await?.build()?)
 }
@@ -48,10 +53,23 @@ pub(crate) async fn with(
 ) -> Result<ArchonBuilder, Failure> {
     let tools = with_agents(app, picked, &chosen).await?;
     let mut builder = by_settings(app, chosen, tools).await?;
-    if let Some(last) = last.filter(|last| !last.deferred_tools.is_empty()) {
-        builder = with_recorded_deferral(builder, last, app.config.settings.tools.as_ref());
+    if let Some(last) = last {
+        builder = with_recorded_deferral(builder, last, selection);
     }
     Ok(with_memory(builder, memory))
+}
+
+/// Removes the tools of resources if the session's last run deferred no tools and did not have them. Otherwise a
+/// server that begins to offer resources would change the tools that requests define.
+fn remove_new_resource_tools(tools: &mut Tools, last: &RunConfig, selection: Option<&ToolSelection>) {
+    if !last.deferred_tools.is_empty() {
+        return;
+    }
+    tools.retain(|tool| {
+        let name = &tool.spec().name;
+        let is_of_resources = mcp::RESOURCE_TOOLS.contains(&name.as_str());
+        !is_of_resources || last.tool(name).is_some() || named(selection).contains(name)
+    });
 }
 
 /// Adds a memory with a rule-based extractor, which costs no model call.
@@ -107,21 +125,20 @@ fn with_deferral(builder: ArchonBuilder, _: &Settings, _: Option<&ToolSelection>
     builder
 }
 
-/// Defers the tools of MCP servers that a run did not define, if the run deferred tools, otherwise none. Tools that
-/// `selection` names are not deferred.
+/// Keeps the choice of a run: tools that it defined are not deferred, and if it deferred tools, all others are
+/// deferred. Tools that `selection` names are not deferred.
 #[cfg(feature = "mcp")]
 fn with_recorded_deferral(
     builder: ArchonBuilder,
     config: &RunConfig,
     selection: Option<&ToolSelection>,
 ) -> ArchonBuilder {
-    let tokens = if config.deferred_tools.is_empty() { u64::MAX } else { 0 };
     let defined = config.tools.iter().map(|tool| tool.name.as_str());
     let named = named(selection).iter().map(String::as_str);
-    builder.always_defined(defined.chain(named)).definition_budget(tokens)
+    let builder = builder.always_defined(defined.chain(named));
+    if config.deferred_tools.is_empty() { builder } else { builder.definition_budget(0) }
 }
 
-#[cfg(feature = "mcp")]
 fn named(selection: Option<&ToolSelection>) -> &[String] {
     match selection {
         Some(ToolSelection::Names(names)) => names,
@@ -223,7 +240,10 @@ pub(crate) async fn from_config(
         }
     };
     let model = format!("{}:{}", config.provider, config.model);
-    let chosen = choose::model(app, Some(&model)).await?;
+    let chosen = match client_calls(config) {
+        Some(chosen) => chosen,
+        None => choose::model(app, Some(&model)).await?,
+    };
     let tools = with_agents(app, picked, &chosen).await?;
     let fallbacks = config.failure_policy.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
@@ -237,6 +257,25 @@ pub(crate) async fn from_config(
         false => with_recorded_deferral(builder, config, None),
     };
     with_surroundings(app, builder, config).await
+}
+
+/// Returns the provider of a run that is a client's call at `archon mcp serve`: it asks no model. Returns `None` for
+/// other runs.
+#[cfg(all(unix, feature = "mcp-serve"))]
+fn client_calls(config: &RunConfig) -> Option<Chosen> {
+    use archon::{mcp_serve::ClientCalls, types::Provider};
+
+    if config.provider != ClientCalls::ID {
+        return None;
+    }
+    let provider: Arc<dyn Provider> = Arc::new(ClientCalls);
+    let why = "a client chose the call".to_owned();
+    Some(Chosen::new((provider, Vec::new()), ClientCalls::MODEL, why))
+}
+
+#[cfg(not(all(unix, feature = "mcp-serve")))]
+fn client_calls(_: &RunConfig) -> Option<Chosen> {
+    None
 }
 
 /// Adds the memory and the project files of a run.

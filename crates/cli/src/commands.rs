@@ -51,10 +51,7 @@ use archon::{
     Archon, Runs,
     memory::Memory,
     tools::Rule,
-    types::{
-        Collection, RunConfig, RunFilter, RunId, RunKind, RunStarted, RunStatus, SessionId, StartRun,
-        StartRuns,
-    },
+    types::{Collection, RunConfig, RunFilter, RunKind, RunStarted, RunStatus, SessionId, StartRuns},
 };
 use clap::Subcommand;
 
@@ -305,16 +302,15 @@ impl WorkFlags {
         self.memory.vectors.apply(settings);
     }
 
-    /// Builds the agent of the settings, with the memory and the structured output of the flags.
-    async fn archon(&self, app: &App) -> Result<Archon, Failure> {
-        let last = self.session.last_config(app).await;
+    /// Builds the agent of the settings for a run in this session, with the memory and the structured output of the
+    /// flags.
+    async fn archon(&self, app: &App, session: Option<&SessionId>) -> Result<Archon, Failure> {
+        let last = match session {
+            Some(session) => last_config(app, session).await,
+            None => None,
+        };
         let memory = self.memory.open(app).await?;
         self.output.apply(assemble::chosen(app, memory, last.as_ref()).await?)
-    }
-
-    /// Starts a run in the session of the flags.
-    async fn start(&self, runs: &Runs, request: StartRun) -> Result<RunId, Failure> {
-        Ok(runs.start(self.session.of(runs, request).await?).await?.run)
     }
 }
 
@@ -402,31 +398,24 @@ pub(crate) struct SessionFlags {
 }
 
 impl SessionFlags {
-    /// Returns the configuration of the last run of an agent in the chosen session; `None` if there is no such run, or
-    /// if it cannot be read.
-    async fn last_config(&self, app: &App) -> Option<RunConfig> {
-        if self.session.is_none() && !self.go_on {
-            return None;
-        }
-        let runs = app.runs().ok()?;
-        let session = match &self.session {
-            Some(name) => SessionId::new(name.as_str()),
-            None => last_session(&runs).await.ok()?,
-        };
-        let heads = runs.list(&RunFilter::of_session(session).top_level().limit(LOOKED_AT)).await.ok()?;
-        let last = heads.iter().find(|head| head.kind == Some(RunKind::Loop))?;
-        let records = runs.records(&last.run_id, None).await.ok()?.whole().ok()?;
-        RunStarted::of(&records).map(|started| started.config.clone())
-    }
-
-    /// Adds the session that the flags choose to a request, if they choose one.
-    async fn of(&self, runs: &Runs, request: StartRun) -> Result<StartRun, Failure> {
+    /// Returns the session that the flags choose; `None` if they choose none.
+    async fn id(&self, app: &App) -> Result<Option<SessionId>, Failure> {
         Ok(match &self.session {
-            Some(name) => request.session(name.as_str()),
-            None if self.go_on => request.session(last_session(runs).await?),
-            None => request,
+            Some(name) => Some(SessionId::new(name.as_str())),
+            None if self.go_on => Some(last_session(&app.runs()?).await?),
+            None => None,
         })
     }
+}
+
+/// Returns the configuration of the last run of an agent in a session; `None` if there is no such run, or if it
+/// cannot be read.
+async fn last_config(app: &App, session: &SessionId) -> Option<RunConfig> {
+    let runs = app.runs().ok()?;
+    let heads = runs.list(&RunFilter::of_session(session.clone()).top_level().limit(LOOKED_AT)).await.ok()?;
+    let last = heads.iter().find(|head| head.kind == Some(RunKind::Loop))?;
+    let records = runs.records(&last.run_id, None).await.ok()?.whole().ok()?;
+    RunStarted::of(&records).map(|started| started.config.clone())
 }
 
 /// The maximum number of runs to check for one whose log can be read.

@@ -24,23 +24,28 @@ use crate::failure::Failure;
 pub(crate) use absent::{
     close, file_problems, findings, is_meant, missing, named, settle, settle_all, tools,
 };
+#[cfg(all(unix, feature = "mcp-sign-in"))]
+pub(crate) use connect::sign_in;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use connect::{
     alone, close, findings, is_meant, missing, named, settle, settle_all, survey, tools,
 };
-#[cfg(all(unix, feature = "mcp-sign-in"))]
-pub(crate) use connect::{failed, sign_in};
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use entry::find;
 #[cfg(all(unix, feature = "mcp", feature = "setup"))]
 pub(crate) use pins::forget;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use project::problems as file_problems;
+#[cfg(all(unix, feature = "mcp-sign-in"))]
+pub(crate) use standing::failed;
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use standing::Standing;
+pub(crate) use standing::{Standing, unreadable_pins};
 
 /// The name of a project's file with servers, which other programs also use.
 pub(crate) const FILE: &str = ".mcp.json";
+
+/// The tools that list and read the resources of all servers; an agent has them if a server offers resources.
+pub(crate) const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
 
 /// Returns the error for servers, if this build does not support them.
 pub(crate) fn not_built() -> Option<Failure> {

@@ -44,12 +44,24 @@ impl Embedder for WhenUsed {
             let load = || async {
                 let folder = self.folder.clone();
                 let loaded = tokio::task::spawn_blocking(move || MiniLm::in_folder(&folder)).await;
-                let failed = |problem: String| MemoryError::Embedding { embedder: MINI_LM.to_owned(), problem };
-                loaded
-                    .map_err(|e| failed(e.to_string()))?
-                    .map_err(|e| failed(format!("{e}; {}", e.advice())))
+                let failed =
+                    |problem: String| MemoryError::Embedding { embedder: MINI_LM.to_owned(), problem };
+                loaded.map_err(|e| failed(e.to_string()))?.map_err(|e| failed(format!("{e}; {}", e.advice())))
             };
             self.model.get_or_try_init(load).await?.embed(texts).await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn embedder_without_a_model_fails_at_its_first_text_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        let embedder = WhenUsed { folder: folder.path().to_owned(), model: Arc::default() };
+        let failed = embedder.embed(&["a".to_owned()]).await.unwrap_err().to_string();
+        assert!(failed.contains("fetch the model with `archon model pull"), "{failed}");
     }
 }

@@ -43,7 +43,9 @@ pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
             let tools = with_servers(app).await?;
             Ok(Picked { agents: agents(app, &tools)?, tools })
         }
-        Some(ToolSelection::Names(names)) => by_patterns(names.iter().map(String::as_str), app).await,
+        Some(ToolSelection::Names(names)) => {
+            pick(names.iter().map(String::as_str), NamesOf::Settings, app).await
+        }
     }
 }
 
@@ -77,61 +79,29 @@ pub(crate) async fn settle(app: &App) {
 /// Returns the tools and agents of a run that is resumed. For a tool of an MCP server that has not answered, this is
 /// the tool that stands for all of the server; about a tool that is not offered any more there is a warning.
 pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
-    let (agents, names) = split(names.collect(), app)?;
-    let built_in = all(app)?;
-    let is_built_in = |name: &&str| built_in.iter().any(|tool| tool.spec().name == *name);
-    let (own, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_built_in);
-    let mut picked = Picked { tools: by_names(&own, &agents, app).await?, agents };
-    if others.is_empty() {
-        return Ok(picked);
-    }
-    let offered = mcp::named(app, &others).await;
-    for name in others {
-        let stands_for = |tool: &&Arc<dyn Tool>| {
-            let prefix = tool.spec().name.strip_suffix('*');
-            prefix.is_some_and(|prefix| name.starts_with(prefix))
-        };
-        let mut meant: Tools =
-            offered.iter().filter(|tool| mcp::is_meant(name, &tool.spec().name)).cloned().collect();
-        if meant.is_empty() {
-            meant.extend(offered.iter().find(stands_for).cloned());
-        }
-        if meant.is_empty() {
-            let why = mcp::missing(app, name).map(|e| format!(": {}", e.line())).unwrap_or_default();
-            app.output
-                .warn(format!("the tool {name} of this run is not offered any more, so its calls fail{why}"));
-        }
-        add(&mut picked.tools, meant);
-    }
-    Ok(picked)
-}
-
-/// Returns the tools and agents with these names. `SERVER__*` stands for all tools of an MCP server, also of one that
-/// has not answered.
-async fn by_patterns<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
-    let (agents, names) = split(names.collect(), app)?;
-    let (patterns, names): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.ends_with("__*"));
-    let mut tools = by_names(&names, &agents, app).await?;
-    if !patterns.is_empty() {
-        let known = mcp::named(app, &patterns).await;
-        for pattern in patterns {
-            let is_meant = |tool: &&Arc<dyn Tool>| {
-                mcp::is_meant(pattern, &tool.spec().name) || tool.spec().name == pattern
-            };
-            let meant: Tools = known.iter().filter(is_meant).cloned().collect();
-            if meant.is_empty() {
-                return Err(not_found(pattern, &known, &agents, app));
-            }
-            add(&mut tools, meant);
-        }
-    }
-    Ok(Picked { tools, agents })
+    pick(names, NamesOf::Log, app).await
 }
 
 /// Returns the tools and agents with these names.
 pub(crate) async fn by_name<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
+    pick(names, NamesOf::Command, app).await
+}
+
+/// The origin of the names of tools. It decides what becomes of the name of a tool that is not known.
+#[derive(Clone, Copy)]
+enum NamesOf {
+    /// A command that needs to know the tools: the name is an error.
+    Command,
+    /// Settings: `SERVER__*` stands for the tools of an MCP server that has not answered; another name is an error.
+    Settings,
+    /// The log of a run: each name stands for the tools of its server if that has not answered; another name is left
+    /// out, with a warning.
+    Log,
+}
+
+async fn pick<'a>(names: impl Iterator<Item = &'a str>, of: NamesOf, app: &App) -> Result<Picked, Failure> {
     let (agents, names) = split(names.collect(), app)?;
-    Ok(Picked { tools: by_names(&names, &agents, app).await?, agents })
+    Ok(Picked { tools: by_names(&names, of, &agents, app).await?, agents })
 }
 
 /// Separates the agents of the settings from the tools.
@@ -152,7 +122,8 @@ pub(crate) async fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Re
         Some(ToolSelection::None) => Ok(Vec::new()),
         Some(ToolSelection::All) => with_servers(app).await,
         Some(ToolSelection::Names(names)) => {
-            by_names(&names.iter().map(String::as_str).collect::<Vec<_>>(), &[], app).await
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            by_names(&names, NamesOf::Command, &[], app).await
         }
     }
 }
@@ -175,8 +146,8 @@ async fn with_servers(app: &App) -> Result<Tools, Failure> {
 /// started only if a name is not that of a built-in tool.
 ///
 /// # Errors
-/// [`Failure`] if there is no such tool, also because its server has not answered.
-async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools, Failure> {
+/// [`Failure`] if there is no such tool, also because its server has not answered, unless [`NamesOf`] says otherwise.
+async fn by_names(names: &[&str], of: NamesOf, agents: &[String], app: &App) -> Result<Tools, Failure> {
     let mut known = all(app)?;
     let is_built_in = |name: &&&str| known.iter().any(|tool| tool.spec().name == **name);
     let others: Vec<&str> = names.iter().filter(|name| !is_built_in(name)).copied().collect();
@@ -185,14 +156,31 @@ async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools,
     }
     let mut chosen = Tools::new();
     for name in names {
-        let meant: Tools =
+        let mut meant: Tools =
             known.iter().filter(|tool| mcp::is_meant(name, &tool.spec().name)).cloned().collect();
         if meant.is_empty() {
-            return Err(not_found(name, &known, agents, app));
+            meant.extend(known.iter().find(|tool| stands_for(&tool.spec().name, name, of)).cloned());
         }
-        add(&mut chosen, meant);
+        match (meant.is_empty(), of) {
+            (false, _) => add(&mut chosen, meant),
+            (true, NamesOf::Log) => {
+                let why = mcp::missing(app, name).map(|e| format!(": {}", e.line())).unwrap_or_default();
+                let what = format!("the tool {name} of this run is not offered any more");
+                app.output.warn(format!("{what}, so its calls fail{why}"));
+            }
+            (true, _) => return Err(not_found(name, &known, agents, app)),
+        }
     }
     Ok(chosen)
+}
+
+/// Returns true if `tool` stands for all tools of an MCP server that has not answered, and `name` may mean them.
+fn stands_for(tool: &str, name: &str, of: NamesOf) -> bool {
+    match of {
+        NamesOf::Command => false,
+        NamesOf::Settings => tool == name,
+        NamesOf::Log => tool.strip_suffix('*').is_some_and(|server| name.starts_with(server)),
+    }
 }
 
 /// Returns true if this is a built-in tool, or an agent of the settings.
@@ -303,6 +291,9 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
         let wrong = match () {
             () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
             () if OF_FEATURES.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
+            () if name.contains("__") || mcp::RESOURCE_TOOLS.contains(&name.as_str()) => {
+                "tools of MCP servers have such names"
+            }
             () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
                 "models call agents by letters, digits, _ and -, at most 64"
             }
@@ -454,9 +445,13 @@ mod tests {
 
     #[tokio::test]
     async fn agent_name_must_be_valid_and_differ_from_tool_names() {
-        for (name, problem) in
-            [("reviewer", None), ("bash", Some("a tool has")), ("my agent", Some("letters"))]
-        {
+        for (name, problem) in [
+            ("reviewer", None),
+            ("bash", Some("a tool has")),
+            ("my agent", Some("letters")),
+            ("notes__read", Some("tools of MCP servers")),
+            ("read_mcp_resource", Some("tools of MCP servers")),
+        ] {
             let agents = [(name.to_owned(), crate::config::AgentSettings::default())].into();
             let settings = Settings { agents: Some(agents), ..Settings::default() };
             let names = chosen(&App::of(settings)).await.map(|picked| picked.agents);

@@ -461,7 +461,7 @@ impl Link {
         let is_too_long = running.output.is_too_long();
         let transport =
             AsyncRwTransport::new_client(running.output, running.input).with_max_line_length(max_message);
-        let handshake = shake.over(transport);
+        let handshake = shake.over(transport, false);
         let process = Some(running.process);
         Ok(Self { handshake, far: FarEnd { process, errors: running.errors, is_too_long, code: None } })
     }

@@ -4,6 +4,8 @@ use archon_types::Json;
 use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
 
+use crate::text::is_unseen;
+
 /// Maximum size of a definition, in bytes of JSON.
 const LARGEST: usize = 64 << 10;
 /// Maximum length of a name, in characters.
@@ -59,6 +61,10 @@ impl Definition {
     pub(crate) fn problem(&self) -> Option<String> {
         if self.name.is_empty() || self.name.chars().count() > LONGEST_NAME {
             return Some(format!("the name is empty or longer than {LONGEST_NAME} characters"));
+        }
+        if self.name.contains(|c: char| matches!(c, '\n' | '\t') || is_unseen(c)) {
+            // A line break in a name could add lines to the text that a person agrees to.
+            return Some("the name has a control character or an invisible one".to_owned());
         }
         if serde_json::to_vec(self).map_or(0, |bytes| bytes.len()) > LARGEST {
             return Some(format!("the definition is larger than {} KiB", LARGEST >> 10));
@@ -177,6 +183,9 @@ pub(crate) mod tests {
         assert_eq!(problem(&|_| {}), "");
         assert_eq!(problem(&|d| d.input_schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": {} } })), "");
         assert!(problem(&|d| d.name.clear()).contains("name is empty"));
+        for name in ["read\n+ name: write", "read\t", "re\u{200b}ad", "read\u{202e}", "read\u{fe0f}"] {
+            assert!(problem(&|d| d.name = name.to_owned()).contains("the name has a control"), "{name:?}");
+        }
         assert!(problem(&|d| d.description = "x".repeat(LARGEST)).contains("larger than 64 KiB"));
         assert!(
             problem(&|d| d.input_schema = json!({ "type": "array" })).contains("does not describe an object")

@@ -70,13 +70,15 @@ pub enum McpProblem {
     Protocol(String),
     /// The server is not connected; the next attempt follows after `retry_in`.
     NotConnected {
-        /// The time until the next attempt.
+        /// The time until the next attempt; zero if the attempt is under way.
         retry_in: Duration,
         /// The failure of the last attempt.
         because: Box<McpError>,
     },
     /// The tool is held back until a person agrees to its definition.
     HeldBack(String),
+    /// The tool is held back because the pins of its server cannot be read or stored, for this reason.
+    UnreadablePins(String),
     /// The server does not offer this tool any more.
     NoSuchTool(String),
     /// The servers were closed.
@@ -140,6 +142,11 @@ impl McpError {
             (McpProblem::HeldBack(_), _) => {
                 "Read the difference, and approve the tool if you agree with its definition.".to_owned()
             }
+            (McpProblem::UnreadablePins(_), _) => {
+                "Repair the server's pins or the access to them, or delete them: the server's tools are then treated \
+                 as at its first use."
+                    .to_owned()
+            }
             (McpProblem::NoSuchTool(_), _) => "Go on without the tool.".to_owned(),
             (McpProblem::Closed, _) => "Start the servers again.".to_owned(),
             (_, Phase::Call) => "Check the arguments, or go on without the tool.".to_owned(),
@@ -194,14 +201,19 @@ impl fmt::Display for McpProblem {
             Self::Scope(scope) => write!(f, "the server refuses the request without the scope '{scope}'"),
             Self::Timeout(limit) => write!(f, "the server did not answer within {} s", limit.as_secs_f64()),
             Self::JsonRpc { code, message } => write!(f, "the server answered with error {code}: {message}"),
-            Self::NotConnected { retry_in, because } => write!(
-                f,
-                "the server is not connected, and the next attempt is in {} s; the last attempt failed in the phase {}: {}",
-                retry_in.as_secs_f64().ceil(),
-                because.phase,
-                because.problem
-            ),
-            Self::HeldBack(why) => write!(f, "the tool is held back: {why}"),
+            Self::NotConnected { retry_in, because } => {
+                let next = match retry_in.is_zero() {
+                    true => "under way".to_owned(),
+                    false => format!("in {} s", retry_in.as_secs_f64().ceil()),
+                };
+                let (phase, problem) = (because.phase, &because.problem);
+                write!(
+                    f,
+                    "the server is not connected, and the next attempt is {next}; the last attempt failed in the \
+                     phase {phase}: {problem}"
+                )
+            }
+            Self::HeldBack(why) | Self::UnreadablePins(why) => write!(f, "the tool is held back: {why}"),
             Self::NoSuchTool(tool) => write!(f, "the server no longer offers the tool '{tool}'"),
             Self::Closed => f.write_str("the MCP servers of this program were closed"),
         }

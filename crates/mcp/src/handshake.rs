@@ -8,10 +8,10 @@ use rmcp::{
     service::{
         ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle_and_ct,
     },
-    transport::IntoTransport,
+    transport::{IntoTransport, TransportAdapterIdentity},
 };
 
-use crate::handler::Handler;
+use crate::{handler::Handler, late_probe::LateProbe};
 
 /// A handshake under way.
 pub(crate) type Handshake =
@@ -25,13 +25,20 @@ pub(crate) struct Shake {
 }
 
 impl Shake {
-    /// Performs the handshake over a transport.
-    pub(crate) fn over<T, E, A>(self, transport: T) -> Handshake
+    /// Performs the handshake over a transport. `holds_back` is true for a transport that must not get
+    /// `initialize` before an answer to the probe.
+    pub(crate) fn over<T, E, A>(self, transport: T, holds_back: bool) -> Handshake
     where
         T: IntoTransport<RoleClient, E, A> + Send + 'static,
         E: Error + Send + Sync + 'static,
         A: 'static,
     {
-        Box::pin(serve_client_with_lifecycle_and_ct(self.handler, transport, self.lifecycle, self.end))
+        let transport = LateProbe::new(transport.into_transport(), holds_back);
+        Box::pin(serve_client_with_lifecycle_and_ct::<_, _, _, TransportAdapterIdentity>(
+            self.handler,
+            transport,
+            self.lifecycle,
+            self.end,
+        ))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use archon_types::Json;
 use similar::TextDiff;
 
-use crate::{Definition, ServerPins, text::plain};
+use crate::{Definition, McpError, McpProblem, Phase, ServerPins, text::plain};
 
 /// A tool that is held back until a person agrees to its definition.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ pub enum HeldKind {
         /// The present command or address.
         to: String,
     },
-    /// The pins cannot be read.
+    /// The pins cannot be read or stored, for this reason.
     Unreadable(String),
 }
 
@@ -54,11 +54,25 @@ impl Held {
         match &self.kind {
             HeldKind::New => "the tool is new since the server's tools were agreed to".to_owned(),
             HeldKind::Changed => "the tool's definition changed since it was agreed to".to_owned(),
-            HeldKind::Renamed { from } => format!("the tool was agreed to under the name '{from}'"),
+            HeldKind::Renamed { from } => format!("the tool was agreed to under the name '{}'", shown(from)),
             HeldKind::OtherServer { from, to } => {
+                let (from, to) = (shown(from), shown(to));
                 format!("the server's command or address changed from `{from}` to `{to}`")
             }
             HeldKind::Unreadable(why) => why.clone(),
+        }
+    }
+
+    /// Returns advice for a person on how to make the tool usable, as one line.
+    pub fn advice(&self) -> String {
+        McpError::new(&self.server, Phase::Call, self.problem()).advice()
+    }
+
+    /// Returns the problem of a call of the tool.
+    pub(crate) fn problem(&self) -> McpProblem {
+        match &self.kind {
+            HeldKind::Unreadable(why) => McpProblem::UnreadablePins(why.clone()),
+            _ => McpProblem::HeldBack(self.reason()),
         }
     }
 }
@@ -67,8 +81,15 @@ impl Held {
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     /// The definitions that were agreed to, by the tool's name on the server.
-    pub(crate) allowed: BTreeMap<String, Definition>,
+    pub(crate) allowed: BTreeMap<String, Allowed>,
     pub(crate) held: Vec<Held>,
+}
+
+/// A definition that was agreed to. Its hash is kept, because each search of a server's tools needs it.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    pub(crate) definition: Definition,
+    pub(crate) hash: String,
 }
 
 /// Compares the definitions of a server with its pins.
@@ -85,7 +106,8 @@ pub(crate) fn judge(server: &str, identity: &str, pins: &ServerPins, definitions
         let pin = pins.tools.get(&definition.name);
         let (kind, before) = match pin {
             Some(pin) if pin.hash == hash => {
-                judged.allowed.insert(definition.name.clone(), definition.clone());
+                let allowed = Allowed { definition: definition.clone(), hash };
+                judged.allowed.insert(definition.name.clone(), allowed);
                 continue;
             }
             Some(pin) if pins.identity != identity => {
@@ -159,11 +181,11 @@ fn pretty(value: &Json) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns a line in which every character can be seen.
+/// Returns a text as one line in which every character can be seen.
 fn shown(line: &str) -> String {
     let mut shown = String::new();
     for c in line.chars() {
-        match plain(c.encode_utf8(&mut [0; 4]), 1).is_empty() {
+        match c == '\n' || plain(c.encode_utf8(&mut [0; 4]), 1).is_empty() {
             true => shown += &format!("<U+{:04X}>", u32::from(c)),
             false => shown.push(c),
         }
@@ -190,6 +212,7 @@ mod tests {
     fn judge_allows_pinned_definitions() {
         let judged = judged(&[definition("read")]);
         assert_eq!(judged.allowed.keys().collect::<Vec<_>>(), ["read"]);
+        assert_eq!(judged.allowed["read"].hash, definition("read").hash(IDENTITY));
         assert_eq!(judged.held, []);
     }
 
@@ -209,6 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn difference_shows_a_line_break_in_a_title_and_adds_no_line() {
+        let mut changed = definition("write");
+        changed.title = Some("Write\n-description:\n\tx".to_owned());
+        let difference = judged(&[changed]).held[0].difference.clone();
+        assert!(difference.contains("+title: Write<U+000A>-description:<U+000A>\tx\n"), "{difference}");
+    }
+
+    #[test]
+    fn advice_of_a_held_tool_is_to_approve_unless_the_pins_are_unreadable() {
+        let new = judge("files", IDENTITY, &ServerPins::default(), &[definition("read")]);
+        assert!(new.held[0].advice().contains("approve the tool"), "{}", new.held[0].advice());
+        let unreadable = hold_all("files", IDENTITY, "cannot be read", &[definition("read")]);
+        let advice = unreadable.held[0].advice();
+        assert!(advice.contains("delete") && !advice.contains("approve"), "{advice}");
+    }
+
+    #[test]
     fn judge_holds_everything_back_when_the_command_changes() {
         let pins = ServerPins::first(IDENTITY, &[definition("read")]);
         let judged = judge("files", "npx evil", &pins, &[definition("read")]);
@@ -217,6 +257,8 @@ mod tests {
             judged.held[0].reason(),
             "the server's command or address changed from `npx files` to `npx evil`"
         );
+        let judged = judge("files", "npx 'a\nb'", &pins, &[definition("read")]);
+        assert!(judged.held[0].reason().ends_with("to `npx 'a<U+000A>b'`"), "{}", judged.held[0].reason());
     }
 
     #[test]

@@ -90,9 +90,10 @@ mod with_http {
     ) -> Result<Handshake, McpProblem> {
         let config = config(server, max_message)?;
         Ok(match access {
-            None => shake.over(StreamableHttpClientTransport::from_config(config)),
+            // With the first `initialize` the library speaks the older revisions to the server.
+            None => shake.over(StreamableHttpClientTransport::from_config(config), true),
             #[cfg(feature = "sign-in")]
-            Some(access) => shake.over(StreamableHttpClientTransport::with_client(access, config)),
+            Some(access) => shake.over(StreamableHttpClientTransport::with_client(access, config), true),
             #[cfg(not(feature = "sign-in"))]
             Some(access) => match access {},
         })

@@ -11,6 +11,7 @@
 //! | [`McpServers`], the servers of a program, supervised | `servers.rs` |
 //! | connecting, watching, backing off, for one server | `supervise.rs` |
 //! | one connection: start, initialize, list, call, close | `connection.rs` |
+//! | the handshake, also with a late first answer | `handshake.rs`, `late_probe.rs` |
 //! | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
 //! | [`SignIn`], the settings of a sign-in | `sign_in.rs` |
 //! | [`TokenStore`], the tokens of people's logins | `tokens.rs` |
@@ -44,8 +45,9 @@
 //!   until a person agrees to the difference.
 //! - A token is sent to the server that it was issued for, and is renewed at the authorization server that
 //!   issued it. Neither tokens nor codes are written to a log.
-//! - Descriptions, results and errors of a server are untrusted text. They are bounded, cleared of
-//!   invisible characters, and marked with the server's name.
+//! - Descriptions and errors of a server are untrusted text. They are bounded, cleared of invisible
+//!   characters, and marked with the server's name. Results are untrusted text, too, but may be the contents
+//!   of files: only tag characters and overrides of the direction of writing are removed from them.
 //!
 //! Unix only: elsewhere the crate is empty.
 //!
@@ -83,6 +85,7 @@ mod handshake;
 mod held;
 mod http;
 mod input;
+mod late_probe;
 #[cfg(feature = "sign-in")]
 mod login;
 mod names;

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -31,7 +32,7 @@ pub trait Pins: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerPins {
-    /// The identity of the server: its command line, or its web address.
+    /// The identity of the server: [`McpServer::identity`](crate::McpServer::identity).
     pub identity: String,
     /// The pins of the tools, by the tool's name on the server.
     pub tools: BTreeMap<String, Pin>,
@@ -89,8 +90,8 @@ impl PinError {
     }
 }
 
-/// Pins in a folder of files, `SERVER.json` each. The folder must be outside of every workspace, so that no
-/// tool can change it.
+/// Pins in a folder of files, `SERVER.json` each. Only their owner can read them, because a command line or an
+/// address may contain a key. The folder must be outside of every workspace, so that no tool can change it.
 #[derive(Clone, Debug)]
 pub struct FilePins {
     folder: PathBuf,
@@ -121,15 +122,18 @@ impl FilePins {
 
 impl Pins for FilePins {
     fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
-        let text = match fs::read(self.path(server)) {
+        let path = self.path(server);
+        // A person needs the path to repair or delete the file.
+        let failed = |why: String| PinError::new(server, "read", format!("{}: {why}", path.display()));
+        let text = match fs::read(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(PinError::new(server, "read", e)),
+            Err(e) => return Err(failed(e.to_string())),
         };
-        let file: File = serde_json::from_slice(&text).map_err(|e| PinError::new(server, "read", e))?;
+        let file: File = serde_json::from_slice(&text).map_err(|e| failed(e.to_string()))?;
         match file.format {
             FORMAT => Ok(Some(file.pins)),
-            other => Err(PinError::new(server, "read", format!("they have the unknown format {other}"))),
+            other => Err(failed(format!("the format {other} is unknown"))),
         }
     }
 
@@ -142,10 +146,11 @@ impl Pins for FilePins {
     }
 }
 
-/// Replaces a file as a whole, so that a crash leaves the old or the new content.
+/// Replaces a file as a whole, so that a crash leaves the old or the new content. Only the owner can read the
+/// new file.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = fs::File::create(&new)?;
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(text)?;
     file.sync_all()?;
     fs::rename(&new, path)
@@ -169,6 +174,8 @@ impl Pins for InMemoryPins {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::definition::tests::definition;
 
@@ -181,10 +188,13 @@ mod tests {
         pins.write("files", &first).unwrap();
         assert_eq!(pins.read("files").unwrap(), Some(first));
         assert_eq!(fs::read_dir(folder.path().join("mcp")).unwrap().count(), 1, "no other file is left");
+        let file = folder.path().join("mcp/files.json");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         for (text, why) in [("{\"format\":2,\"identity\":\"\",\"tools\":{}}", "format 2"), ("{", "EOF")] {
-            fs::write(folder.path().join("mcp/files.json"), text).unwrap();
+            fs::write(&file, text).unwrap();
             let refused = pins.read("files").unwrap_err().to_string();
-            assert!(refused.contains(why) && refused.contains("'files' cannot be read"), "{refused}");
+            let begin = format!("'files' cannot be read: {}: ", file.display());
+            assert!(refused.contains(why) && refused.contains(&begin), "{refused}");
         }
     }
 }

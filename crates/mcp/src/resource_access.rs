@@ -17,7 +17,8 @@ impl McpServers {
     /// # Errors
     /// There is no such server, it is not connected, or it failed.
     pub async fn resources(&self, server: &str) -> Result<Vec<Resource>, McpError> {
-        self.named(server)?.resources().await
+        let server = self.named(server)?;
+        server.resources(&server.ready().await?.connection).await
     }
 
     /// Reads a resource of a server: one that it lists, or any other address that it may know.

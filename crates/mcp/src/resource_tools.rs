@@ -7,14 +7,15 @@ use archon_types::{
     BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
     metadata,
 };
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::{Either, select, try_join_all};
 use serde_json::json;
 
 use crate::{
-    Resource,
+    McpError, McpProblem, Phase, Resource,
+    connection::Connection,
     result::{failure, resource},
-    supervise::Server,
-    text::plain,
+    supervise::{Server, State},
+    text::{MESSAGE, one_line},
 };
 
 /// The name of the tool that lists resources.
@@ -25,6 +26,8 @@ const READ: &str = "read_mcp_resource";
 const LISTED: usize = 200;
 /// Maximum number of characters of a description in the list.
 const SHORT: usize = 200;
+/// Maximum number of characters of an address, and of a resource's name, kind and size together.
+const LONG: usize = 1_000;
 /// Time by which a tool's time limit exceeds the sum of the server's time limits, so that a slow server fails
 /// with its own error first.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -77,23 +80,29 @@ impl List {
             "" => self.servers.iter().collect(),
             named => vec![find(&self.servers, named)?],
         };
-        let all = join_all(asked.iter().map(|server| async move {
+        let all = try_join_all(asked.iter().map(|server| async move {
             // A server that is not there yet does not delay the others.
             if named.is_empty() && !server.is_ready() {
-                return (server, Err("it is not connected".to_owned()));
+                return Ok((server, Err(absence(server))));
             }
-            context.run.redactor.include(&server.redactor);
-            (server, server.resources().await.map_err(|error| error.to_string()))
+            let listed = match connection_of(server, context).await? {
+                Ok(connection) => server.resources(&connection).await,
+                Err(error) => Err(error),
+            };
+            Ok::<_, ToolError>((server, listed.map_err(|error| error.to_string())))
         }));
         let lists = match select(pin!(all), pin!(context.cancel.cancelled())).await {
-            Either::Left((lists, _)) => lists,
+            Either::Left((lists, _)) => lists?,
             Either::Right(_) => return Err(ToolError::Cancelled),
         };
         let mut lines = Vec::new();
         for (server, list) in &lists {
             match list {
                 Ok(resources) => lines.extend(resources.iter().map(|resource| line(&server.name, resource))),
-                Err(why) => lines.push(format!("{}: its resources cannot be listed: {why}", server.name)),
+                Err(why) => {
+                    let why = one_line(why, MESSAGE);
+                    lines.push(format!("{}: its resources cannot be listed: {why}", server.name));
+                }
             }
         }
         let more = lines.len().saturating_sub(LISTED);
@@ -111,11 +120,43 @@ fn line(server: &str, resource: &Resource) -> String {
     let mut about = vec![resource.name.clone()];
     about.extend(resource.mime_type.clone());
     about.extend(resource.size.map(|bytes| format!("{bytes} bytes")));
-    let mut line = format!("{server}: {} ({})", plain(&resource.uri, SHORT * 5), about.join(", "));
+    let about = one_line(&about.join(", "), LONG);
+    let mut line = format!("{server}: {} ({about})", one_line(&resource.uri, LONG));
     if !resource.description.is_empty() {
-        line += &format!(": {}", plain(&resource.description, SHORT).replace('\n', " "));
+        line += &format!(": {}", one_line(&resource.description, SHORT));
     }
     line
+}
+
+/// Returns the reason why the resources of a server that is not connected cannot be listed, with advice.
+fn absence(server: &Server) -> String {
+    let limit = server.settings.timeouts.initialize.as_secs_f64();
+    match server.state() {
+        State::Connecting(Some(error)) | State::Down { error, .. } => error.to_string(),
+        State::Closed => server.error(Phase::Read, McpProblem::Closed).to_string(),
+        State::Connecting(None) | State::Ready(_) => format!(
+            "phase {}: the server has not answered yet, and its time limit is {limit} s; name it in `server` \
+             to wait for it",
+            Phase::Initialize
+        ),
+    }
+}
+
+/// Waits for the connection of a server, and names the server's processes in the run's log, so that they end
+/// before the run is resumed after a crash. The inner error is the one of the server.
+async fn connection_of(
+    server: &Server,
+    context: &ToolContext,
+) -> Result<Result<Arc<Connection>, McpError>, ToolError> {
+    context.run.redactor.include(&server.redactor);
+    let connection = match server.ready().await {
+        Ok(ready) => ready.connection.clone(),
+        Err(error) => return Ok(Err(error)),
+    };
+    if let (Some(processes), Some(group)) = (&context.processes, connection.group()) {
+        processes.uses(group).await?;
+    }
+    Ok(Ok(connection))
 }
 
 struct Read {
@@ -126,12 +167,20 @@ struct Read {
 impl Read {
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let server = find(&self.servers, text(&arguments, "server"))?;
-        context.run.redactor.include(&server.redactor);
         let uri = text(&arguments, "uri");
-        let source = format!("mcp://{}/{}", server.name, plain(uri, SHORT * 5));
-        let work = async { server.ready().await?.connection.read(uri).await };
-        let mut result = match select(pin!(work), pin!(context.cancel.cancelled())).await {
-            Either::Left((Ok(read), _)) => {
+        let source = format!("mcp://{}/{}", server.name, one_line(uri, LONG));
+        let work = async {
+            match connection_of(server, context).await? {
+                Ok(connection) => Ok::<_, ToolError>(connection.read(uri).await),
+                Err(error) => Ok(Err(error)),
+            }
+        };
+        let read = match select(pin!(work), pin!(context.cancel.cancelled())).await {
+            Either::Left((read, _)) => read?,
+            Either::Right(_) => return Err(ToolError::Cancelled),
+        };
+        let mut result = match read {
+            Ok(read) => {
                 let mut result = ToolResult::default();
                 result.content = read.contents.into_iter().map(resource).collect();
                 if result.content.is_empty() {
@@ -139,8 +188,7 @@ impl Read {
                 }
                 result.with_metadata(metadata::SOURCE_URL, source)
             }
-            Either::Left((Err(error), _)) => failure(&error, false, &source),
-            Either::Right(_) => return Err(ToolError::Cancelled),
+            Err(error) => failure(&error, false, &source),
         };
         server.redactor.clean_result(&mut result);
         Ok(result)
@@ -181,7 +229,7 @@ impl Tool for Read {
         if find(&self.servers, name)?.has_named(uri) {
             return Ok(None);
         }
-        let mut preview = Preview::new(format!("Read {} of the MCP server {name}", plain(uri, SHORT * 5)));
+        let mut preview = Preview::new(format!("Read {} of the MCP server {name}", one_line(uri, LONG)));
         preview.warning =
             Some("the server did not list this address, and receives the whole address".to_owned());
         Ok(Some(preview))
@@ -195,7 +243,25 @@ fn text<'a>(arguments: &'a Json, name: &str) -> &'a str {
 fn find<'a>(servers: &'a [Arc<Server>], name: &str) -> Result<&'a Arc<Server>, ToolError> {
     servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let names: Vec<_> = servers.iter().map(|server| &*server.name).collect();
-        let name = plain(name, SHORT);
+        let name = one_line(name, SHORT);
         ToolError::NotFound(format!("no MCP server is called '{name}'. The servers: {}.", names.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_of_a_resource_is_one_line_whatever_its_texts_contain() {
+        let resource = Resource {
+            uri: "note://a\nb: note://b".to_owned(),
+            name: "one\ntwo".to_owned(),
+            description: "A\n\tnote.".to_owned(),
+            mime_type: Some("text\n/plain".to_owned()),
+            size: None,
+        };
+        let expected = "files: note://a b: note://b (one two, text /plain): A  note.";
+        assert_eq!(line("files", &resource), expected);
+    }
 }

@@ -4,7 +4,7 @@ use archon_types::Content;
 use rmcp::model::ResourceContents;
 use serde::Serialize;
 
-use crate::{McpError, supervise::Server, text::plain};
+use crate::{McpError, connection::Connection, supervise::Server, text::plain};
 
 /// Maximum number of characters of a name, an address or a description.
 const SHORT: usize = 1_000;
@@ -98,9 +98,9 @@ pub enum PromptRole {
 }
 
 impl Server {
-    /// Lists the resources, and notes their addresses as named by the server.
-    pub(crate) async fn resources(&self) -> Result<Vec<Resource>, McpError> {
-        let listed = self.ready().await?.connection.resources().await?;
+    /// Lists the resources over a connection, and notes their addresses as named by the server.
+    pub(crate) async fn resources(&self, connection: &Connection) -> Result<Vec<Resource>, McpError> {
+        let listed = connection.resources().await?;
         self.names(listed.iter().map(|resource| resource.uri.clone()));
         Ok(listed.into_iter().map(|resource| resource_of(self, resource)).collect())
     }

@@ -3,7 +3,10 @@
 use archon_types::{Content, Json, ToolError, ToolResult, ToolResultStatus, metadata};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-use crate::{McpError, McpProblem, Phase, text::plain};
+use crate::{
+    McpError, McpProblem, Phase,
+    text::{plain, without_tags},
+};
 
 /// Kinds of pictures that models read.
 const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -13,12 +16,13 @@ const LARGEST_PICTURE: usize = 8 << 20;
 const SHORT: usize = 300;
 
 /// Makes a tool result of a server's answer. The text of the result is untrusted, like that of a web page:
-/// the guards remove tags and secrets, and the source is recorded.
+/// the guards separate chat tokens and remove secrets, and the source is recorded. Tag characters are removed
+/// from the text; the structured data in the metadata, which no model reads, stay unchanged.
 pub(crate) fn shaped(answer: CallToolResult, source: &str) -> ToolResult {
     let mut content: Vec<Content> = answer.content.into_iter().map(block).collect();
     let structured = answer.structured_content;
     if let (true, Some(value)) = (content.iter().all(|block| block.as_text().is_none()), &structured) {
-        content.push(Content::text(value.to_string()));
+        content.push(Content::text(without_tags(value.to_string())));
     }
     if content.is_empty() {
         content.push("(The tool returned nothing.)".into());
@@ -56,7 +60,7 @@ pub(crate) fn links(answer: &CallToolResult) -> impl Iterator<Item = String> {
 
 pub(crate) fn block(block: ContentBlock) -> Content {
     match block {
-        ContentBlock::Text(text) => Content::Text { text: text.text },
+        ContentBlock::Text(text) => Content::text(without_tags(text.text)),
         ContentBlock::Image(image) => picture(image.data, image.mime_type),
         ContentBlock::Audio(audio) => described("audio", &audio.mime_type, &audio.data),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
@@ -73,7 +77,7 @@ pub(crate) fn block(block: ContentBlock) -> Content {
 pub(crate) fn resource(resource: ResourceContents) -> Content {
     match resource {
         ResourceContents::TextResourceContents { uri, text, .. } => {
-            Content::text(format!("Content of {}:\n\n{text}", plain(&uri, SHORT)))
+            Content::text(format!("Content of {}:\n\n{}", plain(&uri, SHORT), without_tags(text)))
         }
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let kind = mime_type.unwrap_or_else(|| "unknown kind".to_owned());
@@ -108,7 +112,9 @@ pub(crate) fn failure(error: &McpError, may_change: bool, source: &str) -> ToolR
         McpProblem::Timeout(limit) if is_cut_off => {
             (ToolResultStatus::Timeout, ToolError::Timeout(*limit).code())
         }
-        McpProblem::HeldBack(_) => (ToolResultStatus::Error, "permission_denied"),
+        McpProblem::HeldBack(_) | McpProblem::UnreadablePins(_) => {
+            (ToolResultStatus::Error, "permission_denied")
+        }
         McpProblem::NoSuchTool(_) => (ToolResultStatus::Error, "not_found"),
         McpProblem::JsonRpc { code: -32602, .. } => (ToolResultStatus::Error, "invalid_parameters"),
         _ => (ToolResultStatus::Error, "execution_error"),
@@ -172,6 +178,20 @@ mod tests {
             ("{\"n\":1}".to_owned(), &json!({ "n": 1 }))
         );
         assert_eq!(shaped_of(json!({ "content": [] })).text(), "(The tool returned nothing.)");
+    }
+
+    #[test]
+    fn shaped_removes_tag_characters() {
+        let hidden = "a\u{e0041}\u{e0042}\u{202e}b\u{200d}";
+        let result = shaped_of(json!({ "content": [
+            { "type": "text", "text": hidden },
+            { "type": "resource", "resource": { "uri": "file:///a", "text": hidden } },
+        ]}));
+        assert_eq!(result.text(), "ab\u{200d}\nContent of file:///a:\n\nab\u{200d}");
+        let data = shaped_of(json!({ "content": [], "structuredContent": { "n": hidden } }));
+        assert_eq!(data.text(), "{\"n\":\"ab\u{200d}\"}");
+        let failed = shaped_of(json!({ "content": [{ "type": "text", "text": hidden }], "isError": true }));
+        assert_eq!(failed.text(), "Error: ab\u{200d}");
     }
 
     #[test]

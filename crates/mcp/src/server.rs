@@ -29,6 +29,11 @@ pub struct McpServer {
     pub max_message: usize,
     /// The sign-in at a server at a web address. It needs the feature `sign-in`.
     pub sign_in: Option<SignIn>,
+    /// Further secrets that are removed from the server's texts, for instance a key in an argument or in the
+    /// address.
+    pub hidden: Vec<Secret>,
+    /// The identity in pins, if it is not the command line or the address.
+    pub(crate) identity: Option<String>,
     /// The sandbox of the process of a server that is started with a command.
     pub(crate) sandbox: Option<Sandbox>,
 }
@@ -71,6 +76,8 @@ impl McpServer {
             first_use: None,
             max_message: 8 << 20,
             sign_in: None,
+            hidden: Vec::new(),
+            identity: None,
             sandbox: None,
         }
     }
@@ -88,6 +95,21 @@ impl McpServer {
         if let Transport::Stdio(stdio) = &mut self.transport {
             stdio.plain_env.insert(name.into(), value.into());
         }
+        self
+    }
+
+    /// Adds a secret that is removed from the server's texts, for instance a key in an argument or in the
+    /// address. A secret of fewer than 8 bytes is ignored.
+    pub fn with_hidden(mut self, secret: impl Into<Secret>) -> Self {
+        self.hidden.push(secret.into());
+        self
+    }
+
+    /// Sets the identity in pins, for a command line or an address that contains a key: the key is then not
+    /// in the pins, and with a new key no tool is held back. Different servers must have different
+    /// identities.
+    pub fn with_identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
         self
     }
 
@@ -126,6 +148,7 @@ impl McpServer {
                 redactor.add(&Secret::from(token));
             }
         }
+        self.hidden.iter().for_each(|secret| redactor.add(secret));
         if let Some(secret) = self.sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_ref()) {
             redactor.add(secret);
         }
@@ -161,9 +184,15 @@ impl McpServer {
         self
     }
 
-    /// Returns the command line without the variables, or the web address: the server's identity in pins. A
-    /// server with another identity is another server, so its tools must be agreed to again.
-    pub(crate) fn identity(&self) -> String {
+    /// Returns the server's identity in pins: that of [`with_identity`](Self::with_identity), or else the
+    /// command line without the environment, or the web address. A server with another identity is another
+    /// server, so its tools must be agreed to again.
+    pub fn identity(&self) -> String {
+        self.identity.clone().unwrap_or_else(|| self.address())
+    }
+
+    /// Returns the command line without the environment, or the web address.
+    pub(crate) fn address(&self) -> String {
         match &self.transport {
             Transport::Stdio(stdio) => {
                 let words = std::iter::once(&stdio.command).chain(&stdio.args);
@@ -272,6 +301,21 @@ mod tests {
         assert_eq!(identity(&["npx", "-y files", "it's"]), r"npx '-y files' 'it'\''s'");
         assert_ne!(identity(&["a", "b c"]), identity(&["a", "b", "c"]));
         assert_ne!(identity(&["a", ""]), identity(&["a"]));
+    }
+
+    #[test]
+    fn identity_that_is_set_replaces_the_command_line_and_not_the_address() {
+        let server = McpServer::http("https://example.com/sk-hidden").with_identity("example.com/${KEY}");
+        assert_eq!(server.identity(), "example.com/${KEY}");
+        // Tokens of a login belong to the real address.
+        assert_eq!(server.address(), "https://example.com/sk-hidden");
+    }
+
+    #[test]
+    fn redactor_of_a_server_removes_its_hidden_texts() {
+        let server = McpServer::stdio("files", ["--key", "sk-hidden"]).with_hidden("sk-hidden");
+        assert_eq!(server.redactor().clean("it is sk-hidden".to_owned()), "it is ****");
+        assert!(!format!("{:?}", server.hidden).contains("sk-hidden"));
     }
 
     #[test]

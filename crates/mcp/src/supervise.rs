@@ -11,14 +11,20 @@ use futures_util::future::{Either, select};
 use tokio::sync::watch;
 
 use crate::{
-    Definition, FirstUse, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins,
-    connection::{Connection, lifecycle},
+    Definition, FirstUse, Held, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins,
+    connection::{Connection, lifecycle, within},
     held::{Judged, hold_all, judge},
 };
 
 /// Time after which a connection counts as a success: after its end, the pause before the next attempt is the
 /// shortest one.
 const STEADY: Duration = Duration::from_secs(60);
+
+/// Maximum time that a call waits for a server that failed and is being connected again.
+const RECONNECT_WAIT: Duration = Duration::from_secs(2);
+
+/// Minimum time between two lists of tools, because a server may report changes without end.
+const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 
 /// Maximum number of addresses of resources that are noted for a server.
 const MOST_NAMED: usize = 10_000;
@@ -103,12 +109,21 @@ impl Server {
         }
     }
 
-    /// Waits for the connection. A server that is down fails at once.
+    /// Waits for the connection. A server that is down fails at once, and one that failed and is being connected
+    /// again fails after 2 s, so that a model does not wait for a dead server in each call.
     pub(crate) async fn ready(&self) -> Result<Arc<Ready>, McpError> {
-        match self.settled().await {
+        let clock = &self.options.clock;
+        let state = match self.state() {
+            State::Connecting(Some(error)) => {
+                let settled = within(&**clock, RECONNECT_WAIT, Box::pin(self.settled())).await;
+                settled.unwrap_or_else(|| State::Down { error, until: clock.now() })
+            }
+            _ => self.settled().await,
+        };
+        match state {
             State::Ready(ready) => Ok(ready),
             State::Down { error, until } => {
-                let retry_in = until.since(self.options.clock.now());
+                let retry_in = until.since(clock.now());
                 Err(self.error(Phase::Call, McpProblem::NotConnected { retry_in, because: Box::new(error) }))
             }
             State::Connecting(_) | State::Closed => Err(self.error(Phase::Call, McpProblem::Closed)),
@@ -198,10 +213,20 @@ impl Server {
             }
             (Err(e), _) => hold_all(&self.name, &self.identity, &e.to_string(), &definitions),
         };
-        for held in &judged.held {
+        self.warn_of(&judged.held);
+        self.publish(Ready { connection, took, definitions, judged, unusable });
+    }
+
+    /// Logs the tools that are held back, except for those that were held back before this list.
+    fn warn_of(&self, held: &[Held]) {
+        let before = self.state();
+        let known: BTreeSet<(&str, &str)> = match &before {
+            State::Ready(ready) => ready.judged.held.iter().map(|held| (&*held.tool, &*held.hash)).collect(),
+            _ => BTreeSet::new(),
+        };
+        for held in held.iter().filter(|held| !known.contains(&(&*held.tool, &*held.hash))) {
             tracing::warn!(target: "archon::mcp", server = %self.name, tool = %held.tool, "held back: {}", held.reason());
         }
-        self.publish(Ready { connection, took, definitions, judged, unusable });
     }
 
     fn publish(&self, ready: Ready) {
@@ -218,7 +243,7 @@ fn usable(listed: Vec<Definition>) -> (Vec<Definition>, Vec<(String, String)>) {
             false => Some("the server lists this name twice".to_owned()),
         };
         match problem {
-            Some(why) => unusable.push((crate::text::plain(&definition.name, 100), why)),
+            Some(why) => unusable.push((crate::text::one_line(&definition.name, 100), why)),
             None => definitions.push(definition),
         }
     }
@@ -239,7 +264,7 @@ pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
                 let lost = unless(&end, watch(&server, &connection, took)).await;
                 if let Some(error) = &lost {
                     // Calls fail at once, and do not wait for the end of the processes.
-                    server.down(error.clone(), clock.now());
+                    server.down(error.clone(), clock.now() + server.options.first_retry);
                 }
                 connection.close().await;
                 let Some(error) = lost else { break };
@@ -312,12 +337,19 @@ async fn connect(
 /// Watches a connection until it fails, and returns the failure. The list of tools is asked for again when
 /// the server reports a change, and from time to time to check that the server answers.
 async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> McpError {
+    let clock = &server.options.clock;
+    let mut next_list = clock.now();
     loop {
-        let due = server.options.clock.now() + server.options.check_every;
-        let mut due = server.options.clock.sleep_until(due);
+        let mut due = clock.sleep_until(clock.now() + server.options.check_every);
+        let pause = clock.sleep_until(next_list);
+        // Changes during the pause are one change after it.
+        let changed = async {
+            pause.await;
+            connection.changed().await;
+        };
         tokio::select! {
             () = connection.ended() => return connection.loss().await,
-            () = connection.changed() => {}
+            () = changed => {}
             () = &mut due => if connection.is_busy() {
                 continue;
             }
@@ -328,6 +360,7 @@ async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> Mcp
             Err(error) if connection.is_busy() && matches!(error.problem, McpProblem::Timeout(_)) => {}
             Err(error) => return error,
         }
+        next_list = clock.now() + BETWEEN_LISTS;
     }
 }
 
@@ -336,5 +369,44 @@ async fn unless<T>(end: &CancellationToken, work: impl Future<Output = T>) -> Op
     match select(std::pin::pin!(work), std::pin::pin!(end.cancelled())).await {
         Either::Left((result, _)) => Some(result),
         Either::Right(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use archon_testkit::{VirtualClock, drive, poll_until_idle};
+    use archon_types::Clock as _;
+
+    use super::*;
+    use crate::InMemoryPins;
+
+    #[test]
+    fn call_of_a_failed_server_that_is_being_connected_again_fails_after_two_seconds() {
+        let clock = VirtualClock::new();
+        let began = clock.now();
+        let options = McpOptions::new(Arc::new(clock.clone()), Arc::new(InMemoryPins::default()));
+        let server = Server::new("fake".to_owned(), McpServer::stdio("fake", ["silent"]), options);
+        let error = server.error(Phase::Initialize, McpProblem::Timeout(Duration::from_secs(30)));
+        server.state.send_replace(State::Connecting(Some(error)));
+        let failed = drive(&clock, server.ready()).err().unwrap();
+        assert_eq!(clock.now().since(began), RECONNECT_WAIT);
+        assert!(
+            failed.to_string().contains(
+                "the server is not connected, and the next attempt is under way; the last attempt failed in \
+                 the phase handshake: the server did not answer within 30 s"
+            ),
+            "{failed}"
+        );
+    }
+
+    #[test]
+    fn call_of_a_server_at_its_first_connection_waits_for_the_connection() {
+        let clock = VirtualClock::new();
+        let options = McpOptions::new(Arc::new(clock.clone()), Arc::new(InMemoryPins::default()));
+        let server = Server::new("fake".to_owned(), McpServer::stdio("fake", ["silent"]), options);
+        let mut call = Box::pin(server.ready());
+        assert!(poll_until_idle(&mut call).is_none());
+        assert_eq!(clock.next_deadline(), None);
     }
 }

@@ -32,7 +32,7 @@ impl TokenStore {
     /// The credential store failed.
     pub async fn log_out(&self, server: &McpServer) -> Result<bool, CredentialError> {
         let mut any = false;
-        let start = format!("{} ", server.identity());
+        let start = format!("{} ", server.address());
         for entry in self.store.list(&self.tenant, Some(Self::SERVICE)).await? {
             if entry.key.account.starts_with(&start) {
                 any |= self.store.delete(&entry.key).await?;

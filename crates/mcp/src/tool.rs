@@ -17,7 +17,7 @@ use crate::{
     round::Round,
     supervise::{Server, State},
     talk::{ANSWER, Talk},
-    text::plain,
+    text::{one_line, plain},
 };
 
 /// Maximum number of characters of a description that a model reads.
@@ -45,27 +45,28 @@ pub struct McpTool {
 }
 
 impl McpTool {
-    pub(crate) fn new(server: Arc<Server>, definition: &Definition) -> Self {
-        let hash = definition.hash(&server.identity);
-        let mut spec = spec(&server.name, &server.settings, definition, &hash);
+    /// Makes the tool of a definition with this hash.
+    fn new(server: Arc<Server>, definition: &Definition, hash: &str) -> Self {
+        let mut spec = spec(&server.name, &server.settings, definition, hash);
         spec.annotations = with_time_to_ask(spec.annotations, &server.options);
         spec.annotations.deferrable = true;
-        Self { spec, server, tool: definition.name.clone(), hash }
+        Self { spec, server, tool: definition.name.clone(), hash: hash.to_owned() }
     }
 
     /// Returns the tools of a server in this state: those that can be called, or the pinned ones if the server is
     /// not connected.
     pub(crate) fn all_of(server: &Arc<Server>, state: &State) -> Vec<Self> {
-        let tool = |definition: &Definition| Self::new(server.clone(), definition);
+        let tool = |definition: &Definition, hash: &str| Self::new(server.clone(), definition, hash);
         match state {
-            State::Ready(ready) => ready.judged.allowed.values().map(tool).collect(),
+            State::Ready(ready) => {
+                let allowed = ready.judged.allowed.values();
+                allowed.map(|allowed| tool(&allowed.definition, &allowed.hash)).collect()
+            }
             State::Connecting(_) | State::Down { .. } => {
                 let pins = server.options.pins.read(&server.name).ok().flatten().unwrap_or_default();
-                let is_current = |definition: &&Definition| {
-                    let hash = pins.tools.get(&definition.name).map(|pin| &pin.hash);
-                    hash == Some(&definition.hash(&server.identity))
-                };
-                pins.tools.values().map(|pin| &pin.definition).filter(is_current).map(tool).collect()
+                let current =
+                    pins.tools.values().filter(|pin| pin.definition.hash(&server.identity) == pin.hash);
+                current.map(|pin| tool(&pin.definition, &pin.hash)).collect()
             }
             State::Closed => Vec::new(),
         }
@@ -182,11 +183,11 @@ impl McpTool {
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         let ready = self.server.ready().await?;
         let agreed = ready.judged.allowed.get(&self.tool);
-        if agreed.is_some_and(|definition| definition.hash(&self.server.identity) == self.hash) {
+        if agreed.is_some_and(|agreed| agreed.hash == self.hash) {
             return Ok(ready.connection.clone());
         }
         let problem = match ready.judged.held.iter().find(|held| held.tool == self.tool) {
-            Some(held) => McpProblem::HeldBack(held.reason()),
+            Some(held) => held.problem(),
             None if agreed.is_some() => {
                 McpProblem::HeldBack("the tool's definition changed since the start of this run".to_owned())
             }
@@ -236,7 +237,7 @@ fn spec(server: &str, settings: &McpServer, definition: &Definition, hash: &str)
     let mut spec = ToolSpec::new(model_name(server, &definition.name), description, parameters)
         .with_annotations(annotations(settings, &definition.name));
     spec.label = match definition.title.as_deref() {
-        Some(title) => format!("{server}: {}", plain(title, 100)),
+        Some(title) => format!("{server}: {}", one_line(title, 100)),
         None => format!("{server}: {}", plain(&definition.name, 100)),
     };
     spec.version = format!("sha256:{}", hash.get(..16).unwrap_or(hash));

@@ -73,6 +73,7 @@ pub(crate) fn is_awaited(caller: Result<Salvaged, JournalError>, call: CallId) -
 }
 
 /// Returns the error for a damaged record; `record` is its number.
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
     JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
 }

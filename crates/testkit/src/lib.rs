@@ -16,6 +16,7 @@
 //! | [`drive`], [`poll_until_idle`] | a runtime: one future, whose waits take no time |
 //! | [`Ended`] | nothing: the outcome of a run, failed or not |
 //! | [`FnProvider`] | a model, as one closure |
+//! | [`LateTools`] | the tools of a server that is still starting |
 //! | [`instructions`] | a stopwatch: the cost of a command, counted in instructions by valgrind |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
 //! | [`check_memory_store`], [`foreign_memories`] | nothing: checks of the contract of every memory store |
@@ -46,6 +47,7 @@ mod idle;
 mod ids;
 mod inbox_journal;
 mod instructions;
+mod late_tools;
 mod memory_store;
 mod mock_response;
 mod mock_server;
@@ -65,6 +67,7 @@ pub use idle::{drive, poll_until_idle};
 pub use ids::SeededIds;
 pub use inbox_journal::InboxJournal;
 pub use instructions::instructions;
+pub use late_tools::LateTools;
 pub use memory_store::{OpenMemoryStore, all_entries, check_memory_store, foreign_memories};
 pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};

@@ -1,6 +1,8 @@
 //! Tool search: an agent with many tools sends the definitions of a few, and finds the others by words,
 //! and by meaning if there is an embedder.
 //!
+//! Use this crate alone to find tools by a name or by words; it needs no agent.
+//!
 //! | concept | file |
 //! |---|---|
 //! | [`Deferral`], which tools are deferred | `deferral.rs` |
@@ -15,6 +17,22 @@
 //!
 //! - A query that is the name of a tool finds that tool first.
 //! - The same tools and the same query give the same tools in the same order.
+//!
+//! # Example
+//!
+//! ```
+//! use archon_tool_search::ToolIndex;
+//! use archon_types::ToolSpec;
+//! use serde_json::json;
+//!
+//! let object = || json!({ "type": "object" });
+//! let tools = [
+//!     ToolSpec::new("files__read", "Reads a file.", object()),
+//!     ToolSpec::new("github__create_issue", "Opens a new issue in a repository.", object()),
+//! ];
+//! let index = ToolIndex::new(&tools);
+//! assert_eq!(index.search("report a bug as an issue", 5), [1]);
+//! ```
 
 mod deferral;
 mod document;

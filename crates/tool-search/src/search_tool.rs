@@ -7,8 +7,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, CALL_TOOL, Embedder, Json, MemoryError, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolSpec, metadata,
+    BoxFuture, CALL_TOOL, Embedder, Json, MemoryError, TOOL_SEARCH, Tool, ToolAnnotations, ToolContext,
+    ToolError, ToolResult, ToolSource, ToolSpec, metadata,
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -34,8 +34,9 @@ pub(crate) fn tools(
     let mut names: BTreeSet<&str> = servers.keys().copied().collect();
     names.extend(sources.iter().filter_map(|tool| Some(tool.source()?.name())));
     let spec = search_spec(about(names.into_iter()));
+    let vectors = embedder.map(ToolVectors::new);
     [
-        Arc::new(Search { spec, indexed: Mutex::default(), tools, sources, vectors: embedder.map(ToolVectors::new) }),
+        Arc::new(Search { spec, indexed: Mutex::default(), tools, sources, vectors }),
         Arc::new(CallByName { spec: call_spec() }),
     ]
 }
@@ -122,11 +123,11 @@ impl Search {
         let (named, others): (Vec<_>, Vec<_>) = open.partition(|source| is_named(query, source.name()));
         join_all(named.iter().map(|source| source.settled())).await;
         let mut indexed = self.indexed();
-        let (mut found, mut problem) = self.found(&indexed, query, limit).await;
+        let (mut found, mut problem) = self.positions(&indexed, query, limit).await;
         if found.is_empty() && !others.is_empty() {
             join_all(others.iter().map(|source| source.settled())).await;
             indexed = self.indexed();
-            (found, problem) = self.found(&indexed, query, limit).await;
+            (found, problem) = self.positions(&indexed, query, limit).await;
         }
         let found: Vec<&ToolSpec> = found.into_iter().filter_map(|place| indexed.tools.get(place)).collect();
         let mut text = match found.is_empty() {
@@ -138,16 +139,12 @@ impl Search {
         if let Some(problem) = problem {
             let _ = writeln!(text, "Searched by words only: {problem}.");
         }
-        for source in named.iter().chain(&others) {
-            if let Err(why) = source.tools() {
-                let _ = writeln!(text, "Not searched: {}: {why}.", source.name());
-            }
-        }
+        text += &not_searched(named.iter().chain(&others).copied());
         text
     }
 
     /// Returns the positions of the tools that fit, and the problem if the embedder failed.
-    async fn found(
+    async fn positions(
         &self,
         indexed: &Indexed,
         query: &str,
@@ -177,6 +174,20 @@ impl Search {
         let tools: Vec<ToolSpec> = self.tools.iter().chain(sourced).cloned().collect();
         indexed.insert(Arc::new(Indexed { index: ToolIndex::new(&tools), tools })).clone()
     }
+}
+
+/// Returns a line for each source whose tools are not known now, and what to do about them.
+fn not_searched<'s>(sources: impl Iterator<Item = &'s dyn ToolSource>) -> String {
+    let mut text = String::new();
+    for source in sources {
+        if let Err(why) = source.tools() {
+            let _ = writeln!(text, "Not searched: {}: {why}.", source.name());
+        }
+    }
+    if !text.is_empty() {
+        text += "Go on without their tools, or search for one of these names later.\n";
+    }
+    text
 }
 
 /// Returns true if a word of the query is the name of a source, or begins with the name and `__`.
@@ -248,9 +259,7 @@ impl Tool for CallByName {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use archon_types::ToolSource;
+    use archon_testkit::LateTools;
 
     use super::*;
 
@@ -289,60 +298,21 @@ mod tests {
         assert!(text.contains("xxx") && !text.contains("limit"), "{text}");
     }
 
-    /// A source whose tools are known after a wait, or never.
-    struct Late {
-        spec: ToolSpec,
-        name: &'static str,
-        answers: bool,
-        waits: AtomicUsize,
-    }
-
-    impl Tool for Late {
-        fn spec(&self) -> &ToolSpec {
-            &self.spec
-        }
-
-        fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-            Box::pin(async { Ok(ToolResult::success("")) })
-        }
-
-        fn source(&self) -> Option<&dyn ToolSource> {
-            Some(self)
-        }
-    }
-
-    impl ToolSource for Late {
-        fn name(&self) -> &str {
-            self.name
-        }
-
-        fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
-            if !self.answers || self.waits.load(Ordering::Relaxed) == 0 {
-                return Err("it has not answered yet".to_owned());
-            }
-            let about = "Finds the weather of a town.";
-            let found = Search { spec: spec("late__weather", about), ..search(Vec::new()) };
-            Ok(vec![Arc::new(found)])
-        }
-
-        fn settled(&self) -> BoxFuture<'_, ()> {
-            self.waits.fetch_add(1, Ordering::Relaxed);
-            Box::pin(async {})
-        }
-    }
-
     #[tokio::test]
     async fn search_waits_for_a_source_only_if_it_is_named_or_nothing_else_fits() {
-        let late = |name, answers| {
-            Arc::new(Late { spec: spec("late__*", ""), name, answers, waits: AtomicUsize::new(0) })
-        };
-        let (late, lost) = (late("late", true), late("lost", false));
+        let about = "Finds the weather of a town.";
+        let weather = Search { spec: spec("late__weather", about), ..search(Vec::new()) };
+        let late = LateTools::new("late", vec![Arc::new(weather)]);
+        let lost = LateTools::silent("lost", Vec::new());
         let mut search = search(vec![spec("b__read", "Reads a file.")]);
         search.sources = vec![late.clone(), lost.clone()];
         let text = search.search("read a file", 5).await;
         assert!(text.starts_with("Found: b__read\n"), "{text}");
-        assert!(text.contains("\nNot searched: late: it has not answered yet.\n"), "{text}");
-        assert_eq!(late.waits.load(Ordering::Relaxed), 0);
+        let advice = "\nNot searched: late: it has not answered yet.\n\
+                      Not searched: lost: it has not answered yet.\n\
+                      Go on without their tools, or search for one of these names later.\n";
+        assert!(text.ends_with(advice), "{text}");
+        assert_eq!(late.waits(), 0);
         let text = search.search("weather of a town", 5).await;
         assert!(
             text.starts_with("Found: late__weather\n") && text.contains("Not searched: lost: "),
@@ -351,7 +321,9 @@ mod tests {
         assert!(search.search("what was LOST", 5).await.starts_with("No tool fits"));
         assert!(search.search("lost__read of the file", 5).await.starts_with("Found: b__read"));
         assert!(search.search("a lost-file in lostness", 5).await.starts_with("Found: b__read"));
-        assert_eq!(lost.waits.load(Ordering::Relaxed), 3);
+        assert_eq!(lost.waits(), 3);
+        lost.answer();
+        assert!(!search.search("read a file", 5).await.contains("Go on without"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finds tools by meaning: an embedder's vectors rank what words found, and find what shares no word.
+//! Finds tools by meaning: vectors of an embedder rank the tools that share words with a query, and find others.
 
 use std::{
     collections::HashMap,
@@ -9,8 +9,9 @@ use archon_types::{Embedder, MemoryError, ToolSpec};
 
 use crate::{ToolIndex, index::Ranking};
 
-/// Number of tools of a query whose vectors are compared: the first ones by words. It bounds the time of a
-/// search, since an embedder needs some milliseconds for each definition that it has not seen.
+/// Maximum number of tools whose vectors a query is compared with: the best ones by words, then others in the order
+/// of their positions. It bounds the time of a search, since an embedder in this process needs tens of milliseconds
+/// for each definition without a vector.
 const CANDIDATES: usize = 50;
 /// Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): score = Σ 1 / (FUSION + rank).
 const FUSION: f32 = 60.0;
@@ -19,7 +20,10 @@ const CLOSE: f32 = 0.35;
 /// Number of bytes of a description that are embedded.
 const DESCRIPTION: usize = 512;
 
-/// An embedder, with the vectors of the definitions that it has seen.
+/// An embedder, with the vectors of the definitions that it has embedded.
+///
+/// A query is compared with the vectors of at most 50 tools: the best ones by words, and if fewer share words with
+/// the query, others in the order of their positions.
 ///
 /// ```
 /// # async fn example(embedder: std::sync::Arc<dyn archon_types::Embedder>) {
@@ -64,8 +68,9 @@ impl ToolVectors {
             let others: Vec<usize> = others.take(CANDIDATES.saturating_sub(matched)).collect();
             by_words.extend(others);
             by_words.truncate(CANDIDATES);
-            let similarities = self.similarities(query, by_words.iter().filter_map(|at| tools.get(*at))).await?;
-            named.extend(fused(&by_words, matched, &similarities));
+            let similarities =
+                self.similarities(query, by_words.iter().filter_map(|at| tools.get(*at))).await?;
+            named.extend(fuse(&by_words, matched, &similarities));
         }
         named.truncate(limit);
         Ok(named)
@@ -106,7 +111,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// Returns the places, best first by the sum of both ranks. The first `matched` of the places share words with
 /// the query and stand in the order of their scores; the others must be close by meaning.
-fn fused(places: &[usize], matched: usize, similarities: &[f32]) -> Vec<usize> {
+fn fuse(places: &[usize], matched: usize, similarities: &[f32]) -> Vec<usize> {
     let mut close: Vec<usize> = (0..places.len()).collect();
     close.retain(|at| *at < matched || similarities[*at] >= CLOSE);
     close.sort_by(|a, b| similarities[*b].total_cmp(&similarities[*a]));

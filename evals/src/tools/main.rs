@@ -1,5 +1,5 @@
-//! `cargo xtask eval tools`: how well tools are found by words, or with `--by-meaning` also with an embedder, on the functions and questions of the Berkeley
-//! Function Calling Leaderboard.
+//! `cargo xtask eval tools`: how well tools are found by words, on the functions and questions of the Berkeley
+//! Function Calling Leaderboard; with `--by-meaning` also by an embedder.
 //!
 //! Every function of its eight single-turn files is a tool. The query is a question as its author wrote it, which is
 //! harder than the words that a model would search for; the right answer is the function that the question needs.
@@ -27,7 +27,8 @@ const REQUIRED_BY_MEANING: [(usize, f64); 2] = [(5, 0.87), (20, 0.95)];
 /// The most time that a search may take, on average.
 const SLOWEST: Duration = Duration::from_millis(1);
 
-const USAGE: &str = "usage: eval_tools FOLDER [--models FOLDER] [--check]; --models, for the embedder, needs the feature `minilm`";
+const USAGE: &str = "usage: eval_tools FOLDER [--models FOLDER] [--check]; --models, for the embedder, needs the feature \
+                     `minilm`";
 
 fn main() -> Result<()> {
     let (mut check, mut folders, mut models) = (false, Vec::new(), None);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use archon::{
     Planning, RunOptions, Runs,
     planner::{PlanDraft, PlanFormat, PlanRunError, fold, render, with_remedy},
-    types::{Confirm, Json, RunId, RunKind, Spending, StartRun, StartRuns, Task},
+    types::{Confirm, Json, RunId, RunKind, SessionId, Spending, StartRun, StartRuns, Task},
 };
 use clap::{Subcommand, ValueEnum};
 
@@ -124,19 +124,20 @@ impl PlanArgs {
         };
         // A plan can only use tools that are known.
         toolset::settle(app).await;
-        let archon = self.work.archon(app).await?;
+        let session = self.work.session.id(app).await?;
+        let archon = self.work.archon(app, session.as_ref()).await?;
         let confirm = confirm_if(self.confirm && self.execute);
         let planning = match used {
             Some(used) => used.planning(&archon, confirm),
             None => planning(&archon, confirm),
         };
-        let request = StartRun::new(goal.clone()).agent(AGENT).kind(RunKind::Plan);
         if !self.execute {
-            let request = self.work.session.of(&app.runs()?, request).await?;
-            return draft(app, &planning, &goal, request, self.format).await;
+            return draft(app, &planning, &goal, session, self.format).await;
         }
+        let mut request = StartRun::new(goal).agent(AGENT).kind(RunKind::Plan);
+        request.session = session;
         let runs = app.open_runs()?.with_agent(planning.run_agent());
-        let run = self.work.start(&runs, request).await?;
+        let run = runs.start(request).await?.run;
         follow(app, &runs, &run, self.format).await
     }
 }
@@ -163,12 +164,12 @@ async fn draft(
     app: &App,
     planning: &Planning,
     goal: &str,
-    request: StartRun,
+    session: Option<SessionId>,
     format: Option<Format>,
 ) -> Result<Exit, Failure> {
     app.output.wait("planning");
     let mut options = RunOptions::default();
-    options.session = request.session;
+    options.session = session;
     let drafted = planning.draft_with(goal, options).await;
     app.output.stop_waiting();
     let spent = match &drafted {

@@ -1,6 +1,6 @@
 //! `archon run`: works on a task and prints the answer.
 
-use archon::types::{RunKind, StartRun};
+use archon::types::{RunKind, StartRun, StartRuns};
 
 use super::{ModelFlags, ToolFlags, WorkFlags, plan, task::task};
 use crate::{
@@ -40,13 +40,16 @@ impl RunArgs {
             // A plan can only use tools that are known.
             toolset::settle(app).await;
         }
-        let archon = self.work.archon(app).await?;
+        let session = self.work.session.id(app).await?;
+        let archon = self.work.archon(app, session.as_ref()).await?;
         let (agent, kind) = match self.plan {
             true => (planning(&archon, plan::confirm_if(self.confirm)).run_agent(), RunKind::Plan),
             false => (archon.run_agent(), RunKind::Loop),
         };
         let runs = app.open_runs()?.with_agent(agent);
-        let run = self.work.start(&runs, StartRun::new(task).agent(AGENT).kind(kind)).await?;
+        let mut request = StartRun::new(task).agent(AGENT).kind(kind);
+        request.session = session;
+        let run = runs.start(request).await?.run;
         follow(app, &runs, &run, Vec::new()).await
     }
 }

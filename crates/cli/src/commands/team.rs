@@ -5,7 +5,7 @@ mod file;
 
 use std::path::PathBuf;
 
-use archon::types::{RunKind, StartRun};
+use archon::types::{RunKind, StartRun, StartRuns};
 use clap::Subcommand;
 
 use super::{ModelFlags, WorkFlags, task};
@@ -49,10 +49,13 @@ impl TeamCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let Self::Run { flags, team, task } = self;
         let task = task::task(app, &task)?;
+        let session = flags.work.session.id(app).await?;
         let work = assemble::team(app, &team, &flags.work).await?;
-        let request = StartRun::new(task).agent(work.team().options().agent_id.clone()).kind(RunKind::Team);
+        let agent = work.team().options().agent_id.clone();
+        let mut request = StartRun::new(task).agent(agent).kind(RunKind::Team);
+        request.session = session;
         let runs = app.open_runs()?.with_agent(work.run_agent());
-        let run = flags.work.start(&runs, request).await?;
+        let run = runs.start(request).await?.run;
         follow(app, &runs, &run, Vec::new()).await
     }
 }

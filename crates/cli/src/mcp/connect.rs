@@ -9,15 +9,17 @@ use std::{
 use archon::{
     SystemClock,
     mcp::{
-        FirstUse, McpError, McpOptions, McpProblem, McpServer, McpServers, Pins, ServerState, ServerStatus,
+        FirstUse, McpError, McpOptions, McpServer, McpServers, Pins, ServerState, ServerStatus, SignInBy,
         TokenStore, model_name,
     },
+    store::InMemoryCredentials,
+    types::CredentialStore,
 };
 
 use super::{
     entry::all,
     pins::Folders,
-    standing::{Standing, TIMEOUT, late, warning},
+    standing::{Standing, TIMEOUT, failed, late, unreadable_pins, warning},
 };
 use crate::{
     app::App,
@@ -121,22 +123,26 @@ pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
     };
     if let Some(held) = status.held.iter().find(|held| model_name(name, &held.tool) == tool) {
         let command = in_data_dir(app, &format!("archon mcp approve {name}"));
-        return Some(Failure::usage(
-            format!("{tool} is held back: {}", held.reason()),
-            format!("show the difference and approve the tool: {command}"),
-        ));
+        let to_approve = || {
+            Failure::usage(
+                format!("{tool} is held back: {}", held.reason()),
+                format!("show the difference and approve the tool: {command}"),
+            )
+        };
+        return Some(unreadable_pins(app, &entry, &status.held).unwrap_or_else(to_approve));
     }
     Some(match status.state {
         ServerState::Ready => {
             Failure::usage(format!("the MCP server '{name}' has no tool for {tool:?}"), test)
         }
-        ServerState::Down(error) => Failure::failed(one_line(&error.to_string(), usize::MAX), test),
-        _ => Failure::failed(format!("the MCP server '{name}' {}, so {tool} is not known", late()), test),
+        ServerState::Down(error) => failed(app, &error),
+        _ => Failure::failed(format!("{}, so {tool} is not known", late(name, TIMEOUT)), test),
     })
 }
 
-/// Closes the servers and waits for the ends of their processes. Before that, writes warnings about servers that
-/// could not be used, if an agent was given the tools.
+/// Closes the servers and waits for the ends of their processes. Before that, writes a note about each server that
+/// was pinned for the first time, and warnings about servers that could not be used, if an agent was given the
+/// tools.
 pub(crate) async fn close(app: &App) {
     let Some(running) = app.mcp.0.get() else { return };
     if running.is_used.load(Ordering::Relaxed) {
@@ -148,8 +154,9 @@ pub(crate) async fn close(app: &App) {
                 warn(app, &entry, &standing);
             }
         }
-        note_first_use(app, running);
     }
+    let pins = Folders::of(app, running.entries.iter().map(|(entry, _)| entry));
+    running.first.iter().for_each(|name| note_first_use(app, &pins, name));
     let servers = running.locked().take();
     if let Some(servers) = servers {
         servers.close().await;
@@ -162,58 +169,51 @@ fn warn(app: &App, entry: &Entry, standing: &Standing) {
     }
 }
 
-/// Writes a note about each server that was pinned for the first time by this command.
-fn note_first_use(app: &App, running: &Running) {
-    let pins = Folders::of(app, running.entries.iter().map(|(entry, _)| entry));
-    for name in &running.first {
-        if let Ok(Some(pinned)) = pins.read(name) {
-            let count = pinned.tools.len();
-            app.output.note_once(format!(
-                "MCP server '{name}': its {count} tools are trusted unseen and pinned; a change will be held back"
-            ));
-        }
+/// Returns true if the server has no pins, so that its first tools will be trusted unseen.
+fn is_first_use(pins: &Folders, name: &str, server: &McpServer) -> bool {
+    server.first_use != Some(FirstUse::HoldBack) && matches!(pins.read(name), Ok(None))
+}
+
+/// Writes a note about a server that this command uses for the first time, if the server was pinned.
+fn note_first_use(app: &App, pins: &Folders, name: &str) {
+    if let Ok(Some(pinned)) = pins.read(name) {
+        let count = pinned.tools.len();
+        app.output.note_once(format!(
+            "MCP server '{name}': its {count} tools are trusted unseen and pinned; a change will be held back"
+        ));
     }
 }
 
-/// Starts one server and waits until it is connected or has failed, at most for its timeouts.
+/// Starts one server and waits until it is connected or has failed, at most for its timeouts. Writes a note if the
+/// server was pinned for the first time.
 ///
 /// # Errors
 /// [`Failure`] if the server is not used, or if it failed.
 pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, ServerStatus, Tools), Failure> {
     let server = entry.server(app).map_err(|left_out| left_out.failure(app, entry))?;
     let limit = server.timeouts.initialize + server.timeouts.list + MARGIN;
-    let pins = Folders::of(app, std::iter::once(entry));
-    app.output.wait(&entry.name);
-    let servers = launch(app, [(entry.name.clone(), server)], pins, false).map_err(|e| failed(app, &e))?;
+    let (name, pins) = (&entry.name, || Folders::of(app, std::iter::once(entry)));
+    let is_first = is_first_use(&pins(), name, &server);
+    app.output.wait(name);
+    let servers = launch(app, vec![(name.clone(), server)], pins(), false).map_err(|e| failed(app, &e))?;
     let tools = servers.tools(limit).await;
     app.output.stop_waiting();
     let status = servers.status().pop();
     match status {
-        Some(status) if status.state == ServerState::Ready => Ok((servers, status, tools)),
+        Some(status) if status.state == ServerState::Ready => {
+            if is_first {
+                note_first_use(app, &pins(), name);
+            }
+            Ok((servers, status, tools))
+        }
         status => {
             servers.close().await;
             Err(match status.map(|status| status.state) {
                 Some(ServerState::Down(e)) => failed(app, &e),
-                _ => Failure::failed(
-                    format!("the MCP server '{}' did not connect", entry.name),
-                    "start its command by hand and read its output",
-                ),
+                _ => Failure::failed(late(name, limit), "start its command by hand and read its output"),
             })
         }
     }
-}
-
-/// Returns the failure of a server as an error of the command, with advice.
-pub(crate) fn failed(app: &App, e: &McpError) -> Failure {
-    let output = e.output.as_ref().map(|output| format!("; its error output ended with: {output}"));
-    let what =
-        format!("MCP server '{}', phase {}: {}{}", e.server, e.phase, e.problem, output.unwrap_or_default());
-    let is_solved_by_login = matches!(e.problem, McpProblem::LogIn(_) | McpProblem::Scope(_));
-    let advice = match is_solved_by_login {
-        true => format!("log in: {}", in_data_dir(app, &format!("archon mcp login {}", e.server))),
-        false => e.advice(),
-    };
-    Failure::failed(what, advice)
 }
 
 /// Returns the server of an entry, and the options with the store of its tokens.
@@ -252,10 +252,8 @@ fn start(app: &App) -> Running {
         return running;
     }
     let pins = Folders::of(app, running.entries.iter().map(|(entry, _)| entry));
-    let is_first = |(name, server): &(String, McpServer)| {
-        server.first_use != Some(FirstUse::HoldBack) && matches!(pins.read(name), Ok(None))
-    };
-    running.first = usable.iter().filter(|of| is_first(of)).map(|(name, _)| name.clone()).collect();
+    let is_first = |(name, server): &&(String, McpServer)| is_first_use(&pins, name, server);
+    running.first = usable.iter().filter(is_first).map(|(name, _)| name.clone()).collect();
     match launch(app, usable, pins, app.output.asks) {
         Ok(servers) => {
             running.servers = Mutex::new(Some(servers));
@@ -270,16 +268,29 @@ fn start(app: &App) -> Running {
 /// a call.
 fn launch(
     app: &App,
-    servers: impl IntoIterator<Item = (String, McpServer)>,
+    servers: Vec<(String, McpServer)>,
     pins: Folders,
     asks: bool,
 ) -> Result<McpServers, McpError> {
     let options = McpOptions::new(Arc::new(SystemClock), Arc::new(pins));
     let mut options = if asks { options.with_questions_during_calls() } else { options };
-    match credentials::open_store(&app.data_dir, &app.sources) {
-        Ok(Some(store)) => options = options.with_tokens(TokenStore::new(store, credentials::owner())),
-        Ok(None) => {}
-        Err(e) => app.output.warn(e.line()),
+    let is_person = |(_, server): &(String, McpServer)| {
+        server.sign_in.as_ref().is_some_and(|sign_in| sign_in.by == SignInBy::Person)
+    };
+    let store = match credentials::open_store(&app.data_dir, &app.sources) {
+        // Without a store, the error of such a server would be the missing store, and not the missing login.
+        Ok(None) if cfg!(feature = "mcp-sign-in") && servers.iter().any(is_person) => {
+            let empty: Arc<dyn CredentialStore> = Arc::new(InMemoryCredentials::new(Arc::new(SystemClock)));
+            Some(empty)
+        }
+        Ok(store) => store,
+        Err(e) => {
+            app.output.warn(e.line());
+            None
+        }
+    };
+    if let Some(store) = store {
+        options = options.with_tokens(TokenStore::new(store, credentials::owner()));
     }
     McpServers::start(servers, &options)
 }

@@ -36,10 +36,15 @@ impl Pins for Folders {
 /// Removes the pins of a removed server, so that another server may have its name.
 #[cfg(feature = "setup")]
 pub(crate) fn forget(app: &App, entry: &Entry) -> std::io::Result<()> {
-    match std::fs::remove_file(folder(app, entry).join(format!("{}.json", entry.name))) {
+    match std::fs::remove_file(file(app, entry)) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
+}
+
+/// Returns the file with the pins of a server.
+pub(super) fn file(app: &App, entry: &Entry) -> PathBuf {
+    folder(app, entry).join(format!("{}.json", entry.name))
 }
 
 fn folder(app: &App, entry: &Entry) -> PathBuf {

@@ -69,6 +69,7 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
             server
         }
     };
+    server = without_values(app, settings, server);
     if let (Transport::Stdio(stdio), Some(folder)) = (&mut server.transport, &settings.cwd) {
         stdio.folder = Some(plain("cwd", folder)?.into());
     }
@@ -81,6 +82,23 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
         FirstTools::HoldBack => FirstUse::HoldBack,
     });
     Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
+}
+
+/// Returns the server with the identity of its settings as they are written, so that the pins have no value of
+/// a variable, and no tool is held back after a change of a key. The values of variables in the command line or
+/// the address count as secrets. A path does not count, because the results of a server for files contain it, unless
+/// the name of its variable contains a part of [`SECRET`]: a key can begin with a slash, too.
+fn without_values(app: &App, settings: &ServerSettings, server: McpServer) -> McpServer {
+    let written = match &settings.url {
+        Some(url) => McpServer::http(url),
+        None => McpServer::stdio(settings.command.as_deref().unwrap_or_default(), &settings.args),
+    };
+    let server = server.with_identity(written.identity());
+    let texts = settings.url.iter().chain(&settings.command).chain(&settings.args);
+    let used = texts.flat_map(|text| variables::names(text)).filter(|used| !HARMLESS.contains(used));
+    let values = used.filter_map(|used| Some((used, app.sources.env.get(used)?)));
+    let secrets = values.filter(|(used, value)| has_secret_name(used) || !value.starts_with('/'));
+    secrets.fold(server, |server, (_, value)| server.with_hidden(value.as_str()))
 }
 
 /// Returns the sandbox with these grants. It has the user's toolchains too, so that `npx` and its like start.
@@ -175,9 +193,12 @@ const SECRET: &[&str] = &["AUTH", "CREDENTIAL", "KEY", "PASS", "SECRET", "TOKEN"
 /// Returns true if the value of a server's variable counts as a secret: it comes from another variable, or
 /// its name contains a part of [`SECRET`].
 fn is_secret(variable: &str, text: &str) -> bool {
+    has_secret_name(variable) || variables::names(text).any(|used| !HARMLESS.contains(&used))
+}
+
+fn has_secret_name(variable: &str) -> bool {
     let name = variable.to_uppercase();
     SECRET.iter().any(|part| name.contains(part))
-        || variables::names(text).any(|used| !HARMLESS.contains(&used))
 }
 
 #[cfg(test)]
@@ -187,7 +208,13 @@ mod tests {
 
     fn server(text: &str) -> Result<McpServer, Failure> {
         let mut app = App::of(Settings::default());
-        for (name, value) in [("HOME", "/home/a"), ("TOKEN", "tok-hidden"), ("EMPTY", "")] {
+        for (name, value) in [
+            ("HOME", "/home/a"),
+            ("NOTES", "/srv/notes"),
+            ("TOKEN", "tok-hidden"),
+            ("API_KEY", "/key+hidden"),
+            ("EMPTY", ""),
+        ] {
             app.sources.env.insert(name.to_owned(), value.to_owned());
         }
         app.stored_keys = std::sync::Arc::new(StoredKeys::of("OPENAI_API_KEY", "sk-hidden"));
@@ -218,6 +245,23 @@ mod tests {
         let text = "url = 'https://example.com'\nheaders = { Authorization = 'Bearer ${TOKEN}' }";
         let Transport::Http(http) = server(text).unwrap().transport else { panic!("no address") };
         assert_eq!(http.headers["Authorization"].expose(), "Bearer tok-hidden");
+    }
+
+    #[test]
+    fn values_in_a_command_line_or_an_address_are_hidden_and_not_in_the_identity() {
+        let check = |text: &str, identity: &str, secret: &str| {
+            let made = server(text).unwrap();
+            assert_eq!(made.identity(), identity);
+            let hidden: Vec<_> = made.hidden.iter().map(|secret| &**secret.expose()).collect();
+            assert_eq!(hidden, [secret], "a path is no secret: {text}");
+        };
+        check(
+            "command = '${HOME}/files'\nargs = ['--key=${TOKEN}', '${NOTES}', '${MODE:-fast}']",
+            "'${HOME}/files' '--key=${TOKEN}' '${NOTES}' '${MODE:-fast}'",
+            "tok-hidden",
+        );
+        check("url = 'https://example.com/${TOKEN}'", "https://example.com/${TOKEN}", "tok-hidden");
+        check("command = 'files'\nargs = ['${API_KEY}']", "files '${API_KEY}'", "/key+hidden");
     }
 
     #[test]

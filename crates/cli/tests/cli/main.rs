@@ -56,3 +56,6 @@ mod teams;
 mod terminal;
 mod toolbox;
 mod trust;
+#[cfg(all(target_os = "linux", feature = "mcp-sign-in"))]
+#[path = "../../../mcp/tests/shared/web_servers.rs"]
+mod web_servers;

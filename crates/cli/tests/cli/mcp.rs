@@ -6,9 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_testkit::MockServer;
+use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
+#[cfg(feature = "mcp-sign-in")]
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+};
 
+#[cfg(feature = "mcp-sign-in")]
+use crate::web_servers;
 use crate::{
     setup::{Place, Ran, answer, asks_for},
     terminal::Terminal,
@@ -35,7 +42,7 @@ fn settle(place: &Place, text: &str) {
 }
 
 /// Settings of a fake server, with further lines.
-fn fake(name: &str, behaviour: &str, more: &str) -> String {
+pub(crate) fn fake(name: &str, behaviour: &str, more: &str) -> String {
     let program = program();
     format!(
         "[mcp.{name}]\ncommand = '{program}'\nargs = ['{behaviour}']\ntimeouts = {{ close = '1s' }}\n{more}\n"
@@ -152,7 +159,7 @@ async fn run_goes_on_without_servers_that_fail_or_do_not_answer() {
     let [poor, dead, late, lost] = warnings.as_slice() else { panic!("four warnings: {listed:?}") };
     for (warning, parts) in [
         (dead, &["'dead', phase handshake: the server ended with exit code 3", "the key is missing"][..]),
-        (late, &["'late' has not answered", "archon mcp test late"]),
+        (late, &["'late', phase handshake or list of tools: it has not connected", "archon mcp test late"]),
         (lost, &["'lost'", "exit code 127", "The server's command was not found"]),
         (poor, &["'poor': `env` needs the variable POOR_KEY", "it is not used", "export POOR_KEY="]),
     ] {
@@ -160,7 +167,72 @@ async fn run_goes_on_without_servers_that_fail_or_do_not_answer() {
     }
     let named = place.archon("tools call", &["late__echo", "text=x"]).await;
     assert_eq!(named.code, Some(1), "{named:?}");
-    assert!(named.err.contains("error: the MCP server 'late' has not connected within 2 s"), "{named:?}");
+    let late = "error: MCP server 'late', phase handshake or list of tools: it has not connected within 2 s";
+    assert!(named.err.contains(late), "{named:?}");
+}
+
+// spec: MC-08
+#[tokio::test]
+async fn run_warns_at_its_end_about_a_server_that_failed() {
+    // A search that names a server waits until the server is connected or has failed.
+    let search = asks_for("tool_search", r#"{"query": "dead"}"#);
+    let server = MockServer::start([search, answer("Done.")]).await;
+    let place = Place::with_server(&server);
+    settle(&place, &fake("dead", "exits", ""));
+    let ran = place.archon("run", &["Say hi."]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+    let warnings = warnings(&ran);
+    let [dead] = warnings.as_slice() else { panic!("one warning: {ran:?}") };
+    let what = "warning: MCP server 'dead', phase handshake: the server ended with exit code 3";
+    assert!(dead.starts_with(what) && dead.contains("the key is missing"), "{dead}");
+}
+
+#[tokio::test]
+async fn first_use_of_a_server_is_noted_by_each_command_that_pins_its_tools() {
+    for (line, more) in
+        [("mcp test", &["fake"][..]), ("mcp approve", &["fake"]), ("mcp list", &[]), ("doctor", &[])]
+    {
+        let place = Place::new();
+        settle(&place, &fake("fake", "well", ""));
+        let first = place.archon(line, more).await;
+        let trusted = "MCP server 'fake': its 7 tools are trusted unseen and pinned";
+        assert!(first.err.contains(trusted), "{line}: {first:?}");
+        let next = place.archon(line, more).await;
+        assert!(!next.err.contains("trusted unseen"), "{line}: {next:?}");
+    }
+}
+
+// spec: MC-07
+#[tokio::test]
+async fn requests_of_a_session_define_the_same_tools_after_a_server_began_to_offer_resources() {
+    let server = MockServer::start((0..4).map(|_| answer("Hi."))).await;
+    let place = Place::with_server(&server);
+    let behaviour = place.path("behaviour");
+    // The command stays the same, so that the pins stay valid.
+    let script = format!("exec {} \"$(cat {})\"", program(), behaviour.display());
+    let fake =
+        format!("[mcp.fake]\ncommand = 'sh'\nargs = ['-c', '{script}']\ntimeouts = {{ close = '1s' }}\n");
+    let pin = async |as_behaviour: &str| {
+        std::fs::write(&behaviour, as_behaviour).unwrap();
+        settle(&place, &fake);
+        let tested = place.archon("mcp test", &["fake"]).await;
+        assert_eq!(tested.code, Some(0), "{tested:?}");
+    };
+    let run = async |session: &str, more: &str| {
+        settle(&place, &format!("{more}{fake}"));
+        let ran = place.archon(&format!("run {session}"), &["Hi."]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        server.requests().last().unwrap().body["tools"].to_string()
+    };
+    pin("well").await;
+    let first = run("--session s", "").await;
+    assert!(first.contains("fake__echo") && !first.contains("mcp_resource"), "{first}");
+    pin("library").await;
+    assert_eq!(run("--session s", "").await, first);
+    // Neither does another budget change them.
+    assert_eq!(run("--session s", "definition_budget = 0\n").await, first);
+    let other = run("", "").await;
+    assert!(other.contains("list_mcp_resources") && other.contains("read_mcp_resource"), "{other}");
 }
 
 #[tokio::test]
@@ -365,6 +437,27 @@ async fn changed_tool_is_held_back_until_its_difference_is_approved() {
 }
 
 #[tokio::test]
+async fn damaged_pins_hold_all_tools_back_until_their_file_is_deleted() {
+    let place = Place::new();
+    settle(&place, &fake("fake", "well", ""));
+    let pins = place.data().join("mcp-pins");
+    std::fs::create_dir_all(&pins).unwrap();
+    std::fs::write(pins.join("fake.json"), "{").unwrap();
+    let (what, advice) = ("the pins of the MCP server 'fake' cannot be read", "mcp-pins/fake.json");
+    let approved = place.archon("mcp approve", &["fake", "--yes"]).await;
+    approved.check_refused(1, what, advice);
+    let called = place.archon("tools call", &["fake__echo", "text=x"]).await;
+    assert_eq!(called.code, Some(1), "{called:?}");
+    let listed = place.archon("mcp list", &[]).await;
+    for text in [&called.err, &listed.out] {
+        assert!(text.contains(what) && text.contains(advice) && !text.contains("mcp approve"), "{text}");
+    }
+    std::fs::remove_file(pins.join("fake.json")).unwrap();
+    let tested = place.archon("mcp test", &["fake"]).await;
+    assert!(tested.code == Some(0) && tested.err.contains("trusted unseen and pinned"), "{tested:?}");
+}
+
+#[tokio::test]
 async fn server_that_holds_back_offers_nothing_before_an_approval() {
     let place = Place::new();
     settle(&place, &fake("fake", "well", "first_use = 'hold-back'\nread_only = ['*']"));
@@ -474,6 +567,51 @@ async fn mcp_login_of_a_server_without_a_sign_in_says_what_to_set() {
     assert!(ran.code == Some(2) && ran.err.contains(needs), "{ran:?}");
 }
 
+/// Opens an address as a browser does, and returns the answer.
+#[cfg(feature = "mcp-sign-in")]
+async fn browse(address: &str) -> String {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let request = format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap();
+    page
+}
+
+// spec: MC-06
+#[cfg(feature = "mcp-sign-in")]
+#[tokio::test]
+async fn mcp_login_with_a_browser_connects_the_server_until_the_logout() {
+    let (web, logins, state) = web_servers::start().await;
+    let place = Place::new();
+    settle(&place, &format!("[mcp.web]\nurl = '{}/mcp'\n[mcp.web.sign_in]\n", web.url()));
+    let listed = place.archon("mcp list", &[]).await;
+    let missing = "nobody has logged in yet; log in: archon mcp login web";
+    assert!(listed.out.contains(missing), "{listed:?}");
+    let mut child = place.command("mcp login", &["web"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let url = loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        if line.trim().starts_with("http://") {
+            break line.trim().to_owned();
+        }
+    };
+    web_servers::lock(&state).challenge = web_servers::field(&url, "code_challenge").unwrap();
+    let page = browse(&web_servers::agreed(&url, &logins.url())).await;
+    assert!(page.contains("go back to the program"), "{page}");
+    let logged_in = Ran::from(child.wait_with_output().await.unwrap());
+    let done = "logged in to the MCP server 'web'";
+    assert!(logged_in.code == Some(0) && logged_in.err.contains(done), "{logged_in:?}");
+    let tested = place.archon("mcp test", &["web"]).await;
+    assert!(tested.code == Some(0) && tested.out.contains("web__echo"), "{tested:?}");
+    let logged_out = place.archon("mcp logout", &["web"]).await;
+    let deleted = "the tokens of the MCP server 'web' are deleted\n";
+    assert_eq!((logged_out.code, logged_out.out.as_str()), (Some(0), deleted), "{logged_out:?}");
+    let tested = place.archon("mcp test", &["web"]).await;
+    tested.check_refused(1, "nobody has logged in yet", "archon mcp login web");
+}
+
 #[cfg(feature = "setup")]
 #[tokio::test]
 async fn mcp_add_test_list_and_remove_keep_the_settings_whole() {
@@ -534,6 +672,11 @@ async fn mcp_test_of_a_server_that_fails_names_phase_limit_and_what_to_do() {
         "'slow', phase handshake: the server did not answer within 1 s",
         "raise its time limit `initialize`",
     );
+    let web = MockServer::answering(|_| MockResponse::new(401).header("www-authenticate", "Bearer")).await;
+    settle(&place, &format!("[mcp.web]\nurl = '{}/mcp'\n", web.url()));
+    let locked = place.archon("mcp test", &["web"]).await;
+    let what = "'web', phase sign-in: the server requires a sign-in";
+    locked.check_refused(1, what, "`headers` of [mcp.web], or a sign-in in [mcp.web.sign_in]");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use archon_testkit::MockServer;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::setup::{Place, answer};
+use crate::setup::{Place, answer, asks_for};
 
 /// Writes settings for the user.
 fn settle(place: &Place, text: &str) {
@@ -14,18 +14,21 @@ fn settle(place: &Place, text: &str) {
     std::fs::write(place.path(".config/archon/archon.toml"), text).unwrap();
 }
 
+/// Settings of a client: the command in the other place is its server `other`, and offers these tools.
+fn served(server: &Place, tools: &[&str], more: &str) -> String {
+    let (program, data) = (env!("CARGO_BIN_EXE_archon"), server.data().display().to_string());
+    let folder = server.dir.path().display();
+    let tools: String = tools.iter().map(|tool| format!(", '--tool', '{tool}'")).collect();
+    format!(
+        "[mcp.other]\ncommand = '{program}'\ncwd = '{folder}'\nenv = {{ HOME = '{folder}' }}\n\
+         args = ['mcp', 'serve', '--data-dir', '{data}'{tools}]\n{more}\n"
+    )
+}
+
 #[tokio::test]
 async fn mcp_serve_runs_the_calls_of_a_client_over_stdio_in_its_own_journal() {
     let (server, client) = (Place::new(), Place::new());
-    let (program, data) = (env!("CARGO_BIN_EXE_archon"), server.data().display().to_string());
-    let folder = server.dir.path().display().to_string();
-    settle(
-        &client,
-        &format!(
-            "[mcp.other]\ncommand = '{program}'\ncwd = '{folder}'\nread_only = ['calculator']\n\
-             args = ['mcp', 'serve', '--data-dir', '{data}', '--tool', 'calculator', '--tool', 'write_file']\n"
-        ),
-    );
+    settle(&client, &served(&server, &["calculator", "write_file"], "read_only = ['calculator']"));
     let tested = client.archon("mcp test", &["other"]).await;
     assert_eq!(tested.code, Some(0), "{tested:?}");
     for tool in ["other__calculator", "other__write_file"] {
@@ -78,4 +81,42 @@ async fn mcp_serve_refuses_an_unknown_agent_and_an_address_that_others_reach_wit
         refused.err.contains("a token is required") && refused.err.contains("ARCHON_MCP_TOKEN"),
         "{refused:?}"
     );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn mcp_serve_offers_many_tools_of_its_own_servers_without_a_search() {
+    use serde_json::json;
+
+    let (server, client) = (Place::new(), Place::new());
+    let (about, schema) = ("Returns its text. ".repeat(50), json!({ "type": "object" }));
+    let tool = |name: String| json!({ "name": name, "description": about, "inputSchema": schema });
+    let tools: Vec<_> = (0..20).map(|n| format!("tool{n}")).chain(["echo".to_owned()]).map(tool).collect();
+    std::fs::write(server.path("tools.json"), json!(tools).to_string()).unwrap();
+    let file = server.path("tools.json").display().to_string();
+    let more = format!("read_only = ['*']\nenv = {{ FAKE_TOOLS = '{file}' }}");
+    settle(&server, &crate::mcp::fake("many", "well", &more));
+    settle(&client, &served(&server, &["many__*"], "read_only = ['*']"));
+    let tested = client.archon("mcp test", &["other"]).await;
+    assert!(tested.code == Some(0) && tested.out.contains("other__many__tool19"), "{tested:?}");
+    assert!(!tested.out.contains("tool_search") && !tested.out.contains("call_tool"), "{tested:?}");
+    let called = client.archon("tools call", &["other__many__echo", "text=tea"]).await;
+    assert!(called.code == Some(0) && called.out.contains("tea"), "{called:?}");
+}
+
+#[tokio::test]
+async fn call_of_a_client_that_waits_is_approved_at_the_server_without_a_model() {
+    let call = asks_for("other__write_file", r#"{"path": "a.txt", "content": "x"}"#);
+    let model = MockServer::start([call]).await;
+    let (server, client) = (Place::new(), Place::with_server(&model));
+    settle(&client, &served(&server, &["write_file"], ""));
+    assert_eq!(client.archon("mcp test", &["other"]).await.code, Some(0));
+    let ran = client.archon("run --ask-later --allow other__write_file", &["Write it."]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let open = server.archon("approvals list --json", &[]).await.json();
+    let id = open[0]["request_id"].as_str().unwrap().to_owned();
+    assert!(!server.path("a.txt").exists());
+    let approved = server.archon("approvals approve", &[&id]).await;
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(std::fs::read_to_string(server.path("a.txt")).unwrap(), "x");
 }

@@ -52,6 +52,7 @@ async fn one(behaviour: &str, mark: &str, chance: &mut Chance) {
     let is_good = ["well", "garbage", "stubborn", "grandchild", "foreign-id", "noisy"].contains(&behaviour);
     settings.timeouts = within(server(behaviour), if is_good { SLACK } else { LIMIT }).timeouts;
     settings = settings.with_secret("FAKE_MARK", mark);
+    let close = settings.timeouts.close;
     let servers = start([("fake", settings)]);
     if chance.percent(20) {
         // Closed at any moment of the start.
@@ -81,7 +82,13 @@ async fn one(behaviour: &str, mark: &str, chance: &mut Chance) {
         assert!(!is_good || failed.is_empty(), "{behaviour}: {failed:?}");
     }
     match chance.percent(80) {
-        true => servers.close().await,
+        true => {
+            let began = Instant::now();
+            servers.close().await;
+            // Neither the end of its input nor SIGTERM ends it. The clock counts whole milliseconds.
+            let took = began.elapsed() + Duration::from_millis(10);
+            assert!(behaviour != "stubborn" || took >= 2 * close, "a stubborn server ended within {took:?}");
+        }
         false => {
             // What a program does that forgets to close them.
             drop(servers);

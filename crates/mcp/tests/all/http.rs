@@ -1,43 +1,15 @@
 //! Servers at a web address: answers as JSON and as a stream, sessions, headers, and a wanted sign-in.
 
+use std::time::Duration;
+
 use archon_mcp::{McpServer, ServerState};
-use archon_testkit::{MockResponse, MockServer, RecordedRequest};
+use archon_testkit::{Gate, MockResponse, MockServer, cases};
 use serde_json::{Value, json};
 
-use crate::support::{call, failure, start, tool, until};
-
-/// Answers like a server of revision 2025-11-25 with sessions.
-pub(crate) fn answer(request: &RecordedRequest) -> MockResponse {
-    let result = match (&*request.method, request.body["method"].as_str().unwrap_or_default()) {
-        ("GET", _) => return MockResponse::new(405),
-        ("POST", "initialize") => json!({
-            "protocolVersion": request.body["params"]["protocolVersion"],
-            "capabilities": { "tools": {} },
-            "serverInfo": { "name": "web", "version": "1" },
-        }),
-        ("POST", "tools/list") => {
-            let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-            json!({ "tools": [{ "name": "echo", "description": "Returns its text.", "inputSchema": schema }] })
-        }
-        ("POST", "tools/call") => {
-            let content = json!([{ "type": "text", "text": request.body["params"]["arguments"]["text"] }]);
-            return MockResponse::events([
-                reply(request, "result", json!({ "content": content })).to_string()
-            ]);
-        }
-        ("POST", "server/discover") => {
-            let error = json!({ "code": -32601, "message": "no such method" });
-            return MockResponse::json(200, &reply(request, "error", error));
-        }
-        ("DELETE", _) => return MockResponse::new(200),
-        _ => return MockResponse::new(202),
-    };
-    MockResponse::json(200, &reply(request, "result", result)).header("mcp-session-id", "session-1")
-}
-
-fn reply(request: &RecordedRequest, kind: &str, value: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": request.body["id"], kind: value })
-}
+use crate::{
+    support::{call, failure, start, tool, until},
+    web_servers::{answer, reply},
+};
 
 // spec: MC-01, MC-06
 #[tokio::test]
@@ -78,5 +50,47 @@ async fn http_server_that_needs_a_login_or_is_absent_is_reported() {
     let text = failure(&servers, "gone").await;
     assert!(text.contains("MCP server 'gone', phase handshake"), "{text}");
     until(&servers, "gone", |status| status.state != ServerState::Ready).await;
+    servers.close().await;
+}
+
+/// Takes 11 s, because the library's limit for an answer to the probe is 10 s of real time.
+#[tokio::test]
+async fn server_at_a_web_address_that_answers_late_connects_at_its_first_attempt() {
+    if cases(0, 1) == 0 {
+        return;
+    }
+    let gate = Gate::new();
+    let slow = |kind: &'static str, value: Value| {
+        let gate = gate.clone();
+        MockServer::answering(move |request| match request.body["method"].as_str() {
+            Some("server/discover") => MockResponse::new(200)
+                .header("content-type", "application/json")
+                .wait(&gate)
+                .chunk(reply(request, kind, value.clone()).to_string()),
+            _ => answer(request),
+        })
+    };
+    let legacy = slow("error", json!({ "code": -32601, "message": "no such method" })).await;
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
+        "cacheScope": "private", "capabilities": { "tools": {} },
+    });
+    let stateless = slow("result", found).await;
+    let webs = [("legacy", &legacy, true), ("stateless", &stateless, false)];
+    let servers = start(webs.map(|(name, web, _)| (name, McpServer::http(format!("{}/mcp", web.url())))));
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    webs.iter().for_each(|_| gate.open());
+    for (name, web, is_initialized) in webs {
+        let status = until(&servers, name, |status| status.state != ServerState::Connecting).await;
+        assert_eq!(status.state, ServerState::Ready, "{name}");
+        let echo = tool(&servers, &format!("{name}__echo")).await;
+        assert_eq!(call(&*echo, "hello").await.text(), "hello");
+        let requests = web.requests();
+        assert_eq!(
+            requests.iter().any(|request| request.body["method"] == "initialize"),
+            is_initialized,
+            "{name}"
+        );
+    }
     servers.close().await;
 }

@@ -17,3 +17,10 @@ mod supervisor;
 mod support;
 #[cfg(feature = "sign-in")]
 mod two_servers;
+#[cfg(feature = "http")]
+#[cfg_attr(
+    not(feature = "sign-in"),
+    allow(dead_code, reason = "only a sign-in needs the authorization server")
+)]
+#[path = "../shared/web_servers.rs"]
+mod web_servers;

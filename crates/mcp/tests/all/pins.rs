@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use archon_mcp::{FilePins, FirstUse, HeldKind, McpServer, McpServers, ServerState};
+use archon_mcp::{FilePins, FirstUse, HeldKind, McpServer, McpServers, ServerState, Transport};
 use archon_types::{Json, metadata};
 use serde_json::json;
 
@@ -110,7 +110,58 @@ async fn unreadable_pins_hold_everything_back() {
     let servers = start(folder.path(), server("well"), FirstUse::Trust);
     let status = ready(&servers).await;
     assert!(status.tools.is_empty() && status.held.len() == 7);
-    assert!(status.held[0].reason().contains("cannot be read"), "{}", status.held[0].reason());
+    let (reason, advice) = (status.held[0].reason(), status.held[0].advice());
+    assert!(reason.contains("cannot be read: ") && reason.contains("pins/fake.json: EOF"), "{reason}");
+    assert!(advice.contains("delete them") && !advice.contains("approve"), "{advice}");
     assert!(servers.tools(Duration::ZERO).await.is_empty());
+    assert!(servers.approve(&status.held[0]).is_err(), "an approval cannot repair the pins");
+    servers.close().await;
+    fs::remove_file(folder.path().join("pins/fake.json")).unwrap();
+    let servers = start(folder.path(), server("well"), FirstUse::Trust);
+    assert_eq!(ready(&servers).await.tools.len(), 7);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn call_of_a_tool_whose_pins_became_unreadable_says_how_to_repair_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = with_tools(folder.path(), &[definition("echo", "One."), definition("change", "Changes.")]);
+    let servers = start(folder.path(), settings, FirstUse::Trust);
+    let (echo, change) = (tool(&servers, "fake__echo").await, tool(&servers, "fake__change").await);
+    fs::write(folder.path().join("pins/fake.json"), "{").unwrap();
+    call(&*change, "").await;
+    until(&servers, "fake", |status| !status.held.is_empty()).await;
+    let result = call(&*echo, "hello").await;
+    assert_eq!(result.metadata[metadata::ERROR_TYPE], "permission_denied");
+    let text = result.text();
+    assert!(text.contains("cannot be read") && text.contains("Repair the server's pins"), "{text}");
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn new_key_in_an_argument_holds_no_tool_back_and_is_not_in_the_pins_of_a_set_identity() {
+    let folder = tempfile::tempdir().unwrap();
+    for key in ["sk-first-key", "sk-second-key"] {
+        let mut keyed = server("well");
+        let Transport::Stdio(stdio) = &mut keyed.transport else { panic!("no command") };
+        stdio.args.push(key.to_owned());
+        let servers = start(folder.path(), keyed.with_identity("fake ${KEY}"), FirstUse::Trust);
+        let status = ready(&servers).await;
+        assert_eq!((status.tools.len(), status.held.len()), (7, 0), "{key}");
+        servers.close().await;
+        let pins = fs::read_to_string(folder.path().join("pins/fake.json")).unwrap();
+        assert!(pins.contains("fake ${KEY}") && !pins.contains("sk-"), "{pins}");
+    }
+}
+
+#[tokio::test]
+async fn tool_with_a_line_break_in_its_name_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = [definition("echo", "One."), definition("a\n+  b\u{202e}", "Forges a line.")];
+    let servers = start(folder.path(), with_tools(folder.path(), &tools), FirstUse::Trust);
+    let status = ready(&servers).await;
+    assert_eq!(status.tools, ["fake__echo"]);
+    let why = "the name has a control character or an invisible one".to_owned();
+    assert_eq!((status.held, status.unusable), (vec![], vec![("a +  b".to_owned(), why)]));
     servers.close().await;
 }

@@ -1,12 +1,15 @@
 //! Resources and prompts: for programs, and for models by two tools.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use archon_mcp::{PromptRole, ResourceData};
-use archon_types::{Content, Effect, ToolError, metadata};
+use archon_mcp::{PromptRole, ResourceData, ServerState};
+use archon_types::{BoxFuture, Content, Effect, ProcessGroup, Processes, ToolError, metadata};
 use serde_json::json;
 
-use crate::support::{context, server, start, tool};
+use crate::support::{context, server, start, tool, until};
 
 #[tokio::test]
 async fn resources_and_prompts_of_a_server_are_listed_over_all_pages_and_read() {
@@ -78,6 +81,59 @@ async fn a_model_lists_and_reads_resources_and_secrets_are_removed() {
     assert!(
         matches!(unknown, Err(ToolError::NotFound(text)) if text.contains("The servers: fake, without."))
     );
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_list_over_all_servers_names_those_that_are_missing_with_phase_and_advice() {
+    let servers = start([("dead", server("exits")), ("fake", server("library")), ("late", server("silent"))]);
+    until(&servers, "fake", |status| status.state == ServerState::Ready).await;
+    until(&servers, "dead", |status| matches!(status.state, ServerState::Down(_))).await;
+    let tools = servers.current_tools();
+    let list = tools.iter().find(|tool| tool.spec().name == "list_mcp_resources").unwrap();
+    let listed = list.call(json!({}), &context(&**list).0).await.unwrap().text();
+    let lines: Vec<&str> = listed.lines().collect();
+    let [dead, one, two, late] = lines[..] else { panic!("{listed}") };
+    let exited = "dead: its resources cannot be listed: MCP server 'dead', phase handshake: the server ended";
+    assert!(dead.starts_with(exited) && dead.contains("the key is missing"), "{dead}");
+    assert!(one.starts_with("fake: note://one") && two.starts_with("fake: note://two"), "{listed}");
+    let expected = "late: its resources cannot be listed: phase handshake: the server has not answered yet, \
+                    and its time limit is 30 s; name it in `server` to wait for it";
+    assert_eq!(late, expected);
+    servers.close().await;
+}
+
+/// The process groups that calls named for the run's log.
+#[derive(Default)]
+struct Named(Mutex<Vec<ProcessGroup>>);
+
+impl Processes for Named {
+    fn register<'a>(&'a self, _: u32) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.lock().unwrap().push(group.clone());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test]
+async fn a_list_and_a_read_of_resources_name_the_servers_processes_for_the_log() {
+    let servers = start([("fake", server("library"))]);
+    let named = Arc::new(Named::default());
+    for (name, arguments) in [
+        ("list_mcp_resources", json!({})),
+        ("read_mcp_resource", json!({ "server": "fake", "uri": "note://one" })),
+    ] {
+        let tool = tool(&servers, name).await;
+        let mut context = context(&*tool).0;
+        context.processes = Some(named.clone());
+        assert!(!tool.call(arguments, &context).await.unwrap().is_error());
+    }
+    let groups = named.0.lock().unwrap().clone();
+    let [listed, read] = &groups[..] else { panic!("{groups:?}") };
+    assert_eq!(listed, read);
     servers.close().await;
 }
 

@@ -10,7 +10,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::{
     support::{call, failure, tool},
-    two_servers::{CLIENT_SECRET, CODE, World, field},
+    two_servers::World,
+    web_servers::{CLIENT_SECRET, CODE, agreed, field},
 };
 
 /// Calls the tool of the server and returns the text of the result.
@@ -45,7 +46,7 @@ async fn a_person_logs_in_with_a_browser_and_the_tools_can_be_called() {
     assert_eq!(field(&url, "scope").as_deref(), Some("read"));
     let resource = format!("{}/mcp", world.mcp.url());
     assert_eq!(field(&url, "resource"), Some(resource.clone()));
-    let address = world.agreed(&url, &world.logins.url());
+    let address = agreed(&url, &world.logins.url());
     // Any page can make a browser send a request to this port.
     let strange = address.replace("state=", "state=another");
     let browser = async {
@@ -68,10 +69,10 @@ async fn a_person_logs_in_with_a_browser_and_the_tools_can_be_called() {
 async fn an_answer_that_another_issuer_sent_is_refused_and_its_code_is_not_used() {
     let world = World::start().await;
     let login = world.begin(SignIn::person()).await.unwrap();
-    let good = world.agreed(login.url(), &world.logins.url());
+    let good = agreed(login.url(), &world.logins.url());
     let no_issuer = good.split("&iss=").next().unwrap().to_owned();
     for (address, why) in [
-        (world.agreed(login.url(), "https://evil.example.com"), "issuer mismatch"),
+        (agreed(login.url(), "https://evil.example.com"), "issuer mismatch"),
         (no_issuer, "missing required issuer"),
         (good.replace("state=", "state=x"), "not the answer to this login"),
         (good.replace("code=", "error=access_denied&error_description=No.&c="), "access_denied (No.)"),
@@ -185,7 +186,7 @@ async fn a_missing_scope_is_named_and_the_next_login_asks_for_it_too() {
     let login = world.begin(SignIn::person()).await.unwrap();
     assert_eq!(field(login.url(), "scope").as_deref(), Some("read write"));
     world.state().needed = None;
-    login.finish(&world.agreed(login.url(), &world.logins.url())).await.unwrap();
+    login.finish(&agreed(login.url(), &world.logins.url())).await.unwrap();
     assert_eq!(called(&world, SignIn::person(), "hello").await, "hello");
     // What was granted is asked for again.
     let login = world.begin(SignIn::person()).await.unwrap();

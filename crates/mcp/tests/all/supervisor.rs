@@ -5,7 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_mcp::{InMemoryPins, McpServers, ServerState};
+use archon_mcp::{InMemoryPins, McpOptions, McpServers, ServerState};
+use archon_testkit::{VirtualClock, cases};
 
 use crate::support::{call, options, options_with, server, tool, until, within};
 
@@ -117,4 +118,52 @@ async fn a_server_that_ends_at_an_unknown_first_message_is_spoken_to_in_the_old_
     until(&servers, "fake", |status| status.state == ServerState::Ready).await;
     assert_eq!(call(&*tool(&servers, "fake__echo").await, "hello").await.text(), "hello");
     servers.close().await;
+}
+
+/// Takes 11 s. With paused time, `late_probe.rs` tests the same.
+#[tokio::test]
+async fn server_that_starts_slowly_connects_at_its_first_attempt() {
+    if cases(0, 1) == 0 {
+        return;
+    }
+    let mut options = options();
+    options.first_retry = Duration::from_secs(3_600);
+    let names = ["slow", "slow-stateless"];
+    let slow = names.map(|behaviour| (behaviour.to_owned(), server(behaviour)));
+    let servers = McpServers::start(slow, &options).unwrap();
+    for name in names {
+        until(&servers, name, |status| status.state != ServerState::Connecting).await;
+        let echo = tool(&servers, &format!("{name}__echo")).await;
+        assert_eq!(call(&*echo, "hello").await.text(), "hello");
+    }
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn server_that_reports_changes_without_end_is_listed_once_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("messages");
+    let clock = VirtualClock::new();
+    let options = McpOptions::new(Arc::new(clock.clone()), Arc::new(InMemoryPins::default()));
+    let fake = server("floods").with_variable("FAKE_LOG", log.display().to_string());
+    let servers = McpServers::start([("fake".to_owned(), fake)], &options).unwrap();
+    let lists = || {
+        let messages = std::fs::read_to_string(&log).unwrap();
+        // A list has two pages, and only the request for the second one has a cursor.
+        messages.lines().filter(|line| line.contains("tools/list") && line.contains("cursor")).count()
+    };
+    let echo = tool(&servers, "fake__echo").await;
+    for _ in 0..20 {
+        assert_eq!(call(&*echo, "hello").await.text(), "hello");
+    }
+    // The one at the start, and one for the first change.
+    assert!(lists() <= 2, "{} lists", lists());
+    let end = Instant::now() + Duration::from_secs(60);
+    while lists() < 4 {
+        assert!(Instant::now() < end, "{} lists", lists());
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(call(&*echo, "hello").await.text(), "hello");
+    }
+    // Its processes end with the test: a close waits for the clock.
+    drop(servers);
 }

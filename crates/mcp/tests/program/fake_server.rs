@@ -17,6 +17,9 @@
 //! | `foreign-id` | answers calls of nobody before each answer |
 //! | `endless-list` | lists tools on pages without end |
 //! | `noisy` | floods its error output |
+//! | `floods` | reports after each list that the tools changed |
+//! | `slow` | reads nothing in its first 11 s |
+//! | `slow-stateless` | the same; it knows only revision 2026-07-28 |
 //! | `old` | ends when the first message is not `initialize` |
 //! | `exits` | ends at once, with code 3 and a message |
 //! | `library` | nothing; it also has resources and prompts |
@@ -38,6 +41,7 @@ use std::{
     env, fs,
     io::{self, BufRead, Write},
     net::TcpStream,
+    os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio, exit},
     thread,
@@ -50,6 +54,14 @@ fn main() {
     let behaviour = env::args().nth(1).unwrap_or_else(|| "well".to_owned());
     match &*behaviour {
         "no-drain" => sleep_for_ever(),
+        "slow" | "slow-stateless" => thread::sleep(Duration::from_secs(11)),
+        "stubborn" => {
+            // A signal that the shell ignores is ignored in the program that replaces the shell.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "trap '' TERM; exec \"$0\" deaf"]).args(env::args_os().take(1));
+            eprintln!("no shell: {}", shell.exec());
+            exit(1);
+        }
         "exits" => {
             eprintln!("the key is missing");
             exit(3);
@@ -72,7 +84,7 @@ fn main() {
         let message = serde_json::from_str(&line).unwrap_or(Value::Null);
         server.receive(&message);
     }
-    if server.behaviour == "stubborn" {
+    if server.behaviour == "deaf" {
         sleep_for_ever();
     }
 }
@@ -102,14 +114,14 @@ impl Server {
         match message["method"].as_str() {
             _ if self.behaviour == "silent" => {}
             Some("server/discover") if self.behaviour == "old" => exit(4),
-            Some("server/discover") if self.behaviour == "asks-stateless" => {
+            Some("server/discover") if self.behaviour.ends_with("-stateless") => {
                 let result = json!({
                     "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
                     "cacheScope": "private", "capabilities": { "tools": {} },
                 });
                 self.answer(id, "result", result);
             }
-            Some("initialize") => {
+            Some("initialize") if self.behaviour != "slow-stateless" => {
                 let version = parameters["protocolVersion"].clone();
                 let mut capabilities = json!({ "tools": { "listChanged": true } });
                 if self.behaviour == "library" {
@@ -120,7 +132,12 @@ impl Server {
                     json!({ "protocolVersion": version, "capabilities": capabilities, "serverInfo": info });
                 self.answer(id, "result", result);
             }
-            Some("tools/list") => self.answer(id, "result", self.list(parameters)),
+            Some("tools/list") => {
+                self.answer(id, "result", self.list(parameters));
+                if self.behaviour == "floods" {
+                    notify("notifications/tools/list_changed", json!({}));
+                }
+            }
             Some("tools/call") => self.call(id, parameters),
             Some("resources/list" | "prompts/list") => {
                 self.answer(id, "result", library_list(message["method"] == "prompts/list", parameters));

@@ -29,7 +29,8 @@ pub struct ReactAgentOptions {
     /// The workspace; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
     pub workspace: Option<String>,
     /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools,
-    /// such as an agent, keeps the tools with which it was made.
+    /// such as an agent, keeps the tools with which it was made. A tool of a [source](archon_types::ToolSource)
+    /// is left out if it is not known when a run begins.
     pub tools: Option<Vec<String>>,
     /// Names of the deferred tools: requests have no definition of them, so the toolbox needs a tool that
     /// searches them and the tool [`CALL_TOOL`](archon_types::CALL_TOOL). Without effect if `tools` is set,

@@ -1,6 +1,6 @@
 //! Builds the first record of a run: its configuration, limits and origin.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
     Context, Encoded, ExecutionLimits, FailurePolicy, Json, LoopId, Origin, RetryConfig, RunConfig, RunId,
@@ -103,21 +103,29 @@ impl ReactAgent {
             |tool: &ToolSpec| chosen.is_none() && self.options.deferred_tools.contains(&tool.name);
         let sources = self.options.tool_sources.iter().filter(|_| chosen.is_none());
         let deferred = all.iter().filter(|tool| is_told(tool) && is_deferred(tool)).chain(sources);
-        let deferred = deferred.map(|tool| {
-            ToolSpec::new(&tool.name, "", Json::Null)
-                .with_annotations(tool.annotations.clone())
-                .with_alternatives(tool.alternatives.iter())
-        });
-        let deferred: Arc<[ToolSpec]> = deferred.collect();
+        let deferred: Arc<[ToolSpec]> = deferred.map(without_definition).collect();
         let is_offered = |tool: &ToolSpec| is_told(tool) && !is_deferred(tool);
-        match all.iter().all(is_offered) {
+        // The toolbox does not list the tools of sources; a run that names one defines it.
+        let named: BTreeSet<&String> = chosen.into_iter().flatten().collect();
+        let sourced = named.into_iter().filter_map(|name| self.driver.toolbox.sourced_spec(name));
+        let sourced: Vec<ToolSpec> = sourced.filter(is_told).collect();
+        match sourced.is_empty() && all.iter().all(is_offered) {
             true => (all, deferred),
             false => {
-                let offered = all.iter().filter(|tool| is_offered(tool)).cloned().collect();
+                let offered = all.iter().filter(|tool| is_offered(tool)).cloned().chain(sourced).collect();
                 (Arc::new(Encoded::new(offered)), deferred)
             }
         }
     }
+}
+
+/// Returns the part of a deferred tool's spec that the log stores.
+fn without_definition(tool: &ToolSpec) -> ToolSpec {
+    let mut stored = ToolSpec::new(&tool.name, "", Json::Null)
+        .with_annotations(tool.annotations.clone())
+        .with_alternatives(tool.alternatives.iter());
+    stored.version.clone_from(&tool.version);
+    stored
 }
 
 /// Returns a loop id `{session}.{config}.{n}`. Dots inside the session id and the configuration name are

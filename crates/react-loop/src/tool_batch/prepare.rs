@@ -2,8 +2,8 @@
 
 use archon_run::Recorded;
 use archon_types::{
-    ApprovalRequest, Context, JournalError, Prepared, ReadyCall, RecordBody, ToolCall, ToolResult, ToolSpec,
-    metadata,
+    ApprovalRequest, Context, JournalError, Prepared, ReadyCall, RecordBody, RunConfig, ToolCall, ToolResult,
+    ToolSpec, metadata,
 };
 
 use crate::{
@@ -35,14 +35,15 @@ impl ReactExecutor<'_> {
             return Ok(None);
         }
         let wanted = call.wanted();
-        if let Some(result) = delegate::hidden(self.driver, &run.machine, &call.call, &self.context) {
+        let specs = self.driver.toolbox.specs();
+        let sourced = self.sourced_spec(&specs, &wanted.name);
+        let spec = specs.iter().chain(&sourced).find(|spec| spec.name == wanted.name);
+        let hidden = delegate::hidden(self.driver, &run.machine, &call.call, &self.context);
+        if let Some(result) = hidden.or_else(|| version_refusal(run.machine.config(), spec?)) {
             self.refuse(call.id, result, run).await?;
             return Ok(None);
         }
         // An approval that was given counts even if nobody can be asked any more.
-        let specs = self.driver.toolbox.specs();
-        let sourced = self.sourced_spec(&specs, &wanted.name);
-        let spec = specs.iter().chain(&sourced).find(|spec| spec.name == wanted.name);
         let agreed = call.consent.is_some().then(|| {
             let mut agreed = tools.clone();
             agreed.can_ask = true;
@@ -128,6 +129,23 @@ impl ReactExecutor<'_> {
         let request = decide::complete(request, spec, &wanted.arguments, asking, &self.context);
         run.record(vec![RecordBody::ApprovalRequested { call: call.id, request }]).await
     }
+}
+
+/// Returns the refusal of a call of a deferrable tool whose version differs from the one in the first record of the
+/// run: the model read another definition. That happens after a resume. Other tools are the program's own: runs go
+/// on when the program changes them.
+fn version_refusal(config: &RunConfig, spec: &ToolSpec) -> Option<Box<ToolResult>> {
+    // The entry of a source describes tools that were not known when the run began.
+    let recorded = config.tool(&spec.name).filter(|tool| tool.name == spec.name)?;
+    if !recorded.annotations.deferrable || recorded.version == spec.version {
+        return None;
+    }
+    let text = format!(
+        "Error: The definition of tool '{}' changed after this run began, so the call was not run. Go on without \
+         the tool. A new run can use the new definition.",
+        spec.name
+    );
+    Some(Box::new(refusal(text, "not_found")))
 }
 
 /// Returns the refusal of a call that needs an approval when nobody can be asked.

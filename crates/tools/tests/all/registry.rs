@@ -1,17 +1,10 @@
 //! The registry: names, order, schemas, and tools that come and go.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
+use std::{sync::Arc, thread};
 
+use archon_testkit::LateTools;
 use archon_tools::{ToolEngine, ToolRegistry, ToolSetupError, builtin::Calculator, lint};
-use archon_types::{
-    BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSource, ToolSpec, Toolbox as _,
-};
+use archon_types::{Json, Tool, ToolSpec, Toolbox as _};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -170,46 +163,9 @@ fn tools_come_and_go_while_others_are_called() {
     assert_eq!(engine.registry().names(), ["calculator"]);
 }
 
-/// Stands for the tools `later__calc` of a source, which are known once `known` is true.
-struct Later {
-    spec: ToolSpec,
-    known: AtomicBool,
-}
-
-impl Tool for Later {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async { Ok(ToolResult::error("it is not one tool")) })
-    }
-
-    fn source(&self) -> Option<&dyn ToolSource> {
-        Some(self)
-    }
-}
-
-impl ToolSource for Later {
-    fn name(&self) -> &str {
-        "later"
-    }
-
-    fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
-        match self.known.load(Ordering::Relaxed) {
-            true => Ok(vec![Recorder::default().tool_with(spec("later__calc"))]),
-            false => Err("it has not answered yet".to_owned()),
-        }
-    }
-
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-}
-
 #[tokio::test]
 async fn registry_calls_a_tool_of_a_source_once_it_is_known_and_lists_none() {
-    let later = Arc::new(Later { spec: spec("later__*"), known: AtomicBool::new(false) });
+    let later = LateTools::silent("later", vec![Recorder::default().tool_with(spec("later__calc"))]);
     let registry = ToolRegistry::new();
     registry.register(later.clone() as Arc<dyn Tool>).unwrap();
     let engine = ToolEngine::new(registry.clone());
@@ -221,7 +177,7 @@ async fn registry_calls_a_tool_of_a_source_once_it_is_known_and_lists_none() {
         "{refused}"
     );
     assert_eq!(engine.sourced_spec("later__calc"), None);
-    later.known.store(true, Ordering::Relaxed);
+    later.answer();
     assert!(!call().await.is_error());
     assert_eq!(engine.sourced_spec("later__calc").unwrap().name, "later__calc");
     assert!(registry.names().is_empty() && registry.specs().is_empty());

@@ -35,8 +35,8 @@ pub struct RunConfig {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// The deferred tools: the model finds them with a search and calls them with
-    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names and annotations are stored. The name
-    /// `PREFIX*` stands for the tools of a [`ToolSource`](crate::ToolSource) that were not known yet.
+    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names, versions and annotations are stored.
+    /// The name `PREFIX*` stands for the tools of a [`ToolSource`](crate::ToolSource) that were not known yet.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub deferred_tools: Arc<[ToolSpec]>,
@@ -106,8 +106,8 @@ impl RunConfig {
     }
 
     /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. Of a deferred
-    /// tool only the name and the annotations are set. A tool of a source whose tools were not known when the
-    /// run began is described by the entry of the source, `PREFIX*`.
+    /// tool only the name, the version and the annotations are set. A tool of a source whose tools were not known
+    /// when the run began is described by the entry of the source, `PREFIX*`.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         let all = || self.tools.iter().chain(self.deferred_tools.iter());
         let is_source_of =

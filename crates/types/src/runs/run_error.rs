@@ -151,6 +151,15 @@ pub enum RunError {
         /// The most similar name of a tool of the agent.
         meant: Option<String>,
     },
+    /// A tool was selected for the run whose [source](crate::ToolSource) does not know its tools now, for
+    /// instance a server that is still starting.
+    #[error("the tool `{name}` is not known yet: {reason}")]
+    ToolNotKnownYet {
+        /// The name of the selected tool.
+        name: String,
+        /// The name of the source, and the source's reason.
+        reason: String,
+    },
     /// An option was set where it has no effect.
     #[error("`{option}` has no effect on {on}")]
     NoEffect {
@@ -267,7 +276,7 @@ impl RunError {
             | Self::Edit { .. }
             | Self::Messages { .. } => 422,
             Self::Failed { .. } | Self::NotTyped { .. } => 502,
-            Self::MemoryPressure { .. } => 503,
+            Self::MemoryPressure { .. } | Self::ToolNotKnownYet { .. } => 503,
             Self::Journal(error) => match error {
                 JournalError::UnknownRun { .. } | JournalError::BadId { .. } => 404,
                 JournalError::Locked { .. }
@@ -322,6 +331,9 @@ impl RunError {
             Self::NothingToContinue => "start a run first",
             Self::OtherTenant { .. } => "use the tenant for which the run was started",
             Self::UnknownTool { .. } => "select only tools that the agent was built with",
+            Self::ToolNotKnownYet { .. } => {
+                "wait for the tool's server before the run starts (`McpServers::settled`), or leave the tool out"
+            }
             Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave the option out",
             Self::NoEffect { .. } => {
                 "set the option where each agent is built; `Archon::to_builder` begins with an agent's parts"

@@ -22,6 +22,10 @@ pub(super) async fn approve(app: &App, name: &str, tool: Option<&str>, yes: bool
         return agree(app, &entry, yes);
     }
     let (servers, status, _) = mcp::alone(app, &entry).await?;
+    if let Some(failure) = mcp::unreadable_pins(app, &entry, &status.held) {
+        servers.close().await;
+        return Err(failure);
+    }
     let held: Vec<_> = status.held.iter().filter(|held| tool.is_none_or(|tool| held.tool == tool)).collect();
     let exit = match held.as_slice() {
         [] => {

@@ -61,6 +61,8 @@ impl ServeArgs {
             .agent_id(CALLS)
             .provider(Arc::new(ClientCalls), ClientCalls::MODEL)
             .approver(AskLater)
+            // A client gets the definitions of all tools, so there is nothing to search.
+            .definition_budget(u64::MAX)
             .tools(tools)
             .journal(app.open_journal()?);
         if let Some(folder) = toolset::folder(app) {
