@@ -34,11 +34,7 @@ pub(crate) async fn chosen(
     memory: Option<Memory>,
     last: Option<&RunConfig>,
 ) -> Result<Archon, Failure> {
-    let mut picked = toolset::chosen(app).await?;
-    let selection = app.config.settings.tools.as_ref();
-    if let Some(last) = last {
-        remove_new_resource_tools(&mut picked.tools, last, selection);
-    }
+    let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
     Ok(with(app, picked, chosen, memory, last).await?.build()?)
 }
@@ -46,11 +42,15 @@ pub(crate) async fn chosen(
 /// Does the same as [`chosen`] with these tools and this model, and does not build the agent yet.
 pub(crate) async fn with(
     app: &App,
-    picked: Picked,
+    mut picked: Picked,
     chosen: Chosen,
     memory: Option<Memory>,
     last: Option<&RunConfig>,
 ) -> Result<ArchonBuilder, Failure> {
+    let selection = app.config.settings.tools.as_ref();
+    if let Some(last) = last {
+        remove_new_resource_tools(&mut picked.tools, last, selection);
+    }
     let tools = with_agents(app, picked, &chosen).await?;
     let mut builder = by_settings(app, chosen, tools).await?;
     if let Some(last) = last {
