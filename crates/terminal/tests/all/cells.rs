@@ -1,3 +1,5 @@
+//! Tests of the cells: which rows each record gives, live and later.
+
 use archon_terminal::{CellKind, Cells, Look, Note, Printed, Status, Work, Wrap};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{

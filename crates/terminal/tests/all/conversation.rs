@@ -94,7 +94,7 @@ impl Log {
     }
 
     /// A question, the rest of the run, the answer and the resumption, as in a chat.
-    pub(crate) fn asked(&mut self, call: CallId, summary: &str, answer: Answer) {
+    pub(crate) fn question_with_answer(&mut self, call: CallId, summary: &str, answer: Answer) {
         let request = ApprovalRequest::new(format!("ask {}", self.seq), summary, json!({}));
         self.push(RecordBody::ApprovalRequested { call, request: Box::new(request) });
         self.push(RecordBody::Suspended { waiting: vec![call] });
@@ -227,7 +227,7 @@ fn stream(log: &mut Log, chance: &mut Chance, command: u64, attempt: u32, text: 
 
 fn any_call(log: &mut Log, chance: &mut Chance, call: CallId) {
     if chance.percent(30) {
-        log.asked(call, &any_text(chance, 5), Answer::Approve);
+        log.question_with_answer(call, &any_text(chance, 5), Answer::Approve);
     }
     if chance.percent(15) {
         let result = Arc::new(ToolResult::error("not allowed"));

@@ -1,3 +1,5 @@
+//! Tests that no text of a model or a tool reaches the terminal as an escape sequence.
+
 use std::sync::Arc;
 
 use archon_terminal::{Cells, Frame, Inline, Note, Printed, Screen, Size, Status, Support, Work};
@@ -60,8 +62,8 @@ fn hostile_log(chance: &mut Chance) -> Log {
     let call = ToolCall::new("c", hostile(chance), json!({ "command": hostile(chance), hostile(chance): 1 }));
     log.answered(0, &text, &[call.clone(), call]);
     let first = call_id(0, 0);
-    log.asked(first, &hostile(chance), Answer::Cancel { reason: hostile(chance) });
-    log.asked(first, &hostile(chance), Answer::Trust { rules: vec![hostile(chance)] });
+    log.question_with_answer(first, &hostile(chance), Answer::Cancel { reason: hostile(chance) });
+    log.question_with_answer(first, &hostile(chance), Answer::Trust { rules: vec![hostile(chance)] });
     let request = ApprovalRequest::new(hostile(chance), hostile(chance), json!({ "a": hostile(chance) }));
     log.push(RecordBody::ApprovalRequested { call: call_id(0, 1), request: Box::new(request) });
     log.call_started(first);

@@ -1,3 +1,5 @@
+//! Tests of the frames that are written into the scrollback.
+
 use archon_terminal::{Cells, Frame, Inline, Look, Place, Printed, Row, Screen, Size, Style, Support, Theme};
 
 use crate::{

@@ -1,3 +1,5 @@
+//! Random conversations with random resizes: each row is in the scrollback once, in order.
+
 use std::io::Write;
 
 use archon_terminal::{Frame, Inline, Place, Row, Screen, Style, Support, Wrap};

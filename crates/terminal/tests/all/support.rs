@@ -1,3 +1,5 @@
+//! Tests of what a terminal can do, by its environment and size.
+
 use archon_terminal::{Size, Support};
 
 fn of(variables: &[(&str, &str)], is_tty: bool) -> Support {

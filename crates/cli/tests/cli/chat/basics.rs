@@ -20,7 +20,7 @@ pub(super) fn messages(server: &MockServer, request: usize) -> Vec<(String, Stri
     all.map(own).filter(|(role, _)| role != "system").collect()
 }
 
-fn said(role: &str, text: &str) -> (String, String) {
+fn message(role: &str, text: &str) -> (String, String) {
     (role.to_owned(), text.to_owned())
 }
 
@@ -102,7 +102,7 @@ async fn chat_continue_shows_the_conversation_once_and_goes_on_with_it() {
     window.ends().await;
     assert!(window.all().contains("archon chat --session sky"), "{}", window.all());
     let expected =
-        [said("user", "What colour is the sky?"), said("assistant", "Blue."), said("user", "Why?")];
+        [message("user", "What colour is the sky?"), message("assistant", "Blue."), message("user", "Why?")];
     assert_eq!(messages(&server, 1), expected);
 }
 
@@ -150,7 +150,7 @@ async fn message_during_an_answer_waits_visibly_and_begins_the_next_turn() {
     window.hides("… second").await;
     assert_eq!(window.all().matches("› second").count(), 1, "{}", window.all());
     let last = messages(&server, 1).pop();
-    assert_eq!(last, Some(said("user", "second")));
+    assert_eq!(last, Some(message("user", "second")));
     window.types("\x04");
     assert_eq!(window.ends().await.code(), Some(0));
 }
@@ -159,8 +159,7 @@ async fn message_during_an_answer_waits_visibly_and_begins_the_next_turn() {
 async fn message_before_a_model_is_found_waits_visibly_and_is_sent() {
     let gate = Gate::new();
     let list = json!({"object": "list", "data": [{"id": "qwen3"}]}).to_string();
-    let late =
-        MockResponse::new(200).header("content-type", "application/json").wait(&gate).chunk(list);
+    let late = MockResponse::new(200).header("content-type", "application/json").wait(&gate).chunk(list);
     // The first look for a model has less patience than the second.
     let server = MockServer::start([MockResponse::new(200).hang(), late, answer("Early bird.")]).await;
     let servers = format!("ollama@{}/v1", server.url());
@@ -203,7 +202,7 @@ async fn pasted_lines_are_not_sent_before_enter_and_arrive_unchanged() {
     assert!(server.requests().is_empty());
     window.types("\r");
     window.shows("Two lines.").await;
-    assert_eq!(messages(&server, 0), [said("user", "one\ntwo")]);
+    assert_eq!(messages(&server, 0), [message("user", "one\ntwo")]);
 }
 
 // spec: CL-12

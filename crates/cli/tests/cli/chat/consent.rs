@@ -9,7 +9,7 @@ use crate::setup::{Place, Ran, answer, asks_for, chunk};
 const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
 
 /// A conversation that asks about the first call.
-async fn asked(place: &Place) -> Window {
+async fn window_with_question(place: &Place) -> Window {
     let mut window = Window::open(place, "chat");
     window.says("Write notes.").await;
     window.shows("[y]es, once").await;
@@ -42,7 +42,7 @@ pub(super) async fn answers(window: &mut Window, key: &str) {
 async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
     let place = Place::with_server(&server);
-    let mut window = asked(&place).await;
+    let mut window = window_with_question(&place).await;
     let all = window.all();
     assert!(all.contains("? Create 'notes.txt'") && all.contains("| +hello"), "{all}");
     assert!(window.screen().contains("1 question waits"), "{}", window.screen());
@@ -72,7 +72,7 @@ fn two_writes() -> MockResponse {
 async fn questions_of_one_turn_are_shown_once_and_answered_one_by_one() {
     let server = MockServer::start([two_writes(), answer("Both are written.")]).await;
     let place = Place::with_server(&server);
-    let mut window = asked(&place).await;
+    let mut window = window_with_question(&place).await;
     window.shows("2 questions wait").await;
     answers(&mut window, "y").await;
     window.shows("| +in two.txt").await;
@@ -129,7 +129,7 @@ async fn answer_with_always_stores_a_rule_and_asks_no_more() {
     ])
     .await;
     let place = Place::with_server(&server);
-    let mut window = asked(&place).await;
+    let mut window = window_with_question(&place).await;
     window.shows("[a]lways: write_file(notes.txt)").await;
     answers(&mut window, "a").await;
     window.shows("Written.").await;
@@ -147,7 +147,7 @@ async fn answer_with_always_stores_a_rule_and_asks_no_more() {
 async fn answer_no_reaches_the_model_and_the_run_goes_on() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("I leave it.")]).await;
     let place = Place::with_server(&server);
-    let mut window = asked(&place).await;
+    let mut window = window_with_question(&place).await;
     answers(&mut window, "n").await;
     window.shows("I leave it.").await;
     assert!(!place.path("notes.txt").exists());
@@ -160,7 +160,7 @@ async fn answer_no_reaches_the_model_and_the_run_goes_on() {
 async fn escape_at_a_question_stops_the_run_and_the_model_reads_why() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("Then something else.")]).await;
     let place = Place::with_server(&server);
-    let mut window = asked(&place).await;
+    let mut window = window_with_question(&place).await;
     window.types("\x1b");
     window.shows("stopped").await;
     window.hides("[y]es, once").await;
@@ -180,7 +180,7 @@ async fn escape_at_a_question_stops_the_run_and_the_model_reads_why() {
 async fn question_that_is_answered_from_another_terminal_goes_away_and_the_run_goes_on() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
     let place = Place::with_server(&server);
-    let mut window = asked(&place).await;
+    let mut window = window_with_question(&place).await;
     let listed = place.archon("approvals list --json", &[]).await.json();
     let question = listed[0]["request_id"].as_str().expect("an id").to_owned();
     let ran: Ran = place.archon("approvals approve", &[&question]).await;
