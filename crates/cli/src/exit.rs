@@ -20,6 +20,7 @@ pub(crate) enum Exit {
     /// A call was rejected because no person could be asked about it. The run has an answer nevertheless.
     NotAllowed = 5,
     /// The terminal of a conversation has gone; the number is 128 + SIGHUP, as in shells.
+    #[cfg_attr(not(feature = "chat"), allow(dead_code, reason = "only a conversation has it"))]
     HungUp = 129,
     /// The command was interrupted from the keyboard; the number is 128 + SIGINT, as in shells.
     Interrupted = 130,
