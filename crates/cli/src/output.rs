@@ -40,11 +40,14 @@ struct Streams {
     capture: Option<Capture>,
 }
 
+/// Receives a text and its look.
+type Notes = Box<dyn Fn(Look, &str) + Send>;
+
 /// The receiver of all output while another part of the program writes to the terminal.
 #[cfg_attr(not(feature = "chat"), allow(dead_code, reason = "only a conversation captures the output"))]
 pub(crate) struct Capture {
     /// Gets each text that would be printed, harmless for terminals.
-    pub(crate) notes: Box<dyn Fn(Look, &str) + Send>,
+    pub(crate) notes: Notes,
     /// The file for the lines of the log; without one they are dropped.
     pub(crate) log: Option<File>,
 }

@@ -46,10 +46,17 @@ impl Approver for ScreenApprover {
 }
 
 /// Returns what a person has to know about a call before the answer: its arguments and the changes of files, also if
-/// they are long.
-pub(crate) fn body(request: &ApprovalRequest) -> Vec<(Look, String)> {
+/// they are long. Its first line is left out if it has at most `columns` columns, because then it is whole among the
+/// keys of the question.
+pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<(Look, String)> {
     let brief = question::brief(request);
-    if brief.is_whole { brief.lines } else { question::whole(request) }
+    let mut lines = if brief.is_whole { brief.lines } else { question::whole(request) };
+    // A character has at most two columns.
+    let is_whole_below = lines.first().is_some_and(|(_, line)| 2 * line.chars().count() <= columns);
+    if is_whole_below {
+        lines.remove(0);
+    }
+    lines
 }
 
 /// Stores the rules of an answer with `always`, and notes where they are stored.
@@ -82,9 +89,17 @@ mod tests {
     fn body_of_a_long_call_is_whole() {
         let command = format!("{} rm -rf .", "true;".repeat(2_000));
         let details = json!({ "tool": "bash", "arguments": { "command": command } });
-        let lines = body(&ApprovalRequest::new("approval_1", "Run bash", details));
+        let lines = body(&ApprovalRequest::new("approval_1", "Run bash", details), 80);
         assert!(lines.iter().any(|(_, line)| line.contains("rm -rf .")), "{lines:?}");
         assert!(lines.iter().all(|(_, line)| !line.contains("not shown")), "{lines:?}");
+    }
+
+    #[test]
+    fn body_has_the_first_line_only_if_the_question_cuts_it() {
+        let request = |summary: &str| ApprovalRequest::new("approval_1", summary, json!({}));
+        assert_eq!(body(&request("Send it?"), 79), []);
+        let long = format!("Send it to {}?", "ada, ".repeat(20));
+        assert_eq!(body(&request(&long), 79), [(Look::Warning, format!("? {long}"))]);
     }
 
     #[tokio::test]

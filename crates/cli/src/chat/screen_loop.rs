@@ -147,6 +147,9 @@ struct Talk {
     waiting: VecDeque<Waiting>,
     /// The ids of the logged questions that were answered here.
     answered: Vec<String>,
+    /// True from an answer until the run goes on. Until then its other questions are not shown, because it may ask
+    /// them again.
+    is_answering: bool,
     /// The messages that no run has read yet.
     unread: Vec<String>,
     requests: UnboundedSender<Request>,
@@ -178,6 +181,7 @@ impl Talk {
             question: None,
             waiting: VecDeque::new(),
             answered: Vec::new(),
+            is_answering: false,
             unread: Vec::new(),
             requests,
             at_work: AtWork::Nobody,
@@ -236,7 +240,7 @@ impl Talk {
             Happening::Input(input, at) => self.input(input, at)?,
             Happening::Resized => {}
             Happening::Update(update) => self.update(update)?,
-            Happening::Waiting(waiting) => self.waiting.push_back(waiting),
+            Happening::Waiting(waiting) => self.waiting.push_back(*waiting),
             Happening::Note(look, text) => self.note(look_of(look), &text),
             Happening::Signal(signal) => self.signal(signal)?,
             Happening::Due => {
@@ -304,11 +308,7 @@ impl Talk {
     /// Stops the run. A question that is open is refused, so that the model knows why it was stopped.
     fn cancel(&mut self) {
         let request = match self.question.take() {
-            Some(Shown { question, tool: None }) => {
-                let id = question.request().request_id.clone();
-                self.answered.push(id.clone());
-                Request::Refuse(id)
-            }
+            Some(Shown { question, tool: None }) => Request::Refuse(self.note_answered(&question)),
             Some(Shown { tool: Some(tool), .. }) => {
                 let _ = tool.send(Decision::Now(Answer::Cancel { reason: String::new() }));
                 Request::Cancel
@@ -326,11 +326,18 @@ impl Talk {
         match tool {
             Some(tool) => drop(tool.send(Decision::Now(answer))),
             None => {
-                let id = question.request().request_id.clone();
-                self.answered.push(id.clone());
+                let id = self.note_answered(&question);
                 let _ = self.requests.send(Request::Answer(id, answer));
             }
         }
+    }
+
+    /// Notes that a question was answered here, and returns its id.
+    fn note_answered(&mut self, question: &Question) -> String {
+        let id = question.request().request_id.clone();
+        self.answered.push(id.clone());
+        self.is_answering = true;
+        id
     }
 
     /// Ends the conversation, as soon as a run that works here has stopped.
@@ -408,7 +415,7 @@ impl Talk {
             }
             Update::Session(session) => self.session = Some(session),
             Update::Working { run, is_elsewhere } => {
-                self.run = Some(run);
+                (self.run, self.is_answering) = (Some(run), false);
                 self.at_work = if is_elsewhere { AtWork::Elsewhere } else { AtWork::Here };
             }
             Update::Event(event) => self.event(&event),
@@ -423,6 +430,7 @@ impl Talk {
             Update::Failed(failure) => {
                 // The question is asked again.
                 self.answered.clear();
+                self.is_answering = false;
                 self.note_failure(&failure);
             }
             Update::Over(failure) => return Err(Stop::Failed(failure)),
@@ -507,7 +515,7 @@ impl Talk {
         }
         self.question = self.next_question();
         if let Some(shown) = &self.question {
-            let lines = questions::body(shown.question.request());
+            let lines = questions::body(shown.question.request(), tty::size().width());
             lines.into_iter().for_each(|(look, line)| self.note(look_of(look), &line));
         }
     }
@@ -520,7 +528,7 @@ impl Talk {
         }
         let is_answered = |id: &String| self.answered.contains(id);
         let mut open = self.cells.questions().filter(|open| !is_answered(&open.request_id));
-        let open = open.next().filter(|_| self.at_work == AtWork::Nobody)?;
+        let open = open.next().filter(|_| self.at_work == AtWork::Nobody && !self.is_answering)?;
         Some(Shown { question: Question::new(open.clone()), tool: None })
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum Happening {
     /// News of the conversation.
     Update(Update),
     /// A tool that works asks a question.
-    Waiting(Waiting),
+    Waiting(Box<Waiting>),
     /// The program has something to say.
     Note(Look, String),
     /// A signal came.
@@ -71,7 +71,7 @@ impl Sources {
                     Some(Err(_)) | None => Happening::Lost,
                 },
                 signal = self.signals.next() => Happening::Signal(signal),
-                Some(waiting) = self.waiting.recv() => Happening::Waiting(waiting),
+                Some(waiting) = self.waiting.recv() => Happening::Waiting(Box::new(waiting)),
                 Some((look, text)) = self.notes.recv() => Happening::Note(look, text),
                 () = tokio::time::sleep_until(until), if due.is_some() => Happening::Due,
                 Some(update) = self.updates.recv() => Happening::Update(update),

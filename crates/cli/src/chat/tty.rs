@@ -73,14 +73,18 @@ impl Drop for Tty {
 
 /// Returns the size of the terminal.
 pub(crate) fn size() -> Size {
-    #[cfg(unix)]
-    if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
-        && size.ws_col > 0
-        && size.ws_row > 0
-    {
-        return Size::new(size.ws_col, size.ws_row);
-    }
-    crossterm::terminal::size().map_or(UNKNOWN, |(columns, rows)| Size::new(columns, rows))
+    known_size().filter(|size| size.columns > 0 && size.rows > 0).unwrap_or(UNKNOWN)
+}
+
+#[cfg(unix)]
+fn known_size() -> Option<Size> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(Size::new(size.ws_col, size.ws_row))
+}
+
+#[cfg(not(unix))]
+fn known_size() -> Option<Size> {
+    crossterm::terminal::size().ok().map(|(columns, rows)| Size::new(columns, rows))
 }
 
 /// Returns the terminal for frames. Frames are written in one piece, so standard output's own buffer, which writes

@@ -17,6 +17,8 @@ pub(crate) struct View<'a> {
 
 /// The least number of rows that has room for a status.
 const WITH_STATUS: usize = 3;
+/// The least number of rows that has room for an empty row above the draft.
+const WITH_SPACE: usize = 6;
 
 impl View<'_> {
     /// Returns at most `most` rows, at least one, and the place of the caret in them. The draft comes first, then the
@@ -24,7 +26,8 @@ impl View<'_> {
     pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place) {
         let most = most.max(1);
         let status = (most >= WITH_STATUS).then_some(self.status);
-        let mut room = most - usize::from(status.is_some());
+        let space = usize::from(most >= WITH_SPACE);
+        let mut room = most - usize::from(status.is_some()) - space;
         let (draft, caret_in_draft) = self.composer.rows(page, room.div_ceil(2));
         room = room.saturating_sub(draft.len());
         let (question, caret_in_question) = match self.question.filter(|_| room > 0) {
@@ -35,6 +38,7 @@ impl View<'_> {
         let unread = unread(self.unread, page, room);
         room = room.saturating_sub(unread.len());
         let mut rows = self.printed.open(self.cells, page, room);
+        rows.extend((0..space).map(|_| Row::default()));
         let above_question = rows.len();
         rows.extend(question);
         rows.extend(unread);

@@ -156,13 +156,39 @@ async fn message_during_an_answer_waits_visibly_and_begins_the_next_turn() {
 }
 
 #[tokio::test]
-async fn message_typed_before_the_agent_is_ready_is_sent() {
-    let server = MockServer::start([answer("Early bird.")]).await;
-    let place = Place::with_server(&server);
-    let mut window = Window::open(&place, "chat");
-    // The first frame is there before the agent.
+async fn message_before_a_model_is_found_waits_visibly_and_is_sent() {
+    let gate = Gate::new();
+    let list = json!({"object": "list", "data": [{"id": "qwen3"}]}).to_string();
+    let late = MockResponse::new(200).header("content-type", "application/json").wait(&gate).chunk(list);
+    // The first look for a model has less patience than the second.
+    let server = MockServer::start([MockResponse::new(200).hang(), late, answer("Early bird.")]).await;
+    let servers = format!("ollama@{}/v1", server.url());
+    let variables = [("ARCHON_LOCAL_SERVERS", servers.as_str())];
+    let mut window = Window::with(&Place::new(), "chat", 80, 24, &variables);
     window.says("hello").await;
+    window.shows("… hello").await;
+    assert!(!window.all().contains("qwen3"), "{}", window.all());
+    gate.open();
     window.shows("Early bird.").await;
+    window.hides("… hello").await;
+    assert!(window.all().contains("· qwen3 ·"), "{}", window.all());
+}
+
+#[tokio::test]
+async fn first_frame_waits_for_nothing() {
+    let mut best = std::time::Duration::MAX;
+    for _ in 0..5 {
+        let hang = || MockResponse::new(200).hang();
+        let server = MockServer::start([hang(), hang()]).await;
+        let servers = format!("ollama@{}/v1", server.url());
+        let since = std::time::Instant::now();
+        let mut window =
+            Window::with(&Place::new(), "chat", 80, 24, &[("ARCHON_LOCAL_SERVERS", servers.as_str())]);
+        window.until("the draft", |window| window.screen().contains('›')).await;
+        best = best.min(since.elapsed());
+    }
+    // It takes a tenth of this, also on a slow machine; the servers above are waited for twice as long.
+    assert!(best.as_millis() < 250, "{best:?}");
 }
 
 #[tokio::test]

@@ -50,9 +50,41 @@ async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     answers(&mut window, "y").await;
     window.shows("It is written.").await;
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "hello\n");
+    assert_eq!(window.all().matches("| +hello").count(), 1, "{}", window.all());
     server.assert_paired();
     window.types("\x04");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+}
+
+/// A model's request for two calls at once.
+fn two_writes() -> MockResponse {
+    let call = |index: u32, name: &str| {
+        let arguments = json!({"path": name, "content": format!("in {name}\n")}).to_string();
+        let function = json!({"name": "write_file", "arguments": arguments});
+        json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
+    };
+    let calls = json!({"tool_calls": [call(0, "one.txt"), call(1, "two.txt")]});
+    MockResponse::events([chunk(&calls, None), chunk(&json!({}), Some("tool_calls")), "[DONE]".into()])
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn questions_of_one_turn_are_shown_once_and_answered_one_by_one() {
+    let server = MockServer::start([two_writes(), answer("Both are written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = asked(&place).await;
+    window.shows("2 questions wait").await;
+    answers(&mut window, "y").await;
+    window.shows("| +in two.txt").await;
+    window.shows("[y]es, once").await;
+    answers(&mut window, "y").await;
+    window.shows("Both are written.").await;
+    for name in ["one.txt", "two.txt"] {
+        let line = format!("in {name}");
+        assert_eq!(std::fs::read_to_string(place.path(name)).expect("a file"), format!("{line}\n"));
+        assert_eq!(window.all().matches(&format!("| +{line}")).count(), 1, "{}", window.all());
+    }
+    server.assert_paired();
 }
 
 // spec: AP-05

@@ -110,6 +110,7 @@ async fn kill_under_an_interactive_shell_gives_it_a_terminal_that_works() {
         kill(&place);
         // The shell says what became of it, and reads the next line.
         window.shows("Killed").await;
+        window.until("the shell's modes", |window| !window.is_raw()).await;
         window.types("echo $((20 + 22))\r");
         window.shows("42").await;
     }

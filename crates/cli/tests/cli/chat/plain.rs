@@ -63,7 +63,7 @@ async fn chat_on_a_poor_terminal_is_plain() {
         window.types("\x04");
         assert_eq!(window.ends().await.code(), Some(0), "{line} {variables:?}: {}", window.all());
         // Only the spinner of a terminal that has one moves the cursor.
-        let is_poor = variables.iter().any(|variable| *variable == ("TERM", "dumb"));
+        let is_poor = variables.contains(&("TERM", "dumb"));
         assert!(!is_poor || !window.bytes.contains(&0x1b), "{line} {variables:?}");
         assert!(window.is_for_lines() && !window.marks_pastes());
     }

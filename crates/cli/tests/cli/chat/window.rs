@@ -6,7 +6,7 @@ use std::{
     num::NonZeroU16,
     os::fd::OwnedFd,
     process::ExitStatus,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -25,6 +25,8 @@ use crate::setup::Place;
 
 /// The time after which a test fails that waits for something on the screen.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The interval in which a test looks at what is not written to the screen, such as the terminal's modes.
+const LOOK: Duration = Duration::from_millis(20);
 /// The number of rows that the emulator keeps above the screen.
 const KEPT: usize = 10_000;
 
@@ -154,12 +156,15 @@ impl Window {
         self.until(text, |window| !window.screen().contains(text)).await;
     }
 
-    /// Waits until something holds. `what` is for the message of a test that waits in vain.
+    /// Waits until something holds, also if nothing is written meanwhile. `what` is for the message of a test that waits
+    /// in vain.
     pub(crate) async fn until(&mut self, what: &str, holds: impl Fn(&mut Self) -> bool) {
+        let since = Instant::now();
         while !holds(self) {
-            match timeout(PATIENCE, self.output.recv()).await {
+            match timeout(LOOK, self.output.recv()).await {
                 Ok(Some(bytes)) => self.take(&bytes),
                 Ok(None) => panic!("the program went away before {what:?}:\n{}", self.all()),
+                Err(_) if since.elapsed() < PATIENCE => {}
                 Err(_) => panic!("waited in vain for {what:?}:\n{}", self.all()),
             }
         }
@@ -208,6 +213,11 @@ impl Window {
     pub(crate) fn is_for_lines(&self) -> bool {
         let modes = tcgetattr(&self.keyboard).expect("modes").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// True if a key is only a key, as a conversation needs it. Shells leave Ctrl+C to the terminal.
+    pub(crate) fn is_raw(&self) -> bool {
+        !tcgetattr(&self.keyboard).expect("modes").local_modes.contains(LocalModes::ISIG)
     }
 
     pub(crate) fn has_visible_cursor(&self) -> bool {
