@@ -164,7 +164,8 @@ async fn message_before_a_model_is_found_waits_visibly_and_is_sent() {
     let server = MockServer::start([MockResponse::new(200).hang(), late, answer("Early bird.")]).await;
     let servers = format!("ollama@{}/v1", server.url());
     let variables = [("ARCHON_LOCAL_SERVERS", servers.as_str())];
-    let mut window = Window::with(&Place::new(), "chat", 80, 24, &variables);
+    let place = Place::new();
+    let mut window = Window::with(&place, "chat", 80, 24, &variables);
     window.says("hello").await;
     window.shows("… hello").await;
     assert!(!window.all().contains("qwen3"), "{}", window.all());
@@ -181,9 +182,9 @@ async fn first_frame_waits_for_nothing() {
         let hang = || MockResponse::new(200).hang();
         let server = MockServer::start([hang(), hang()]).await;
         let servers = format!("ollama@{}/v1", server.url());
+        let place = Place::new();
         let since = std::time::Instant::now();
-        let mut window =
-            Window::with(&Place::new(), "chat", 80, 24, &[("ARCHON_LOCAL_SERVERS", servers.as_str())]);
+        let mut window = Window::with(&place, "chat", 80, 24, &[("ARCHON_LOCAL_SERVERS", servers.as_str())]);
         window.until("the draft", |window| window.screen().contains('›')).await;
         best = best.min(since.elapsed());
     }
