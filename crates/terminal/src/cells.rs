@@ -257,7 +257,7 @@ impl Cells {
     }
 }
 
-/// What the records of model calls show.
+/// Cells of the records of model calls.
 impl Cells {
     fn apply_model(&mut self, run: &RunId, record: &Record) {
         match &record.body {
@@ -369,7 +369,7 @@ impl Cells {
     }
 }
 
-/// What the records of tool calls and questions show.
+/// Cells of the records of tool calls and questions.
 impl Cells {
     fn apply_call(&mut self, run: &RunId, record: &Record) {
         match &record.body {
@@ -433,7 +433,7 @@ impl Cells {
     }
 }
 
-/// What the records of a run as a whole show.
+/// Cells of the records of a run as a whole.
 impl Cells {
     fn apply_run(&mut self, run: &RunId, record: &Record) {
         match &record.body {

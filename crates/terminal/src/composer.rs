@@ -22,7 +22,7 @@ use crate::{
     work::Work,
 };
 
-/// What the program has to do after an input.
+/// The work of the program after an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {

@@ -89,7 +89,7 @@ enum Does {
     Ask(Asked),
 }
 
-/// What the text field asks for.
+/// The purpose of the text field.
 #[derive(Clone, Debug)]
 enum Asked {
     /// Why the call is refused.

@@ -8,7 +8,7 @@ use crate::{
     wrap,
 };
 
-/// What the status line says.
+/// The content of the status line.
 ///
 /// ```
 /// use archon_terminal::{Meter, Page, Status, Theme, Work};
@@ -21,11 +21,11 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Status<'a> {
-    /// What the conversation has used.
+    /// Tokens, money and context used by the conversation.
     pub meter: &'a Meter,
     /// The model of the next message, for a conversation without a run.
     pub model: &'a str,
-    /// What the conversation does now.
+    /// The present work of the conversation.
     pub work: Work,
     /// The branch of the folder's repository.
     pub branch: Option<&'a str>,

@@ -2,7 +2,7 @@
 
 use crate::{ansi, row::Size, theme::Theme};
 
-/// What the terminal can do.
+/// The abilities of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Support {

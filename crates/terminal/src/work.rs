@@ -1,6 +1,6 @@
-//! What a conversation does now.
+//! The present work of a conversation.
 
-/// What a conversation does now. One value for the status line, and for what Esc and Ctrl+C mean.
+/// The present work of a conversation. One value for the status line, and for what Esc and Ctrl+C mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Work {

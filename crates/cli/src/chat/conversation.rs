@@ -38,7 +38,7 @@ pub(crate) enum Which {
     Named(SessionId),
 }
 
-/// How a conversation is opened.
+/// The start of a conversation: a new one, or the continuation of an earlier one.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) which: Which,

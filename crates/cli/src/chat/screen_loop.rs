@@ -126,7 +126,7 @@ struct Shown {
     tool: Option<oneshot::Sender<Decision>>,
 }
 
-/// How the conversation ends.
+/// The end of the conversation.
 struct Ending {
     exit: Exit,
     /// The time at which it ends although a run is at work.
@@ -598,7 +598,7 @@ impl Talk {
     }
 }
 
-/// Why the loop stops before the person ends the conversation.
+/// The reason for which the loop stops before the person ends the conversation.
 enum Stop {
     /// The conversation cannot begin.
     Failed(Failure),

@@ -1,4 +1,4 @@
-//! What the screen of a conversation waits for: keys, news of the conversation, notes of the program, signals, and the
+//! The events that the screen of a conversation handles: keys, news of the conversation, notes of the program, signals, and the
 //! time of the next frame.
 
 use archon::{

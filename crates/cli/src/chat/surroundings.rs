@@ -1,4 +1,4 @@
-//! Where a conversation works and where it is kept, in words for a person.
+//! The places of a conversation, its workspace and its session, as texts for a person.
 
 use std::path::{Path, PathBuf};
 

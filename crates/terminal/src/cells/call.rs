@@ -18,7 +18,7 @@ pub struct CallCell {
     pub name: String,
     /// The argument that says the most, as one line.
     pub argument: String,
-    /// What the call does now.
+    /// The present state of the call.
     pub state: CallState,
     /// The part of the output that is shown: the end for a command, the beginning for any other tool.
     pub output: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a conversation has used: tokens, money, and its share of the context window.
+//! The use of a conversation: tokens, money, and its share of the context window.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use archon_types::{
     format_money,
 };
 
-/// What a conversation has used.
+/// The use of a conversation: tokens, money, context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meter {

@@ -1,4 +1,4 @@
-//! What the fold keeps of one run.
+//! The state that the fold keeps of one run.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::work::Work;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellId(pub(super) usize);
 
-/// What the fold keeps of one run.
+/// The state that the fold keeps of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunState {
     /// The number of the next record that is new.

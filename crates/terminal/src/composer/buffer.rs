@@ -60,7 +60,7 @@ struct Change {
     caret: usize,
 }
 
-/// What the last input did, since typed letters are one change and kills in a row are one text.
+/// The kind of the last input, since typed letters are one change and kills in a row are one text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
     Typed,

@@ -16,7 +16,7 @@ use super::buffer::Piece;
 pub struct Draft {
     /// The text as it was typed and pasted, with the sign of its kind. Line ends are `\n`.
     pub text: String,
-    /// What the draft is meant for.
+    /// The purpose of the draft.
     pub kind: DraftKind,
 }
 
