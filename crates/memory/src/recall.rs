@@ -10,7 +10,10 @@ use std::{collections::BTreeSet, time::Duration};
 use archon_types::{Episodic, MemoryEntry, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust};
 use serde_json::Value;
 
-use crate::{ConversationMemory, Memory, Shown, TaskMemory, rank::SESSION, task_memory::TaskValue};
+use crate::{
+    ConversationMemory, Memory, Shown, TaskMemory, rank::SESSION, task_memory::TaskValue,
+    words::normalized_words,
+};
 use turns::Turns;
 
 /// A builder of the memory part of a prompt.
@@ -126,7 +129,8 @@ impl Recall {
         self
     }
 
-    /// Recalls the memories that fit a question, within a token budget.
+    /// Recalls the memories that fit a question, within a token budget. A memory with the same words as the
+    /// question is left out, such as the same question of an earlier conversation: it adds nothing.
     pub async fn context(&self, query: &str, budget: u64, counter: &dyn TokenCounter) -> RecalledContext {
         self.context_of(MemoryQuery::new(query), budget, counter).await
     }
@@ -238,7 +242,8 @@ impl Recall {
     }
 
     /// Searches in steps: above the threshold, above a lower threshold, by words alone. A failed step counts
-    /// as a step without hits.
+    /// as a step without hits. A hit with the words of the query is left out: it is the most relevant one, so
+    /// it would end the search before the step that finds an answer.
     async fn find(&self, query: &MemoryQuery, context: &str) -> (Vec<Recalled>, RecallStep) {
         let options = self.memory.options();
         let first = query.threshold.unwrap_or(options.threshold);
@@ -247,7 +252,11 @@ impl Recall {
             self.memory.parts.clock.clone(),
             self.memory.parts.ids.clone(),
         );
+        let asked = normalized_words(&query.text);
         let mut query = query.clone();
+        let limit = query.limit;
+        // A search returns the words of the query at most once.
+        query.limit = limit.saturating_add(1);
         let steps = [
             (RecallStep::Relevant, Some(first), &self.memory),
             (RecallStep::LowerThreshold, Some(first - options.second_look), &self.memory),
@@ -257,8 +266,11 @@ impl Recall {
             query.threshold = threshold;
             match memory.long_term().query_with(&query, context).await {
                 Ok(found) => {
-                    let by_words = |hit: &Recalled| step != RecallStep::Keyword || hit.lexical.is_some();
-                    let found: Vec<Recalled> = found.into_iter().filter(by_words).collect();
+                    let fits = |hit: &Recalled| {
+                        (step != RecallStep::Keyword || hit.lexical.is_some())
+                            && normalized_words(&hit.entry.content) != asked
+                    };
+                    let found: Vec<Recalled> = found.into_iter().filter(fits).take(limit).collect();
                     if !found.is_empty() {
                         return (found, step);
                     }

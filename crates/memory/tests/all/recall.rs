@@ -12,8 +12,8 @@ use archon_memory::{BudgetSplit, Embedded, HashEmbedder, Memory, MemoryOptions, 
 use archon_testkit::{FnProvider, SeededIds};
 use archon_types::{
     BoxFuture, Collection, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
-    MemoryEntry, MemoryError, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Recalled, TokenCounter,
-    TokenEstimate, Trust, Working,
+    MemoryEntry, MemoryError, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Recalled, Timestamp,
+    TokenCounter, TokenEstimate, Trust, Working,
 };
 use proptest::{
     prelude::*,
@@ -631,6 +631,33 @@ fn recall_random_stays_within_budget_without_repetition() {
             Ok(())
         };
     TestRunner::new(Config::with_cases(128)).run(&case, check).unwrap();
+}
+
+// spec: M-11
+#[tokio::test]
+async fn recall_of_a_repeated_question_finds_the_note_that_answers_it() {
+    let (memory, _) = memory("user:anna");
+    let mut note = MemoryEntry::new("", "Anna is allergic to peanuts.", Timestamp::default());
+    note.trust = Trust::Trusted;
+    memory.keep(vec![note]).await.unwrap();
+    let question = "Which food has peanuts?";
+    let recall = memory.recall().in_session("now");
+    let lines = async || recall.context(question, 1_000, &Characters).await.long_term;
+    let first = lines().await;
+    assert_eq!(first, "[Memory] Anna is allergic to peanuts.\n");
+    for words in [question, "which food has  peanuts?"] {
+        memory.conversation("old").append(entry("user", words)).await.unwrap();
+    }
+    assert_eq!(lines().await, first);
+
+    // It takes no other memory's place.
+    let mut options = MemoryOptions::default();
+    options.recalled = 1;
+    let narrow = memory.with_options(options).recall();
+    assert_eq!(narrow.context(question, 1_000, &Characters).await.long_term, first);
+    // A person who searches for it finds it.
+    let found = memory.long_term().query(&MemoryQuery::new(question)).await.unwrap();
+    assert!(found.iter().any(|hit| hit.entry.role() == Some("user")), "{found:?}");
 }
 
 /// An embedder that remembers how long the longest text is that it was given.
