@@ -23,6 +23,7 @@ use serde_json::json;
 use super::EmbedderFlags;
 use crate::{
     app::App,
+    command_line::{in_data_dir, quoted},
     config::Settings,
     exit::Exit,
     failure::Failure,
@@ -283,19 +284,30 @@ async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
         }
     })
     .await?;
-    for ((collection, kind), count) in counts {
-        let item = json!({"collection": collection, "kind": kind, "count": count});
-        app.item(&item, || format!("{count:>8}  {kind:<7} {collection}"));
-    }
-    let lacking = if memory.embedder().is_some() { memory.lacking_vectors().await? } else { 0 };
-    if let Some(embedder) = memory.embedder().filter(|_| lacking > 0) {
-        let item = json!({"embedder": embedder.id(), "lacking": lacking});
-        app.item(&item, || {
-            format!("{lacking:>8}  without a vector of {}: `archon memory embed`", embedder.id())
+    let embedder = memory.embedder().map(|embedder| embedder.id());
+    let lacking = if embedder.is_some() { memory.lacking_vectors().await? } else { 0 };
+    if app.json {
+        let row = |(of, n): (&(String, &str), &u64)| json!({"collection": of.0, "kind": of.1, "count": n});
+        let counts: Vec<_> = counts.iter().map(row).collect();
+        let stats = json!({
+            "collection": of.collection.to_string(), "counts": counts, "damaged": damaged,
+            "embedder": embedder, "lacking": lacking,
         });
+        app.item(&stats, String::new);
+        return Ok(Exit::Finished);
+    }
+    if counts.is_empty() && damaged == 0 {
+        let add = format!("archon memory add --memory {} TEXT", quoted(of.collection.as_str()));
+        app.hint(format!("no memories in {}; `{}` stores one", of.collection, in_data_dir(app, &add)));
+    }
+    for ((collection, kind), count) in &counts {
+        app.output.line(format!("{count:>8}  {kind:<7} {collection}"));
+    }
+    if let Some(embedder) = embedder.filter(|_| lacking > 0) {
+        app.output.line(format!("{lacking:>8}  without a vector of {embedder}: `archon memory embed`"));
     }
     if damaged > 0 {
-        app.item(&json!({"damaged": damaged}), || format!("{damaged:>8}  damaged"));
+        app.output.line(format!("{damaged:>8}  damaged"));
     }
     Ok(Exit::Finished)
 }

@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use archon_testkit::{MockResponse, MockServer};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::setup::{Place, Ran, answer, text};
@@ -105,8 +106,8 @@ async fn interrupted_run_is_resumed_with_its_memory() {
 // spec: PL-22, M-24
 #[tokio::test]
 async fn plan_with_a_memory_recalls_for_its_goal_and_stores_goal_and_answer() {
-    let only = serde_json::json!({"id": "a", "description": "Find one", "dependencies": []});
-    let plan = answer(&serde_json::json!({"subtasks": [only]}).to_string());
+    let only = json!({"id": "a", "description": "Find one", "dependencies": []});
+    let plan = answer(&json!({"subtasks": [only]}).to_string());
     let server = MockServer::start([plan, answer("Try the Hiltl.")]).await;
     let place = Place::with_server(&server);
     place.archon("memory add --memory user:anna", &["Anna is vegetarian."]).await;
@@ -141,6 +142,24 @@ async fn an_empty_memory_or_question_is_answered_in_the_words_of_the_command() {
     assert_eq!(place.archon("memory list", &[]).await.out, "");
     let ran = place.archon("memory search", &[" "]).await;
     ran.check_refused(2, "the question is empty", "archon memory search \"What does Anna prefer?\"");
+}
+
+#[tokio::test]
+async fn memory_stats_of_an_empty_collection_say_how_to_store_a_memory() {
+    let place = Place::new();
+    let ran = place.archon("memory stats", &["--memory", "user:anna o'neil"]).await;
+    let hint = r"no memories in user:anna o'neil; `archon memory add --memory 'user:anna o'\''neil' TEXT --data-dir ";
+    assert!(ran.err.starts_with(hint) && ran.err.ends_with("` stores one\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
+    let stats = async || place.archon("memory stats --json --embedder hash", &[]).await.json();
+    let empty = json!({
+        "collection": "user:local", "counts": [], "damaged": 0, "embedder": "hash:1:384", "lacking": 0,
+    });
+    assert_eq!(stats().await, [empty]);
+    place.archon("memory add", &["Anna prefers tea."]).await;
+    let note = json!({"collection": "user:local", "kind": "note", "count": 1});
+    let stats = stats().await;
+    assert_eq!((&stats[0]["counts"], &stats[0]["lacking"]), (&json!([note]), &json!(1)), "{stats:?}");
 }
 
 // spec: M-18
