@@ -103,13 +103,35 @@ fn split_url(text: &str) -> (&str, &str) {
     }
 }
 
-/// Returns the provider and the model of a model string.
+/// Returns the provider and the model of a model string. Sends nothing: a wrong key, or an address without a
+/// server, fails at the first call of the provider.
 ///
-/// `variable` returns the value of an environment variable. `options` has everything that is not in the
-/// model string; a key in the options takes precedence over the variable.
+/// | argument | value |
+/// |---|---|
+/// | `model` | `PROVIDER:MODEL`, or `PROVIDER@URL:MODEL` for another address; `PROVIDER` is a name of [`PROFILES`] or [`PROTOCOLS`] |
+/// | `variable` | a function from the name of an environment variable, such as `OPENAI_API_KEY`, to its value; it returns `None` if the variable is not set. For the environment of the process: `\|name\| std::env::var(name).ok()` |
+/// | `options` | the rest: key, headers, HTTP options, clock. A key here replaces that of the variable. |
 ///
 /// # Errors
 /// [`SetupError`] if the string is invalid, or if a variable or a cargo feature is missing.
+///
+/// ```
+/// # #[cfg(all(feature = "openai-compatible", feature = "tls"))] {
+/// use archon_providers::{ConnectOptions, resolve};
+///
+/// let variable = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret".to_owned());
+/// let found = resolve("openai:gpt-5-mini", variable, ConnectOptions::default()).unwrap();
+/// assert_eq!((found.provider.id(), found.model.as_str()), ("openai", "gpt-5-mini"));
+///
+/// // Another address, which needs no key.
+/// let local = "vllm@http://gpu:8000/v1:qwen3";
+/// let found = resolve(local, |_| None, ConnectOptions::default()).unwrap();
+/// assert_eq!((found.provider.id(), found.model.as_str()), ("vllm", "qwen3"));
+///
+/// let refused = resolve("openai:gpt-5-mini", |_| None, ConnectOptions::default()).unwrap_err();
+/// assert_eq!(refused.to_string(), "openai needs a key: set OPENAI_API_KEY");
+/// # }
+/// ```
 pub fn resolve(
     model: &str,
     variable: impl Fn(&str) -> Option<String>,
