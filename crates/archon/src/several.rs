@@ -1,4 +1,4 @@
-//! What plans and teams have in common: the work behind their methods, the context that their agents read,
+//! The common part of plans and teams: the work behind their methods, the context that their agents read,
 //! and storing the prompt and the answer in the memory.
 
 use std::{fmt::Write as _, sync::Arc};

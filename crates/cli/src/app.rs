@@ -49,7 +49,7 @@ pub(crate) struct App {
     pub(crate) cassette: Cassette,
 }
 
-/// Who answers the questions of agents, and how long they wait.
+/// The approver of the questions of agents, and the time that a question waits.
 #[derive(Clone)]
 pub(crate) struct Consent {
     pub(crate) approver: Arc<dyn DynApprover>,

@@ -15,7 +15,7 @@ use crate::{
     text::visible,
 };
 
-/// Who answers the questions of this command's runs.
+/// The answerer of the questions of this command's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// The person at the terminal.

@@ -77,7 +77,7 @@ impl ServerPins {
 pub struct PinError {
     /// The configured name of the server.
     pub server: String,
-    /// What failed, as a word of the error text: `read` or `stored`.
+    /// The failed action, as a word of the error text: `read` or `stored`.
     pub action: &'static str,
     /// The reason of the failure.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What Ctrl+C means.
+//! The meaning of Ctrl+C.
 
 use archon_types::Timestamp;
 

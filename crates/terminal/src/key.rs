@@ -1,6 +1,6 @@
 //! Keys and pastes, as the composer and a question take them.
 
-/// What a person does at the keyboard. The program makes it from the events of its library.
+/// An input of a person at the keyboard. The program makes it from the events of its library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {

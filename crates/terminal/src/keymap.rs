@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::key::{Key, KeyCode};
 
-/// What a key is bound to.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Binding {
@@ -34,7 +34,7 @@ pub enum Binding {
     Repaint,
 }
 
-/// Where the caret goes.
+/// A movement of the caret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Motion {

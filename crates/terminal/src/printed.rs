@@ -1,4 +1,4 @@
-//! How much of the cells is on paper, that is, in the terminal's scrollback.
+//! The part of the cells that is on paper, that is, in the terminal's scrollback.
 
 use crate::{
     cells::{AnswerCell, Cell, CellKind, Cells, Progress, rows_of},
@@ -6,8 +6,8 @@ use crate::{
     theme::{Look, Page},
 };
 
-/// How much of the cells is on paper. A cell comes on paper when it is closed, in the order of closing; an answer
-/// comes row by row while it streams, and what is closed meanwhile waits behind it.
+/// The part of the cells that is on paper. A cell comes on paper when it is closed, in the order of closing. An
+/// answer comes row by row while it streams, and the cells that are closed meanwhile wait behind it.
 ///
 /// ```
 /// use archon_terminal::{Cells, Look, Note, Page, Printed, Theme};
@@ -26,7 +26,7 @@ pub struct Printed {
     answer: PrintedAnswer,
 }
 
-/// How much of the first answer that is not whole on paper is there.
+/// The part on paper of the first answer that is not on paper as a whole.
 #[derive(Clone, Debug, Default)]
 struct PrintedAnswer {
     has_begun: bool,

@@ -20,10 +20,10 @@ use crate::{
 const EARLY_MS: u64 = 400;
 /// A rule with more characters is not offered: a person must see the whole rule before it holds.
 const MOST_RULE: usize = 200;
-/// What stands before each key.
+/// The indentation of each key.
 const KEY_INDENT: &str = "  ";
 
-/// What a question made of an input.
+/// The effect of an input on a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuestionKey {
@@ -31,11 +31,11 @@ pub enum QuestionKey {
     NotForMe,
     /// The question used the input and has new rows.
     Taken,
-    /// The answer, and for how long it holds. For [`Scope::Always`] the program stores the rules too.
+    /// The answer, and the calls for which it holds. For [`Scope::Always`] the program stores the rules too.
     Decided(Answer, Scope),
 }
 
-/// For how long an answer holds.
+/// The calls for which an answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// For this call.
@@ -70,7 +70,7 @@ pub struct Question {
     ways: Vec<Way>,
     field: Option<Field>,
     keymap: Keymap,
-    /// Since when nobody typed anything else, and the question is on the screen.
+    /// The time since which the question is on the screen and nobody has typed anything else.
     quiet_since: Option<Timestamp>,
 }
 
@@ -78,7 +78,7 @@ pub struct Question {
 #[derive(Clone, Debug)]
 struct Way {
     key: char,
-    /// What is shown for the key, with the key in brackets.
+    /// The text for the key, with the key in brackets.
     label: String,
     does: Does,
 }
@@ -92,7 +92,7 @@ enum Does {
 /// The purpose of the text field.
 #[derive(Clone, Debug)]
 enum Asked {
-    /// Why the call is refused.
+    /// The reason for a refusal.
     Reason,
     /// The result in the person's words; it may be empty for a failed step.
     Reply { may_be_empty: bool },

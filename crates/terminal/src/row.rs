@@ -65,10 +65,10 @@ pub(crate) fn width(text: &str) -> usize {
     }
 }
 
-/// Who breaks a row that is wider than the terminal.
+/// The place where a row that is too wide is broken into lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wrap {
-    /// Nobody: the row is at most as wide as its page.
+    /// None: the row is at most as wide as its page.
     #[default]
     Done,
     /// The terminal, so that a line of code is copied as one line.
@@ -80,7 +80,7 @@ pub enum Wrap {
 pub struct Row {
     /// The text, from left to right.
     pub spans: Vec<Span>,
-    /// Who breaks the row.
+    /// The place where the row is broken into lines.
     pub wrap: Wrap,
 }
 

@@ -18,7 +18,7 @@ pub enum Color {
     Cyan,
 }
 
-/// How a text is drawn. The default is plain text.
+/// The color and the attributes of a text. The default is plain text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Style {

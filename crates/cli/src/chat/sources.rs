@@ -13,7 +13,7 @@ use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
 use super::{events::Update, keys, questions::Waiting};
 use crate::output::Look;
 
-/// What happened.
+/// An input, a signal or news that the conversation reacts to.
 pub(crate) enum Happening {
     /// The person pressed a key or pasted, and the program read it at this time.
     Input(Input, Timestamp),

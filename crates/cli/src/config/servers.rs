@@ -53,8 +53,8 @@ pub(crate) struct ServerSettings {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SignInSettings {
-    /// Who signs in: `person` (with `archon mcp login`) or `program` (with `client_id` and `client_secret`); by
-    /// default `person`.
+    /// The party that signs in: `person` (with `archon mcp login`) or `program` (with `client_id` and
+    /// `client_secret`); by default `person`.
     pub(crate) by: Option<SignInParty>,
     /// The id of a client that somebody registered at the authorization server.
     pub(crate) client_id: Option<String>,
@@ -81,7 +81,7 @@ pub(crate) struct SandboxSettings {
     pub(crate) network: bool,
 }
 
-/// Who signs in at an MCP server.
+/// The party that signs in at an MCP server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SignInParty {

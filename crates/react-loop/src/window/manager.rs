@@ -95,7 +95,7 @@ struct Compacted {
     tokens: u64,
 }
 
-/// How often the current request was refused as too long, and how often it was made smaller because of that.
+/// Counts of the current request: refusals because of its length, and steps that made it shorter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Recovery {
     overflows: u32,

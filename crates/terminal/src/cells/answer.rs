@@ -82,7 +82,7 @@ fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r')
 }
 
-/// How far an answer is on paper.
+/// The part of an answer that is on paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// The number of bytes of the text that are on paper.

@@ -20,7 +20,7 @@ pub struct Draft {
     pub kind: DraftKind,
 }
 
-/// What a draft is meant for. It follows from the first character, if that was typed and not pasted.
+/// The purpose of a draft. It follows from the first character, if that was typed and not pasted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DraftKind {

@@ -50,7 +50,7 @@ struct Known {
     expiring: VecDeque<Secret>,
     /// The included redactors, whose secrets are replaced too.
     others: Arc<Vec<Redactor>>,
-    /// How often a secret or another redactor was added.
+    /// The number of times that a secret or another redactor was added.
     changes: u64,
     built: Option<Built>,
 }
@@ -64,8 +64,9 @@ struct Built {
     forms: Arc<Forms>,
 }
 
-/// How often a secret or a redactor was added to any redactor in this process. Forms that were checked stay
-/// current while this number is unchanged. So the check, which is made for every streamed delta, is cheap.
+/// The number of times that a secret or a redactor was added to any redactor in this process. Forms that were
+/// checked stay current while this number is unchanged. So the check, which is made for every streamed delta,
+/// is cheap.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 fn changes_of_all() -> u64 {
