@@ -70,7 +70,11 @@ use structured_output::OutputFlags;
 pub(crate) enum Command {
     /// Choose a provider, keep its key, and set the default model
     Init(init::InitArgs),
-    /// Have a conversation on the terminal; the default without a command
+    #[cfg_attr(feature = "chat", doc = "Have a conversation on the terminal; the default without a command")]
+    #[cfg_attr(
+        not(feature = "chat"),
+        doc = "Have a conversation on the terminal: not in this build (cargo feature `chat`)"
+    )]
     Chat(Box<chat::ChatArgs>),
     /// Work on a task and print the answer
     Run(run::RunArgs),
