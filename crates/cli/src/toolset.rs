@@ -242,6 +242,7 @@ fn all(app: &App) -> Result<Tools, Failure> {
     tools.push(Arc::new(builtin::CleanupToolCall::new()));
     tools.push(Arc::new(builtin::HumanApproval::new()));
     tools.push(Arc::new(builtin::HumanGuidance::new()));
+    tools.push(Arc::new(builtin::UpdatePlan::new()));
     tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
     Ok(tools)
 }
@@ -372,6 +373,7 @@ mod tests {
             "list_files",
             "read_file",
             "search",
+            "update_plan",
             "write_file",
         ];
         let mut all = names_of(ToolSelection::All).await.unwrap();

@@ -80,6 +80,7 @@ mod rational;
 mod read_file;
 #[cfg(feature = "files")]
 mod search;
+mod update_plan;
 #[cfg(feature = "web")]
 mod web_fetch;
 #[cfg(feature = "web")]
@@ -112,6 +113,7 @@ pub use rational::Number;
 pub use read_file::ReadFile;
 #[cfg(feature = "files")]
 pub use search::Search;
+pub use update_plan::UpdatePlan;
 #[cfg(feature = "web")]
 pub use web_fetch::WebFetch;
 #[cfg(feature = "web")]

@@ -134,9 +134,9 @@ pub use runs::{
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,
     CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover,
-    Effect, FileChange, FnApprover, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog, Processes, Progress,
-    QuestionKind, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
-    ToolInvocationRequest, ToolSpec, binding, rebound,
+    Effect, FileChange, FnApprover, ListedStep, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog,
+    Processes, Progress, QuestionKind, STEP_LIST_TOOL, StepList, StepStatus, Subject, ToolAnnotations,
+    ToolDefinition, ToolError, ToolExecutionStrategy, ToolInvocationRequest, ToolSpec, binding, rebound,
 };
 pub use values::{
     AgentId, CallId, Clock, CommandId, ContentHash, Encoded, Ids, LoopId, MessageId, RunId, Secret,

@@ -7,6 +7,7 @@ mod binding;
 mod credentials;
 mod preview;
 mod process;
+mod step_list;
 mod tool_error;
 mod tool_execution;
 mod tool_spec;
@@ -19,6 +20,7 @@ pub use binding::{binding, rebound};
 pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
 pub use preview::{FileChange, Preview};
 pub use process::{ProcessGroup, ProcessLog, Processes};
+pub use step_list::{ListedStep, STEP_LIST_TOOL, StepList, StepStatus};
 pub use tool_error::ToolError;
 pub use tool_execution::ToolExecutionStrategy;
 pub use tool_spec::{

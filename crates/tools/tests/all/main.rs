@@ -39,6 +39,7 @@ mod server_sandbox;
 mod shell_rules;
 mod tool_macro;
 mod tool_state;
+mod update_plan;
 #[cfg(all(unix, feature = "bash"))]
 mod users;
 #[cfg(feature = "web")]
