@@ -234,12 +234,14 @@ impl Runs {
         }
         loop {
             let (run, status) = match archon.prepare(options.clone()).await {
-                Err(RunError::SessionBusy { run, status }) if request.when_busy == WhenBusy::Queue => {
+                Err(RunError::SessionBusy { run, status })
+                    if matches!(request.when_busy, WhenBusy::Queue | WhenBusy::Steer) =>
+                {
                     (run, status)
                 }
                 prepared => return prepared.map(|(context, origin)| Place::Own(Box::new(context), origin)),
             };
-            match self.queue(&run, prompts).await? {
+            match self.queue(&run, prompts, request.when_busy).await? {
                 Some(queued) => return Ok(Place::Queued(queued)),
                 // The run has ended meanwhile, or another message starts the next run.
                 None if tries < MOST_TRIES => tries += 1,
@@ -269,15 +271,24 @@ impl Runs {
 
     /// Puts prompts into the inbox of a busy run of their session; `None` if the run ends without reading
     /// them.
-    async fn queue(&self, run: &RunId, prompts: &[AgentMessage]) -> Result<Option<StartedRun>, RunError> {
+    async fn queue(
+        &self,
+        run: &RunId,
+        prompts: &[AgentMessage],
+        when_busy: WhenBusy,
+    ) -> Result<Option<StartedRun>, RunError> {
         let inbox = self.archon().journal.inbox();
         let waiting = async || match &inbox {
             Some(inbox) => inbox.waiting(run).await,
             None => Ok(Vec::new()),
         };
         let before: BTreeSet<_> = waiting().await?.into_iter().map(|entry| entry.id).collect();
-        for message in prompts {
-            match self.archon().post(run, InboxRequest::FollowUp { message: message.clone() }).await {
+        for message in prompts.iter().cloned() {
+            let request = match when_busy {
+                WhenBusy::Steer => InboxRequest::Steer { message },
+                _ => InboxRequest::FollowUp { message },
+            };
+            match self.archon().post(run, request).await {
                 Err(
                     RunError::Refused(RunRefused::Ended { .. })
                     | RunError::Journal(JournalError::UnknownRun { .. }),

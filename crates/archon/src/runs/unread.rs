@@ -59,10 +59,10 @@ impl Runs {
     }
 }
 
-/// Returns the ids and the messages of the follow-ups in the inbox of a run.
+/// Returns the ids and the messages of the steering messages and follow-ups in the inbox of a run.
 async fn unread(inbox: &dyn Inbox, run: &RunId) -> Result<(Vec<String>, Vec<AgentMessage>), JournalError> {
     let message = |entry: InboxEntry| match entry.request {
-        InboxRequest::FollowUp { message } => Some((entry.id, message)),
+        InboxRequest::Steer { message } | InboxRequest::FollowUp { message } => Some((entry.id, message)),
         _ => None,
     };
     Ok(inbox.waiting(run).await?.into_iter().filter_map(message).unzip())

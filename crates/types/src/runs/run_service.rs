@@ -317,6 +317,9 @@ pub enum WhenBusy {
     /// ends without reading the message, the message begins the next run of the session. The idempotency key
     /// of such a request is not stored, so the same request queues the message again.
     Queue,
+    /// The model of the run reads the message in its next request, as with [`AnswerRuns::steer`]: running tools
+    /// finish, and calls that have not started are skipped. Otherwise the same as [`Queue`](Self::Queue).
+    Steer,
     /// The message starts a parallel run in the session. Neither run sees the messages of the other.
     Branch,
 }
@@ -343,7 +346,8 @@ pub enum Started {
     Resumed,
     /// An earlier request with the same idempotency key had started the run.
     Before,
-    /// The run was already under way, and reads the message when it would otherwise end.
+    /// The run was already under way, and reads the message when it would otherwise end, or with
+    /// [`WhenBusy::Steer`] in its next request.
     Queued,
 }
 
