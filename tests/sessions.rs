@@ -2,6 +2,7 @@
 
 pub(crate) mod auto_save;
 pub(crate) mod fork;
+pub(crate) mod going_back;
 pub(crate) mod interruptions;
 pub(crate) mod long_sessions;
 pub(crate) mod project_file;

@@ -15,7 +15,7 @@ use archon_types::{
 };
 use futures_util::{StreamExt, stream};
 
-use super::{Runs, live::Live};
+use super::{Runs, going_back::PointOfSession, live::Live};
 use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
@@ -163,14 +163,23 @@ impl Runs {
         }
         let own = archon.agent.options().agent_id.clone();
         let agent = self.agent(request.kind, request.agent.as_ref().unwrap_or(&own))?;
+        let point = match &request.instead_of {
+            Some(message) => Some(self.point_before(message, request.session.as_ref(), &tenant).await?),
+            None => None,
+        };
+        let session = point.as_ref().map(|point| point.session.clone()).or(request.session.clone());
         let options = RunOptions {
             run: keyed.clone(),
-            session: request.session.clone(),
+            session,
             branch: request.when_busy == WhenBusy::Branch,
             tenant: Some(tenant.clone()),
             ..RunOptions::default()
         };
-        let (context, origin) = match self.place(options, &request, &prompts).await? {
+        let place = match point {
+            Some(point) => self.place_at(options, point).await,
+            None => self.place(options, &request, &prompts).await,
+        };
+        let (context, origin) = match place? {
             Place::Own(context, origin) => (*context, origin),
             Place::Queued(queued) => return Ok(queued),
         };
@@ -249,6 +258,12 @@ impl Runs {
             }
             archon.clock.sleep_until(archon.clock.now() + POLL / 10).await;
         }
+    }
+
+    /// Returns the place of prompts that continue their session at an earlier point.
+    async fn place_at(&self, options: RunOptions, point: PointOfSession) -> Result<Place, RunError> {
+        let (context, origin) = self.archon().prepare_at(options, Some(point.origin)).await?;
+        Ok(Place::Own(Box::new(context), origin))
     }
 
     async fn history_of(

@@ -4,7 +4,7 @@
 //! nothing.
 
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, ManageRuns, Message, MoreLimits,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, JournalError, ManageRuns, Message, MoreLimits,
     PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged, SessionId,
     StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
 };
@@ -45,6 +45,14 @@ impl TenantRuns {
     /// Returns the tenant.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
+    }
+
+    /// Returns the messages of people in a session of the tenant; see [`Runs::earlier_messages`].
+    ///
+    /// # Errors
+    /// As [`Runs::earlier_messages`].
+    pub async fn earlier_messages(&self, session: &SessionId) -> Result<Vec<EarlierMessage>, RunError> {
+        self.runs.earlier_messages(session, Some(&self.tenant)).await.map_err(without_ids)
     }
 
     /// Waits for `work` if the run belongs to the tenant; otherwise `work` is not polled.

@@ -26,7 +26,7 @@ use crate::{
     values::{AgentId, RunId, SessionId, TenantId, Timestamp},
 };
 
-use super::{context::Context, reply::Reply, run_error::RunError};
+use super::{context::Context, earlier_message::MessagePlace, reply::Reply, run_error::RunError};
 
 /// The complete run service. Every type that implements the three parts implements this trait.
 pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
@@ -215,6 +215,10 @@ pub struct StartRun {
     /// The behaviour if the session's newest run works, waits or was interrupted. Default
     /// [`WhenBusy::Refuse`].
     pub when_busy: WhenBusy,
+    /// The message of the session whose place the prompts take: the run continues the session as it was before
+    /// this message. `None` to continue the session at its end. Effects of tools remain. A busy session is
+    /// refused, also with [`WhenBusy::Queue`] and [`WhenBusy::Steer`].
+    pub instead_of: Option<MessagePlace>,
     /// The tenant; `None` for `local`.
     pub tenant: Option<TenantId>,
     /// The settings of this run that replace the agent's.
@@ -265,6 +269,7 @@ impl StartRun {
             key: None,
             session: None,
             when_busy: WhenBusy::default(),
+            instead_of: None,
             tenant: None,
             settings: RunSettings::default(),
         }
@@ -287,6 +292,9 @@ impl StartRun {
 
     /// Sets the behaviour if the session is busy.
     pub fn when_busy(self, choice: WhenBusy) -> Self { self.when_busy = choice }
+
+    /// Sets the message of the session whose place the prompts take.
+    pub fn instead_of(self, message: MessagePlace) -> Self { self.instead_of = Some(message) }
 
     /// Sets the tenant.
     pub fn tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
