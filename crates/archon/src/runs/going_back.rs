@@ -2,7 +2,8 @@
 
 use archon_react_loop::{LoopError, continuation_point, messages_of_people, point_before};
 use archon_types::{
-    EarlierMessage, MessagePlace, Origin, RecordBody, RunError, RunFilter, RunStarted, SessionId, TenantId,
+    EarlierMessage, MessagePlace, Origin, RecordBody, RunError, RunFilter, RunStarted, SessionId, StartRun,
+    TenantId,
 };
 
 use super::Runs;
@@ -73,24 +74,24 @@ impl Runs {
         Ok(found)
     }
 
-    /// Returns the point of the session before a message of a person.
-    pub(super) async fn point_before(
+    /// Returns the point of the session before the message whose place a request takes; `None` for a request
+    /// that continues its session at the end.
+    pub(super) async fn point_of(
         &self,
-        message: &MessagePlace,
-        session: Option<&SessionId>,
+        request: &StartRun,
         tenant: &TenantId,
-    ) -> Result<PointOfSession, RunError> {
-        let MessagePlace { run, seq } = message;
+    ) -> Result<Option<PointOfSession>, RunError> {
+        let Some(MessagePlace { run, seq }) = &request.instead_of else { return Ok(None) };
         let journal = &*self.archon().journal;
         let log = self.with_similar_ids(run, journal.read(run).await).await?;
         let Some(started) = RunStarted::of(&log).filter(|started| started.tenant == *tenant) else {
             return Err(self.unknown(run).await);
         };
-        if session.is_some_and(|session| *session != started.session) {
+        if request.session.as_ref().is_some_and(|session| *session != started.session) {
             return Err(LoopError::NoSuchMessage { run: run.clone(), seq: *seq }.into());
         }
         let origin = point_before(journal, run, &log, *seq).await?;
-        Ok(PointOfSession { session: started.session.clone(), origin })
+        Ok(Some(PointOfSession { session: started.session.clone(), origin }))
     }
 }
 

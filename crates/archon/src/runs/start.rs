@@ -163,10 +163,7 @@ impl Runs {
         }
         let own = archon.agent.options().agent_id.clone();
         let agent = self.agent(request.kind, request.agent.as_ref().unwrap_or(&own))?;
-        let point = match &request.instead_of {
-            Some(message) => Some(self.point_before(message, request.session.as_ref(), &tenant).await?),
-            None => None,
-        };
+        let point = self.point_of(&request, &tenant).await?;
         let session = point.as_ref().map(|point| point.session.clone()).or(request.session.clone());
         let options = RunOptions {
             run: keyed.clone(),
