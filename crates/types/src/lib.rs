@@ -134,9 +134,10 @@ pub use runs::{
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,
     CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover,
-    Effect, FileChange, FnApprover, ListedStep, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog,
-    Processes, Progress, QuestionKind, STEP_LIST_TOOL, StepList, StepStatus, Subject, ToolAnnotations,
-    ToolDefinition, ToolError, ToolExecutionStrategy, ToolInvocationRequest, ToolSpec, binding, rebound,
+    Effect, FileChange, FnApprover, ListedStep, ModeSource, OnDeny, OnExpiry, PLAN_TOOL, Preview,
+    ProcessGroup, ProcessLog, Processes, Progress, QuestionKind, STEP_LIST_TOOL, SessionMode, StepList,
+    StepStatus, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
+    ToolInvocationRequest, ToolSpec, binding, rebound,
 };
 pub use values::{
     AgentId, CallId, Clock, CommandId, ContentHash, Encoded, Ids, LoopId, MessageId, RunId, Secret,

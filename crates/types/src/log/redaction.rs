@@ -49,6 +49,7 @@ impl Forms {
             }
             B::ApprovalRequested { request, .. } => self.clean_question(request),
             B::ApprovalAnswered { answer, .. } => self.clean_reply(answer),
+            B::CompactionRequested { instructions } => self.clean_optional(instructions),
             B::Summarized(summary) => self.clean_optional(&mut summary.text),
             B::InstructionsRead { text } => self.clean_text(text),
             B::GoalChecked(verdict) => self.clean_text(&mut verdict.reason),
@@ -69,6 +70,7 @@ impl Forms {
             | B::ToolCallStarted { .. }
             | B::ProcessStarted { .. }
             | B::ChildRunCreated { .. }
+            | B::ModeChanged { .. }
             | B::LimitsRaised(_)
             | B::Resumed
             | B::ClockRead => {}

@@ -22,7 +22,7 @@ use crate::{
     config::{ExecutionLimits, MoreLimits, RunKind},
     log::{Event, Origin, Outcome, PendingApproval, RunFilter, RunHead, Salvaged},
     messages::{AgentMessage, Message},
-    tools::Answer,
+    tools::{Answer, SessionMode},
     values::{AgentId, RunId, SessionId, TenantId, Timestamp},
 };
 
@@ -236,17 +236,20 @@ pub struct RunSettings {
     pub system: Option<String>,
     /// The names of the agent's tools that the run may use; `None` for all.
     pub tools: Option<Vec<String>>,
+    /// The mode of the session from this run on; `None` for the mode that it has.
+    pub mode: Option<SessionMode>,
 }
 
 impl RunSettings {
     /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
     ///
     /// # Errors
-    /// [`RunError::NotForKind`] if instructions or tools are set.
+    /// [`RunError::NotForKind`] if instructions, tools or a mode are set.
     pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
         let what = match self {
             Self { system: Some(_), .. } => "a system text for one run",
             Self { tools: Some(_), .. } => "tools for one run",
+            Self { mode: Some(_), .. } => "a mode",
             _ => return Ok(()),
         };
         let instead = "start a loop with it, or give it to each of the agents when they are built";
@@ -311,6 +314,9 @@ impl StartRun {
     pub fn tools(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.tools = Some(names.into_iter().map(Into::into).collect())
     }
+
+    /// Sets the mode of the session from this run on.
+    pub fn mode(self, mode: SessionMode) -> Self { self.settings.mode = Some(mode) }
 }
 }
 
@@ -501,6 +507,27 @@ pub trait RunAgent: Send + Sync {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Starts the run that `context` names only to compact the conversation that `origin` continues, with the
+    /// wishes of a person for the summary. Default: an error, for runs without a conversation of their own.
+    ///
+    /// # Errors
+    /// The run could not be started or logged, or runs of this kind have no conversation.
+    fn compact<'a>(
+        &'a self,
+        origin: Origin,
+        instructions: Option<String>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        let _ = (origin, instructions);
+        let error = RunError::Unsupported {
+            run: context.run.clone(),
+            kind: self.kind(),
+            action: "be compacted",
+            instead: "send a message to the session, and compact it then",
+        };
+        Box::pin(std::future::ready(Err(error)))
+    }
 
     /// Checks an answer to a question before it is stored, for instance changed arguments against the tool's
     /// schema, or a changed plan. Default: accepts every answer.
