@@ -28,10 +28,9 @@ fn answer(request: &Request) -> crate::shared::stage::Answer {
         Some(Message::User(user)) => match user.content.first().and_then(|text| text.as_text()) {
             Some(text) if text.starts_with("look") => FnProvider::calls(vec![call(1, "say", json!({}))]),
             Some("refund") => FnProvider::calls(vec![call(1, "refund", json!({}))]),
-            Some("both") => FnProvider::calls(vec![
-                call(1, "say", json!({"steer": "now"})),
-                call(2, "say", json!({})),
-            ]),
+            Some("both") => {
+                FnProvider::calls(vec![call(1, "say", json!({"steer": "now"})), call(2, "say", json!({}))])
+            }
             Some("now") => FnProvider::calls(vec![call(3, "say", json!({"follow_up": "then"}))]),
             _ => FnProvider::text(&people(request)),
         },
@@ -147,7 +146,10 @@ async fn record_that_is_no_message_of_the_session_is_refused() {
     let instead = |place: MessagePlace| StartRun::new("other").instead_of(place);
     for (run, seq) in [(&place.run, 0), (&place.run, place.seq + 1), (&place.run, 4_711)] {
         let refused = desk.runs.start(instead(MessagePlace::new(run.clone(), seq))).await.unwrap_err();
-        assert!(matches!(refused.cause(), Some(LoopError::NoSuchMessage { seq: of, .. }) if *of == seq), "{refused}");
+        assert!(
+            matches!(refused.cause(), Some(LoopError::NoSuchMessage { seq: of, .. }) if *of == seq),
+            "{refused}"
+        );
     }
     let refused = desk.runs.start(instead(place.clone()).session("other")).await.unwrap_err();
     assert!(matches!(refused.cause(), Some(LoopError::NoSuchMessage { .. })), "{refused}");

@@ -12,6 +12,7 @@ mod start;
 mod sweeping;
 mod tenant;
 mod unread;
+mod wishes;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},

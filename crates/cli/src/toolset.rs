@@ -240,6 +240,7 @@ fn all(app: &App) -> Result<Tools, Failure> {
     #[cfg(any(feature = "python", feature = "javascript"))]
     tools.push(Arc::new(archon::code::CodeExecutor::new(archon::code::CodeOptions::default())));
     tools.push(Arc::new(builtin::CleanupToolCall::new()));
+    tools.push(Arc::new(builtin::FinishPlan::new()));
     tools.push(Arc::new(builtin::HumanApproval::new()));
     tools.push(Arc::new(builtin::HumanGuidance::new()));
     tools.push(Arc::new(builtin::UpdatePlan::new()));
@@ -367,6 +368,7 @@ mod tests {
             "calculator",
             "cleanup_tool_call",
             "edit_file",
+            "finish_plan",
             "glob",
             "human_approval",
             "human_guidance",

@@ -208,6 +208,7 @@ impl EarlierRuns {
             spent: snapshot.spent,
             trusted: snapshot.trusted_rules.clone(),
             workspace: snapshot.workspace.clone(),
+            mode: snapshot.mode,
             seen: latest(&chain.seen),
         };
         Ok(chain)
@@ -279,6 +280,7 @@ impl EarlierRuns {
         snapshot.spent = self.history.spent;
         snapshot.trusted_rules.clone_from(&self.history.trusted);
         snapshot.workspace.clone_from(&self.history.workspace);
+        snapshot.mode = self.history.mode;
         snapshot
     }
 

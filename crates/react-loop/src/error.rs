@@ -47,7 +47,9 @@ pub enum LoopError {
         seq: u64,
     },
     /// The message came between a tool call and its result, or into a plan or a team at work.
-    #[error("message {seq} of run {run} came between a tool call and its result, so no other text can take its place")]
+    #[error(
+        "message {seq} of run {run} came between a tool call and its result, so no other text can take its place"
+    )]
     BetweenCallAndResult {
         /// Id of the run.
         run: RunId,

@@ -62,6 +62,7 @@ mod edit_file;
 mod expression;
 #[cfg(feature = "files")]
 mod file_pattern;
+mod finish_plan;
 #[cfg(all(unix, feature = "git"))]
 mod git;
 #[cfg(all(unix, feature = "git"))]
@@ -97,6 +98,7 @@ pub use edit_file::EditFile;
 pub use expression::evaluate;
 #[cfg(feature = "files")]
 use file_pattern::FilePattern;
+pub use finish_plan::FinishPlan;
 #[cfg(all(unix, feature = "git"))]
 pub use git_diff::GitDiff;
 #[cfg(all(unix, feature = "git"))]

@@ -127,9 +127,10 @@ pub use runs::{
     Delegation, DynHooks, DynPlanner, EarlierMessage, Evaluation, EvaluationError, EvaluationStrategy,
     Executed, FinalAnswer, FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions,
     MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound, Permit, Plan, PlanError, Planner,
-    PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace,
-    SpendingCounter, StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, ToolSource,
-    Toolbox, Unfinished, Watch, WhenBusy, answer_below, check_called, is_log_lost, may_resume,
+    PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory,
+    RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun, StartRuns, Started,
+    StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox, Unfinished, Watch, WhenBusy,
+    answer_below, check_called, is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

@@ -2,8 +2,7 @@
 
 use archon_react_loop::{LoopError, continuation_point, messages_of_people, point_before};
 use archon_types::{
-    EarlierMessage, MessagePlace, Origin, RecordBody, RunError, RunFilter, RunStarted, SessionId, StartRun,
-    TenantId,
+    EarlierMessage, MessagePlace, Origin, RecordBody, RunError, RunStarted, SessionId, StartRun, TenantId,
 };
 
 use super::Runs;
@@ -48,9 +47,7 @@ impl Runs {
         tenant: Option<&TenantId>,
     ) -> Result<Vec<EarlierMessage>, RunError> {
         let journal = &*self.archon().journal;
-        let mut newest = RunFilter::of_session(session.clone()).top_level();
-        newest.tenant = tenant.cloned();
-        let Some(head) = self.archon().newest(newest).await? else { return Ok(Vec::new()) };
+        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
         let mut next = continuation_point(journal, &head.run_id, &records).await?;

@@ -9,13 +9,13 @@ use std::{
 use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
-    Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead,
-    RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns, Started,
-    StartedRun, TenantId, Watch, WhenBusy,
+    Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError, RunFilter,
+    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns,
+    Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
-use super::{Runs, going_back::PointOfSession, live::Live};
+use super::{Runs, going_back::PointOfSession, live::Live, wishes::Wishes};
 use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
@@ -180,12 +180,7 @@ impl Runs {
             Place::Own(context, origin) => (*context, origin),
             Place::Queued(queued) => return Ok(queued),
         };
-        let settings = request.settings.clone();
-        let started = self
-            .work(context, Started::New, move |context| async move {
-                agent.begin(prompts, origin, settings, &context).await
-            })
-            .await;
+        let started = self.begin(agent, prompts, &request, (context, origin)).await;
         match (started, keyed, &request.key) {
             // Another process was faster with the same key.
             (
@@ -198,6 +193,31 @@ impl Runs {
             }
             (started, ..) => started,
         }
+    }
+
+    /// Starts the run of a request, and follows the wishes that wait in its session.
+    async fn begin(
+        &self,
+        agent: Arc<dyn RunAgent>,
+        prompts: Vec<AgentMessage>,
+        request: &StartRun,
+        (context, origin): (Context, Origin),
+    ) -> Result<StartedRun, RunError> {
+        let is_new = request.session.is_none() && request.instead_of.is_none();
+        let wishes = match is_new {
+            true => Wishes::default(),
+            false => self.wishes_for(&context.session, &context.tenant).await?,
+        };
+        let mut settings = request.settings.clone();
+        let has_mode = request.kind == RunKind::Loop;
+        settings.mode = settings.mode.or(wishes.mode.filter(|_| has_mode));
+        let started = self
+            .work(context, Started::New, move |context| async move {
+                agent.begin(prompts, origin, settings, &context).await
+            })
+            .await?;
+        self.fulfil(wishes, &started.run, has_mode).await?;
+        Ok(started)
     }
 
     /// Returns the run that an earlier request with this idempotency key has started; `None` if there is
@@ -269,9 +289,7 @@ impl Runs {
         tenant: Option<&TenantId>,
     ) -> Result<Vec<Message>, RunError> {
         let journal = &*self.archon().journal;
-        let mut newest = RunFilter::of_session(session.clone()).top_level();
-        newest.tenant = tenant.cloned();
-        let Some(head) = self.archon().newest(newest).await? else { return Ok(Vec::new()) };
+        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
         let Origin::Continues { run, .. } = continuation_point(journal, &head.run_id, &records).await? else {

@@ -49,12 +49,15 @@ impl Runs {
             Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
             agent => agent?,
         };
+        let wishes = self.wishes_of(&newest.run_id).await?;
+        let settings = RunSettings { mode: wishes.mode, ..RunSettings::default() };
         let started = self
             .work(context, Started::New, move |context| async move {
-                agent.begin(messages, origin, RunSettings::default(), &context).await
+                agent.begin(messages, origin, settings, &context).await
             })
             .await?;
         inbox.remove(&run, &ids).await?;
+        self.fulfil(wishes, &started.run, true).await?;
         Ok(Some(started))
     }
 }

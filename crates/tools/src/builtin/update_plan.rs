@@ -24,8 +24,8 @@ pub struct UpdatePlan {
 impl UpdatePlan {
     /// Creates the tool.
     pub fn new() -> Self {
-        let mut spec = ToolSpec::new(STEP_LIST_TOOL, ABOUT, parameters())
-            .with_annotations(ToolAnnotations::read_only());
+        let mut spec =
+            ToolSpec::new(STEP_LIST_TOOL, ABOUT, parameters()).with_annotations(ToolAnnotations::read_only());
         spec.label = "Update the steps".to_owned();
         spec.examples = vec![json!({
             "steps": [

@@ -17,13 +17,18 @@ async fn update(arguments: Json) -> ToolResult {
 }
 
 fn steps(statuses: impl IntoIterator<Item = &'static str>) -> Json {
-    let steps = statuses.into_iter().zip(1..).map(|(status, n)| json!({"step": format!("Step {n}"), "status": status}));
+    let steps = statuses
+        .into_iter()
+        .zip(1..)
+        .map(|(status, n)| json!({"step": format!("Step {n}"), "status": status}));
     json!({ "steps": steps.collect::<Vec<_>>() })
 }
 
 #[tokio::test]
 async fn update_plan_with_steps_is_done_without_a_question() {
-    for statuses in [vec![], vec!["pending"], vec!["completed", "in_progress", "pending"], vec!["completed"; 50]] {
+    for statuses in
+        [vec![], vec!["pending"], vec!["completed", "in_progress", "pending"], vec!["completed"; 50]]
+    {
         let done = update(steps(statuses.clone())).await;
         assert_eq!((done.text().as_str(), done.is_error()), ("Plan updated", false), "{statuses:?}");
     }
@@ -47,7 +52,8 @@ async fn update_plan_with_a_wrong_list_is_refused_with_the_remedy() {
         ]],
     )
     .await;
-    for wrong in [json!({}), steps(["done"]), steps(["pending"; 51]), json!({"steps": [{"step": "A step"}]})] {
+    for wrong in [json!({}), steps(["done"]), steps(["pending"; 51]), json!({"steps": [{"step": "A step"}]})]
+    {
         assert!(update(wrong.clone()).await.is_error(), "{wrong}");
         let is_list = StepList::of(&wrong).is_some_and(|list| list.steps.len() <= StepList::MAX);
         assert!(!is_list, "{wrong}");

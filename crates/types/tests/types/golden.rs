@@ -6,8 +6,8 @@ use std::{path::Path, sync::Arc};
 use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
-    approval_records, check_records, delegation_records, events, failure_records, form_records,
-    mode_records, parallel_records, plan_records, records, steering_records, team_records, window_records,
+    approval_records, check_records, delegation_records, events, failure_records, form_records, mode_records,
+    parallel_records, plan_records, records, steering_records, team_records, window_records,
 };
 
 const GOLDEN: &str = include_str!("../golden/log-v2.jsonl");

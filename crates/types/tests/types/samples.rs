@@ -8,13 +8,13 @@ use archon_types::{
     Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
     ExtensionMessage, FailureKind, FailurePolicy, FallbackModel, FallbackStep, GoalCheck, GoalVerdict,
     HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata,
-    MessageType, ModeSource, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
-    OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
+    MessageType, ModeSource, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
+    Outcome, OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
     ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig,
-    RunStarted, SchemaProblem, SessionMode, SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending, Speaker,
-    Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings,
-    ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
-    Trust, TurnTrigger, Usage, UserMessage, ViewPart, metadata,
+    RunStarted, SchemaProblem, SessionMode, SessionSnapshot, SnapshotMessage, SnapshotResult,
+    SnapshotSpending, Speaker, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern,
+    TeamRecord, TeamSettings, ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult,
+    ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart, metadata,
 };
 use serde_json::json;
 
@@ -388,7 +388,8 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
 /// What a run records about the wishes of a person for its session, in a log of its own.
 pub(crate) fn mode_records() -> Vec<Arc<Record>> {
     let changed = |mode, source| RecordBody::ModeChanged { mode, source };
-    let compact = |text: Option<&str>| RecordBody::CompactionRequested { instructions: text.map(str::to_owned) };
+    let compact =
+        |text: Option<&str>| RecordBody::CompactionRequested { instructions: text.map(str::to_owned) };
     let bodies = [
         RecordBody::RunStarted(Box::new(started())),
         changed(SessionMode::Plan, ModeSource::Person),
