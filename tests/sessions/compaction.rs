@@ -8,7 +8,8 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        CompactionLevel, Json, RecordBody, Request, StartRun, StartRuns, Started, ToolCall, ToolResult, ToolSpec,
+        CompactionLevel, Json, RecordBody, Request, StartRun, StartRuns, Started, ToolCall, ToolResult,
+        ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};
@@ -42,6 +43,7 @@ fn desk() -> Desk {
     });
     let archon = Archon::builder()
         .provider(Arc::new(model.clone()), "scripted")
+        .system("Be brief.")
         .tool(tidy)
         .journal(Arc::new(journal.clone()))
         .build()
@@ -99,7 +101,9 @@ async fn compact_without_a_run_at_work_starts_a_run_that_only_does_this() {
     assert!(read(&desk.model.requests()[6]).ends_with("and wishes: Keep the names."));
     let next = desk.say("and now?").await;
     let asked = read(&desk.model.requests()[7]);
-    for (text, is_there) in [("message 0", true), ("They talked.", true), ("message 2", false), ("message 5", true)] {
+    for (text, is_there) in
+        [("message 0", true), ("They talked.", true), ("message 2", false), ("message 5", true)]
+    {
         assert_eq!(asked.contains(text), is_there, "{text}: {asked}");
     }
     for run in [&started.run, &next] {
@@ -113,8 +117,12 @@ async fn compact_during_a_run_happens_before_its_next_request() {
     desk.talk(6).await;
     let run = desk.say("tidy").await;
     let names = desk.names(&run).await;
-    let place = |name: &str| names.iter().rposition(|other| *other == name).unwrap_or_else(|| panic!("{names:?}"));
-    assert!(place("compaction_requested") < place("compacted") && place("compacted") < place("model_call_started"));
+    let place =
+        |name: &str| names.iter().rposition(|other| *other == name).unwrap_or_else(|| panic!("{names:?}"));
+    assert!(
+        place("compaction_requested") < place("compacted")
+            && place("compacted") < place("model_call_started")
+    );
     assert!(read(desk.model.requests().last().unwrap()).contains("They talked."));
     assert!(replay(&desk.journal, &run).await.unwrap().is_identical());
 }
@@ -129,4 +137,27 @@ async fn compact_a_short_session_changes_nothing_and_asks_no_model() {
     assert_eq!(desk.model.requests().len(), 1);
     let none = desk.runs.compact(&SessionId::new("other"), None, None).await.unwrap_err();
     assert!(matches!(none, RunError::NothingToContinue), "{none}");
+}
+
+#[tokio::test]
+async fn context_report_has_the_tokens_of_each_part_and_less_after_a_compaction() {
+    let desk = desk();
+    let session = SessionId::new("s");
+    let report = async || desk.runs.context_report(&session, None).await.unwrap();
+    desk.say("message").await;
+    let first = report().await;
+    // 3.8 characters are a token: 9 of the instructions, and 5 tokens more for each message.
+    assert_eq!((first.system, first.tool_results, first.memory), (2, 0, 0));
+    assert_eq!(first.messages, (7 * 10 / 38 + 5) + (5_000 * 10 / 38 + 5));
+    assert!(first.tools > 0);
+    assert_eq!(first.free(), first.window.map(|window| window - first.used()));
+    desk.say("tidy").await;
+    desk.talk(6).await;
+    let before = report().await;
+    assert_eq!((before.system, before.tools, before.tool_results), (first.system, first.tools, 1 + 5));
+    let started = desk.runs.compact(&session, None, None).await.unwrap();
+    desk.runs.reply(&started.run).await.ended();
+    let after = report().await;
+    assert!(after.messages < before.messages / 2, "{after:?} {before:?}");
+    assert_eq!(after.system, before.system);
 }

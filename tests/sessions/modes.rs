@@ -127,7 +127,11 @@ async fn plan_mode_refuses_changes_and_ends_with_a_plan_that_a_person_agreed_to(
     assert_eq!(desk.modes(&run).await, expected);
     assert!(replay(&desk.journal, &run).await.unwrap().is_identical());
     let requests = desk.model.requests();
-    assert!(last_text(&requests[0]).starts_with("[The session is in plan mode now"), "{}", last_text(&requests[0]));
+    assert!(
+        last_text(&requests[0]).starts_with("[The session is in plan mode now"),
+        "{}",
+        last_text(&requests[0])
+    );
     assert!(requests.iter().all(|request| request.tools == requests[0].tools), "the tools stay");
 }
 
@@ -212,7 +216,11 @@ async fn mode_that_is_set_during_a_run_applies_from_the_next_call_on_and_stays_f
             desk.runs.set_mode(&session, None, SessionMode::Ask).await.unwrap();
         }
         let (run, status) = desk.say(StartRun::new(text).session(session.clone())).await;
-        assert_eq!((status, desk.changes.load(Ordering::SeqCst)), (OutcomeStatus::Finished, changes), "{text}");
+        assert_eq!(
+            (status, desk.changes.load(Ordering::SeqCst)),
+            (OutcomeStatus::Finished, changes),
+            "{text}"
+        );
         assert_eq!(desk.refusals(&run).await.len(), 1 - changes, "{text}");
         assert!(replay(&desk.journal, &run).await.unwrap().is_identical(), "{text}");
     }
@@ -228,7 +236,8 @@ fn reads_alone() -> ToolAnnotations {
 #[tokio::test]
 async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
     let changes: Arc<AtomicUsize> = Arc::default();
-    let worker = FnProvider::new(|n, _| if n == 0 { call("change", json!({})) } else { FnProvider::text("tried") });
+    let worker =
+        FnProvider::new(|n, _| if n == 0 { call("change", json!({})) } else { FnProvider::text("tried") });
     let worker = Archon::builder()
         .provider(Arc::new(worker), "scripted")
         .name("worker")

@@ -5,6 +5,7 @@
 //! agent that its first record names are enough.
 
 mod answer;
+mod context;
 mod going_back;
 mod live;
 mod manage;

@@ -3,6 +3,7 @@
 //! A run of another tenant gives the same answer as a run that does not exist, so that guessing ids reveals
 //! nothing.
 
+use archon_react_loop::ContextReport;
 use archon_types::{
     AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, JournalError, ManageRuns, Message,
     MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged,
@@ -53,6 +54,14 @@ impl TenantRuns {
     /// As [`Runs::earlier_messages`].
     pub async fn earlier_messages(&self, session: &SessionId) -> Result<Vec<EarlierMessage>, RunError> {
         self.runs.earlier_messages(session, Some(&self.tenant)).await.map_err(without_ids)
+    }
+
+    /// Returns the tokens of the next request of a session of the tenant; see [`Runs::context_report`].
+    ///
+    /// # Errors
+    /// As [`Runs::context_report`].
+    pub async fn context_report(&self, session: &SessionId) -> Result<ContextReport, RunError> {
+        self.runs.context_report(session, Some(&self.tenant)).await.map_err(without_ids)
     }
 
     /// Sets the mode of a session of the tenant; see [`Runs::set_mode`].

@@ -332,6 +332,11 @@ impl ContextManager {
         self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))
     }
 
+    /// Converts estimated tokens to tokens as the service counts them.
+    pub(crate) fn corrected(&self, tokens: u64) -> u64 {
+        self.state.tracker.corrected(tokens)
+    }
+
     /// Counts the system prompt again after it changed.
     pub(crate) fn instructed(&mut self, before: Option<&str>, now: Option<&str>) {
         let Some(config) = &self.state.config else { return };
