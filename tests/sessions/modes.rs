@@ -256,3 +256,22 @@ async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
     let below = RunId::new(format!("{run}.0-0"));
     assert!(desk.refusals(&below).await[0].contains("plan mode"));
 }
+
+#[tokio::test]
+async fn mode_of_a_session_stays_when_the_session_goes_back() {
+    let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+    let session = SessionId::new("s");
+    assert_eq!(desk.runs.mode(&session, None).await.unwrap(), SessionMode::Ask);
+    let (first, _) = desk.say(StartRun::new("one").session(session.clone())).await;
+    desk.runs.set_mode(&session, None, SessionMode::Plan).await.unwrap();
+    assert_eq!(desk.runs.mode(&session, None).await.unwrap(), SessionMode::Plan);
+    desk.say(StartRun::new("two").session(session.clone())).await;
+    let place = desk.runs.earlier_messages(&session, None).await.unwrap().remove(0).place;
+    assert_eq!(place.run, first);
+    let (run, _) = desk.say(StartRun::new("other").instead_of(place)).await;
+    assert_eq!(desk.modes(&run).await, [(SessionMode::Plan, ModeSource::Person)]);
+    // A run without a change has no record of the mode, but still the mode.
+    let (run, _) = desk.say(StartRun::new("more").session(session.clone())).await;
+    assert_eq!(desk.modes(&run).await, []);
+    assert_eq!(desk.runs.mode(&session, None).await.unwrap(), SessionMode::Plan);
+}

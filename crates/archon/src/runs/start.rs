@@ -211,6 +211,10 @@ impl Runs {
         let mut settings = request.settings.clone();
         let has_mode = request.kind == RunKind::Loop;
         settings.mode = settings.mode.or(wishes.mode.filter(|_| has_mode));
+        if has_mode && settings.mode.is_none() && request.instead_of.is_some() {
+            // The point to which the session goes back may have had another mode.
+            settings.mode = Some(self.mode(&context.session, Some(&context.tenant)).await?);
+        }
         let started = self
             .work(context, Started::New, move |context| async move {
                 agent.begin(prompts, origin, settings, &context).await

@@ -72,6 +72,14 @@ impl TenantRuns {
         self.runs.set_mode(session, Some(&self.tenant), mode).await.map_err(without_ids)
     }
 
+    /// Returns the mode of a session of the tenant; see [`Runs::mode`].
+    ///
+    /// # Errors
+    /// As [`Runs::mode`].
+    pub async fn mode(&self, session: &SessionId) -> Result<SessionMode, RunError> {
+        self.runs.mode(session, Some(&self.tenant)).await.map_err(without_ids)
+    }
+
     /// Compacts the conversation of a session of the tenant; see [`Runs::compact`].
     ///
     /// # Errors

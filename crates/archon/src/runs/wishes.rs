@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use archon_react_loop::session_mode;
 use archon_types::{
     InboxEntry, InboxRequest, JournalError, Origin, RunAgent, RunError, RunFilter, RunHead, RunId, RunKind,
     RunRefused, SessionId, SessionMode, Started, StartedRun, TenantId,
@@ -48,6 +49,23 @@ impl Runs {
             return Ok(());
         }
         self.leave(&head.run_id, request).await
+    }
+
+    /// Returns the mode of a session: the one that a person set last, or [`SessionMode::Ask`]. `tenant` is `None`
+    /// for a session of any tenant.
+    ///
+    /// # Errors
+    /// A log of the session cannot be read.
+    pub async fn mode(
+        &self,
+        session: &SessionId,
+        tenant: Option<&TenantId>,
+    ) -> Result<SessionMode, RunError> {
+        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(SessionMode::default()) };
+        match self.wishes_of(&head.run_id).await?.mode {
+            Some(mode) => Ok(mode),
+            None => Ok(session_mode(&*self.archon().journal, &head.run_id).await?),
+        }
     }
 
     /// Compacts the conversation of a session: the model sees a summary in place of old turns from here on.
