@@ -290,15 +290,11 @@ impl Machine for ReactMachine {
             B::ToolCallFailed { call, attempt, result, jitter } => {
                 self.tool_call_failed(*call, *attempt, result, *jitter, record.at)
             }
-            B::ToolCallFinished { call, result } => {
-                self.note_agreed_plan(*call, result);
-                self.tool_call_finished(*call, result, record.at);
-            }
+            B::ToolCallFinished { call, result } => self.tool_call_finished(*call, result, record.at),
             B::ToolCallRefused { call, result } => self.tool_ended(*call, result, record.at),
             B::ApprovalRequested { .. } | B::ApprovalAnswered { .. } => self.consulted(record),
             B::Suspended { .. } => self.suspended = self.waits_for_people(),
-            B::ModeChanged { mode, source } => self.mode_changed(*mode, *source),
-            B::CompactionRequested { instructions } => self.compaction_requested(instructions.as_deref()),
+            B::ModeChanged { .. } | B::CompactionRequested { .. } => self.wished(&record.body),
             B::HintAdded { text } => self.noted(text, record.at),
             B::AuxiliaryCallStarted { .. } => self.auxiliary_call_started(&record.body),
             B::Summarized(summary) => self.summarized(summary),

@@ -12,7 +12,18 @@ impl ReactMachine {
         self.mode
     }
 
-    pub(super) fn mode_changed(&mut self, mode: SessionMode, source: ModeSource) {
+    /// Applies the record of a wish.
+    pub(super) fn wished(&mut self, wish: &RecordBody) {
+        match wish {
+            RecordBody::ModeChanged { mode, source } => self.mode_changed(*mode, *source),
+            RecordBody::CompactionRequested { instructions } => {
+                self.compaction_requested(instructions.as_deref())
+            }
+            _ => {}
+        }
+    }
+
+    fn mode_changed(&mut self, mode: SessionMode, source: ModeSource) {
         self.mode = mode;
         if source == ModeSource::AgreedPlan {
             // The result of the plan's call tells the model.
@@ -53,7 +64,7 @@ impl ReactMachine {
         self.is_plan_mode_told = self.mode == SessionMode::Plan;
     }
 
-    pub(super) fn compaction_requested(&mut self, instructions: Option<&str>) {
+    fn compaction_requested(&mut self, instructions: Option<&str>) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.compaction_wish = Some(instructions.unwrap_or_default().to_owned());
             self.only_compacts |= matches!(self.phase, Phase::Fresh);
@@ -76,9 +87,10 @@ impl ReactMachine {
         if !self.only_compacts {
             return Step::AwaitPrompt;
         }
-        self.compaction_wished()
-            .map(|step| self.cost_due().unwrap_or(step))
-            .unwrap_or_else(|| self.finish(self.outcome(OutcomeStatus::Finished)))
+        match self.compaction_wished() {
+            Some(step) => self.cost_due().unwrap_or(step),
+            None => self.finish(self.outcome(OutcomeStatus::Finished)),
+        }
     }
 }
 

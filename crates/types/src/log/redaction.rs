@@ -56,9 +56,7 @@ impl Forms {
             B::OutputChecked { problems } => {
                 problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));
             }
-            B::ParallelStarted { prompts, .. } => {
-                prompts.iter_mut().for_each(|prompt| self.clean_agent_message(prompt));
-            }
+            B::ParallelStarted { prompts, .. } => self.clean_prompts(prompts),
             B::ParallelFinished(choice) => self.clean_choice(choice),
             B::Plan(plan) => self.clean_as_json(&mut **plan),
             B::Team(team) => self.clean_as_json(&mut **team),
@@ -87,6 +85,10 @@ impl Forms {
             | B::Suspended { .. }
             | B::RunFinished(_) => {}
         }
+    }
+
+    fn clean_prompts(&self, prompts: &mut [AgentMessage]) {
+        prompts.iter_mut().for_each(|prompt| self.clean_agent_message(prompt));
     }
 
     fn clean_agent_message(&self, message: &mut AgentMessage) {
