@@ -50,7 +50,8 @@ impl Runs {
             agent => agent?,
         };
         let wishes = self.wishes_of(&newest.run_id).await?;
-        let settings = RunSettings { mode: wishes.mode, ..RunSettings::default() };
+        let mut settings = RunSettings::default();
+        settings.mode = wishes.mode;
         let started = self
             .work(context, Started::New, move |context| async move {
                 agent.begin(messages, origin, settings, &context).await

@@ -24,6 +24,7 @@ mod fixture;
 mod git;
 #[cfg(target_os = "linux")]
 mod led_elsewhere;
+mod modes;
 mod patterns;
 mod pipeline;
 #[cfg(all(target_os = "linux", feature = "git"))]
