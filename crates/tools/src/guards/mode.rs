@@ -51,6 +51,9 @@ fn plan_mode(tool: &str, has_plan_tool: bool) -> String {
 /// Returns true if the mode of the session accepts a call without a question: the call changes files of the
 /// workspace, and nothing else.
 pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context) -> bool {
+    if run.mode != SessionMode::AcceptEdits {
+        return false;
+    }
     let edits_files = spec.annotations.permissions == ["fs_write"] && !spec.annotations.requires_confirmation;
     let is_inside = match subject {
         Subject::Paths { root, paths } => {
@@ -58,5 +61,5 @@ pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context
         }
         _ => false,
     };
-    run.mode == SessionMode::AcceptEdits && edits_files && is_inside
+    edits_files && is_inside
 }
