@@ -167,6 +167,27 @@ async fn message_to_a_session_whose_run_of_any_kind_waits_is_refused() {
 }
 
 #[tokio::test]
+async fn message_that_steers_a_busy_session_is_in_the_next_request_and_the_running_tool_finishes() {
+    let world = World::closed();
+    let runs = world.process();
+    let first = runs.start(StartRun::new("Take a step").session("anna")).await.unwrap();
+    world.tool_entered().await;
+    let now = |text: &str| runs.start(StartRun::new(text).session("anna").when_busy(WhenBusy::Steer));
+    let steered = now("in small steps").await.unwrap();
+    assert_eq!((&steered.run, steered.how), (&first.run, Started::Queued));
+    world.open_gate();
+    assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("done: in small steps"));
+    assert_eq!(world.effects.load(Ordering::SeqCst), 1);
+    let asked = world.prompts();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[1].contains("stepped\nin small steps"), "{}", asked[1]);
+    // Without a run at work it is a prompt like any other.
+    let next = now("and now?").await.unwrap();
+    assert_eq!(next.how, Started::New);
+    assert_eq!(runs.reply(&next.run).await.ended().last_text(), Some("done: and now?"));
+}
+
+#[tokio::test]
 async fn messages_that_may_queue_at_the_same_moment_are_all_read() {
     let world = World::open();
     let runs = world.process();

@@ -133,3 +133,18 @@ async fn start_in_a_session_whose_last_run_did_not_read_a_message_begins_with_th
     let said = runs.reply(&next.run).await.ended().last_text().unwrap_or_default().to_owned();
     assert_eq!(said, "first, unread, next");
 }
+
+#[tokio::test]
+async fn steering_message_that_the_last_run_did_not_read_begins_the_next_one() {
+    let journal = InMemoryJournal::new();
+    let runs = runs(journal.clone());
+    let first = runs.start(StartRun::new("first").session("s")).await.unwrap();
+    runs.reply(&first.run).await.ended();
+    let steer = InboxRequest::Steer { message: "unread".into() };
+    let entry = InboxEntry::new("unread", Timestamp::default(), steer);
+    journal.inbox().unwrap().post(&first.run, entry).await.unwrap();
+    runs.start(StartRun::new("next").session("s").when_busy(WhenBusy::Steer)).await.unwrap();
+    let last = newest(&runs, |head| head.status.has_ended() && head.run_id != first.run).await.run_id;
+    let said = runs.reply(&last).await.ended().last_text().unwrap_or_default().to_owned();
+    assert_eq!(said, "first, unread, next");
+}

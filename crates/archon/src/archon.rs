@@ -236,8 +236,18 @@ impl Archon {
     }
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {
+        self.prepare_at(options, None).await
+    }
+
+    /// Prepares a run like [`prepare`](Self::prepare), which continues its session at `point` and not at its end.
+    pub(crate) async fn prepare_at(
+        &self,
+        options: RunOptions,
+        point: Option<Origin>,
+    ) -> Result<(Context, Origin), RunError> {
         self.admit()?;
-        let start = self.continuation(&options).await?;
+        let mut start = self.continuation(&options).await?;
+        start.origin = point.unwrap_or(start.origin);
         let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
         let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
         let mut context = self.context(run, session, options);

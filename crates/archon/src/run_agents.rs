@@ -1,5 +1,6 @@
 //! Implements [`RunAgent`] for the agents of this crate, for a [`Runs`](crate::Runs) service.
 
+use archon_react_loop::Opening;
 use archon_types::{
     AgentId, AgentMessage, Answer, BoxFuture, Context, MoreLimits, Origin, Outcome, PendingApproval,
     RunAgent, RunError, RunKind, RunSettings,
@@ -24,8 +25,25 @@ impl RunAgent for Archon {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
         Box::pin(async move {
+            let mut opening = Opening::new(prompts);
+            opening.mode = settings.mode;
             let own = self.for_run(settings)?;
-            Ok(own.agent.start(prompts, origin, &self.own(context)).await?)
+            if opening.prompts.is_empty() {
+                return Err(RunError::EmptyPrompt);
+            }
+            Ok(own.agent.begin(opening, origin, &self.own(context)).await?)
+        })
+    }
+
+    fn compact<'a>(
+        &'a self,
+        origin: Origin,
+        instructions: Option<String>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        Box::pin(async move {
+            let opening = Opening::compacting(instructions);
+            Ok(self.agent.begin(opening, origin, &self.own(context)).await?)
         })
     }
 

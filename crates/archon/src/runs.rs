@@ -5,12 +5,15 @@
 //! agent that its first record names are enough.
 
 mod answer;
+mod context;
+mod going_back;
 mod live;
 mod manage;
 mod start;
 mod sweeping;
 mod tenant;
 mod unread;
+mod wishes;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},

@@ -240,8 +240,10 @@ fn all(app: &App) -> Result<Tools, Failure> {
     #[cfg(any(feature = "python", feature = "javascript"))]
     tools.push(Arc::new(archon::code::CodeExecutor::new(archon::code::CodeOptions::default())));
     tools.push(Arc::new(builtin::CleanupToolCall::new()));
+    tools.push(Arc::new(builtin::FinishPlan::new()));
     tools.push(Arc::new(builtin::HumanApproval::new()));
     tools.push(Arc::new(builtin::HumanGuidance::new()));
+    tools.push(Arc::new(builtin::UpdatePlan::new()));
     tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
     Ok(tools)
 }
@@ -366,12 +368,14 @@ mod tests {
             "calculator",
             "cleanup_tool_call",
             "edit_file",
+            "finish_plan",
             "glob",
             "human_approval",
             "human_guidance",
             "list_files",
             "read_file",
             "search",
+            "update_plan",
             "write_file",
         ];
         let mut all = names_of(ToolSelection::All).await.unwrap();

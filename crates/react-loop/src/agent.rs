@@ -89,7 +89,7 @@ impl ReactAgent {
     /// parallel loop.
     pub(crate) async fn begin_branch(
         &self,
-        opening: Opening,
+        mut opening: Opening,
         origin: Origin,
         parallel: Option<&RunId>,
         context: &Context,
@@ -100,6 +100,7 @@ impl ReactAgent {
         let chain = fold_chain(&**journal, &origin).await?;
         let (snapshot, EarlierRuns { history, runs: earlier, .. }) = (chain.due(&context.redactor), chain);
         self.recall(&history.seen, context);
+        opening.mode = opening.mode.filter(|mode| *mode != history.mode);
         let mut started = self.started(origin, earlier, parallel, context);
         self.check_tools(&started.config)?;
         if opening.is_continuation() {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver};
 use archon_types::{
     BoxFuture, CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
-    JournalError, Outcome, PromptSource, RecordBody, ToolResult,
+    JournalError, ModeSource, Outcome, PromptSource, RecordBody, ToolResult,
 };
 use tracing::Instrument;
 
@@ -158,6 +158,8 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
                     None => RecordBody::ClockRead,
                 }
             }
+            InboxRequest::SetMode { mode } => RecordBody::ModeChanged { mode, source: ModeSource::Person },
+            InboxRequest::Compact { instructions } => RecordBody::CompactionRequested { instructions },
             // A request of a newer version is acknowledged and has no effect.
             _ => RecordBody::ClockRead,
         })

@@ -22,8 +22,8 @@ use std::{
 };
 
 use archon_types::{
-    Journal, JournalError, Origin, Record, RecordBody, Redactor, RunId, RunKind, SessionSnapshot,
-    SnapshotMessage, SnapshotResult, metadata,
+    Journal, JournalError, Origin, Record, RecordBody, Redactor, RunId, RunKind, RunStarted, SessionMode,
+    SessionSnapshot, SnapshotMessage, SnapshotResult, metadata,
 };
 use serde::Serialize;
 
@@ -121,6 +121,31 @@ pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages
     }
 }
 
+/// Returns the mode of a session after a run.
+///
+/// # Errors
+/// The run, or a run that it continues, cannot be read.
+pub async fn session_mode(journal: &dyn Journal, run: &RunId) -> Result<SessionMode, LoopError> {
+    let mut log = journal.salvage(run).await?.records;
+    for _ in 0..LONGEST {
+        let changed = |record: &Arc<Record>| match &record.body {
+            RecordBody::ModeChanged { mode, .. } => Some(*mode),
+            _ => None,
+        };
+        let snapshot = || snapshot_in(&log).map(|snapshot| snapshot.mode);
+        if let Some(mode) = log.iter().rev().find_map(changed).or_else(snapshot) {
+            return Ok(mode);
+        }
+        match RunStarted::of(&log).map(|started| started.origin.clone()) {
+            Some(Origin::Continues { run, records, .. }) => {
+                log = journal.salvage(&run).await?.first(records)?;
+            }
+            _ => return Ok(SessionMode::default()),
+        }
+    }
+    Err(in_a_circle(run))
+}
+
 async fn walk(journal: &dyn Journal, origin: &Origin, use_snapshots: bool) -> Result<EarlierRuns, LoopError> {
     let (mut chain, mut logs) = (EarlierRuns::default(), Vec::new());
     let mut next = origin.clone();
@@ -208,6 +233,7 @@ impl EarlierRuns {
             spent: snapshot.spent,
             trusted: snapshot.trusted_rules.clone(),
             workspace: snapshot.workspace.clone(),
+            mode: snapshot.mode,
             seen: latest(&chain.seen),
         };
         Ok(chain)
@@ -279,6 +305,7 @@ impl EarlierRuns {
         snapshot.spent = self.history.spent;
         snapshot.trusted_rules.clone_from(&self.history.trusted);
         snapshot.workspace.clone_from(&self.history.workspace);
+        snapshot.mode = self.history.mode;
         snapshot
     }
 

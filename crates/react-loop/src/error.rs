@@ -38,6 +38,24 @@ pub enum LoopError {
         /// Number of turns of the run.
         turns: u32,
     },
+    /// The record is no message of a person, so no other text can take its place.
+    #[error("record {seq} of run {run} is no message of a person in this session")]
+    NoSuchMessage {
+        /// Id of the run.
+        run: RunId,
+        /// Sequence number of the record.
+        seq: u64,
+    },
+    /// The message came between a tool call and its result, or into a plan or a team at work.
+    #[error(
+        "message {seq} of run {run} came between a tool call and its result, so no other text can take its place"
+    )]
+    BetweenCallAndResult {
+        /// Id of the run.
+        run: RunId,
+        /// Sequence number of the record.
+        seq: u64,
+    },
     /// The conversation is empty or ends with an answer, so the run has nothing to answer.
     #[error("the conversation is empty or ends with the model's answer, so there is nothing to answer")]
     NothingToAnswer,
@@ -145,6 +163,8 @@ impl LoopError {
             Self::NotARun { .. } => "`archon runs list` lists the runs",
             Self::NothingAsked { .. } => "start a new run with the prompt",
             Self::NoSuchTurn { .. } => "choose an earlier turn, or none to keep them all",
+            Self::NoSuchMessage { .. } => "choose one of the session's messages",
+            Self::BetweenCallAndResult { .. } => "go back to an earlier message",
             Self::NothingToAnswer => "continue with a new prompt",
             Self::Unpaired => "put the result of every tool call directly after the message with the call",
             Self::UnknownPrice { .. } => "set the model's price, or no cost limit",

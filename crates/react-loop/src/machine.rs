@@ -14,15 +14,17 @@ mod interruption;
 mod prompts;
 mod structured_output;
 mod tool_retry;
+mod wishes;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_run::{GrantedLease, Ledger, Machine, Next};
 use archon_types::{
-    AssistantMessage, Attributed, AuxiliaryCall, CallId, CommandId, ContinuationKind, Effect, Encoded,
-    HookPoint, Lease, LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody,
-    Request, RunConfig, RunId, RunKind, RunStarted, SchemaProblem, Speaker, Spending, StopReason, Summary,
-    Timestamp, ToolMode, ToolResult, TurnTrigger,
+    AssistantMessage, Attributed, AuxiliaryCall, CallId, CommandId, Compaction, CompactionLevel,
+    ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached, Message, Origin, Outcome,
+    OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunId, RunKind, RunStarted,
+    SchemaProblem, SessionMode, Speaker, Spending, StopReason, Summary, Timestamp, ToolMode, ToolResult,
+    TurnTrigger,
 };
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +124,25 @@ pub struct ReactMachine {
     /// Permission rules of "always allow" answers, valid for the rest of the session.
     #[serde(default)]
     trusted: Vec<String>,
+    /// The mode of the session.
+    #[serde(default, skip_serializing_if = "is_default")]
+    mode: SessionMode,
+    /// True if the model was told that the session is in plan mode.
+    #[serde(default, skip_serializing_if = "is_default")]
+    is_plan_mode_told: bool,
+    /// True if a person agreed to the plan, and the change of the mode is not recorded yet.
+    #[serde(default, skip_serializing_if = "is_default")]
+    is_plan_agreed: bool,
+    /// The wishes of a person for the summary of a compaction that is still to come; an empty text for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    compaction_wish: Option<String>,
+    /// True if the run began with the wish of a person for a compaction, and ends after it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    only_compacts: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The phase of the run.
@@ -177,6 +198,7 @@ impl ReactMachine {
             (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => Speaker::Model,
             _ => Speaker::Person,
         };
+        let mode = history.mode;
         let system = instructions::system(&started.config, "");
         let text = system.as_ref().map(|system| system.as_str());
         let mut machine = Self {
@@ -206,9 +228,21 @@ impl ReactMachine {
             interrupted: Default::default(),
             suspended: false,
             trusted,
+            mode,
+            is_plan_mode_told: mode == SessionMode::Plan,
+            is_plan_agreed: false,
+            compaction_wish: None,
+            only_compacts: false,
         };
         machine.answer_history();
         machine
+    }
+
+    fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
+        self.window.compacted(compaction, at);
+        if compaction.level != CompactionLevel::CleanUp {
+            self.compaction_wish = None;
+        }
     }
 
     fn summarized(&mut self, summary: &Summary) {
@@ -260,13 +294,14 @@ impl Machine for ReactMachine {
             B::ToolCallRefused { call, result } => self.tool_ended(*call, result, record.at),
             B::ApprovalRequested { .. } | B::ApprovalAnswered { .. } => self.consulted(record),
             B::Suspended { .. } => self.suspended = self.waits_for_people(),
+            B::ModeChanged { .. } | B::CompactionRequested { .. } => self.wished(&record.body),
             B::HintAdded { text } => self.noted(text, record.at),
             B::AuxiliaryCallStarted { .. } => self.auxiliary_call_started(&record.body),
             B::Summarized(summary) => self.summarized(summary),
             B::InstructionsRead { text } => self.instructed(text),
             B::GoalChecked(verdict) => self.goal_checked(verdict),
             B::OutputChecked { problems } => self.output_checked(problems),
-            B::Compacted(compaction) => self.window.compacted(compaction, record.at),
+            B::Compacted(compaction) => self.compacted(compaction, record.at),
             B::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
                 self.window.add_notice(*level, text, record.at);
             }
@@ -281,6 +316,9 @@ impl Machine for ReactMachine {
     }
 
     fn next(&self) -> Step {
+        if let Some(change) = self.mode_due() {
+            return change;
+        }
         match &self.phase {
             Phase::Ended(outcome) => Step::Done(Outcome::clone(outcome)),
             Phase::Finishing(outcome) => Step::Append(RecordBody::RunFinished(outcome.clone())),
@@ -288,7 +326,7 @@ impl Machine for ReactMachine {
             // The answer is complete, so a cancel does not stop its check.
             Phase::Matching => Step::Do(ReactTask::CheckOutput),
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
-            Phase::Fresh => Step::AwaitPrompt,
+            Phase::Fresh => self.without_prompt(),
             Phase::Checking => self.goal_due(),
             Phase::Noting { text, .. } => Step::Append(RecordBody::HintAdded { text: text.clone() }),
             Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
@@ -365,8 +403,8 @@ impl ReactMachine {
         if let (Phase::Ended(_), Some(by)) = (&self.phase, self.interrupted.by()) {
             self.window.push(Message::user(by.marker(), self.meter.now()), Speaker::Program);
         }
-        let (spent, trusted) = (self.meter.spent(), self.trusted);
-        History { spent, trusted, workspace: self.config.workspace, ..self.window.into_history() }
+        let (spent, trusted, mode) = (self.meter.spent(), self.trusted, self.mode);
+        History { spent, trusted, mode, workspace: self.config.workspace, ..self.window.into_history() }
     }
 
     /// Returns the number of turns of this run.
@@ -508,6 +546,12 @@ impl ReactMachine {
         if let Some(record) = self.window.cleanup_due() {
             return Step::Append(record);
         }
+        if let Some(text) = self.mode_hint() {
+            return Step::Append(RecordBody::HintAdded { text: text.to_owned() });
+        }
+        if let Some(step) = self.compaction_wished() {
+            return step;
+        }
         if let Some(due) = self.window.summary_due(now) {
             return self.auxiliary_command(AuxiliaryCall::Summary, Step::Do(ReactTask::Summarize(due)));
         }
@@ -562,6 +606,8 @@ impl ReactMachine {
                 self.chain.reset_counts();
             }
             self.auxiliary_call = None;
+            // What cannot be made smaller stays.
+            self.compaction_wish = None;
             self.reserve_cost(self.cost_estimate());
             self.window.note_request();
             self.queues.note_request();

@@ -1,8 +1,8 @@
 //! Initial input of a run: a restored conversation, prompts, and messages that already wait.
 
 use archon_types::{
-    AgentMessage, Attributed, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource,
-    RecordBody, RunMemory, Speaker,
+    AgentMessage, Attributed, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, ModeSource,
+    PromptSource, RecordBody, RunMemory, SessionMode, Speaker,
 };
 use std::sync::Arc;
 
@@ -18,6 +18,11 @@ pub struct Opening {
     pub steers: Vec<AgentMessage>,
     /// Follow-ups that arrived before the run started.
     pub follow_ups: Vec<AgentMessage>,
+    /// The mode of the session from this run on; `None` for the mode that it has.
+    pub mode: Option<SessionMode>,
+    /// The wishes of a person for the summary of a compaction, which happens before the first request; an empty
+    /// text for none. A run without another input ends after the compaction. `None` for no compaction.
+    pub compaction: Option<String>,
 }
 
 impl Opening {
@@ -26,13 +31,28 @@ impl Opening {
         Self { prompts, ..Self::default() }
     }
 
-    /// Returns true if the input has no new message.
+    /// Creates the input of a run that only compacts its conversation; `instructions` are the wishes of a
+    /// person for the summary.
+    pub fn compacting(instructions: Option<String>) -> Self {
+        Self { compaction: Some(instructions.unwrap_or_default()), ..Self::default() }
+    }
+
+    /// Returns true if the input has no new message, and is no compaction.
     pub fn is_continuation(&self) -> bool {
-        self.prompts.is_empty() && self.steers.is_empty() && self.follow_ups.is_empty()
+        !self.has_messages() && self.compaction.is_none()
+    }
+
+    fn has_messages(&self) -> bool {
+        !(self.prompts.is_empty() && self.steers.is_empty() && self.follow_ups.is_empty())
+    }
+
+    /// Returns true if there are messages, and none has content.
+    pub(crate) fn is_empty_prompt(&self) -> bool {
+        self.has_messages() && !self.says_something()
     }
 
     /// Returns true if a user message has text or pictures.
-    pub(crate) fn says_something(&self) -> bool {
+    fn says_something(&self) -> bool {
         let says = |message: &AgentMessage| match message.as_llm() {
             Some(message @ Message::User(_)) => message.content().iter().any(|c| c.as_text() != Some("")),
             _ => false,
@@ -98,5 +118,9 @@ impl Opening {
             .chain(said(self.prompts, PromptSource::Prompt))
             .chain(said(self.steers, PromptSource::Steer))
             .chain(said(self.follow_ups, PromptSource::FollowUp))
+            .chain(self.mode.map(|mode| RecordBody::ModeChanged { mode, source: ModeSource::Person }))
+            .chain(self.compaction.map(|text| RecordBody::CompactionRequested {
+                instructions: Some(text).filter(|text| !text.trim().is_empty()),
+            }))
     }
 }

@@ -30,13 +30,12 @@ impl ReactExecutor<'_> {
             _ => None,
         };
         let context = self.context.clone();
-        let trusting = decide::trusting(&run.machine, &context);
-        let tools = trusting.as_ref().unwrap_or(&context);
         if side_by_side {
             run.receive(self).await?;
             // The machine settles the calls that are not started.
             if !open.iter().any(|call| self.is_interrupted(call, &run.machine)) {
-                self.run_together(open, tools, run).await?;
+                let trusting = decide::trusting(&run.machine, &context);
+                self.run_together(open, trusting.as_ref().unwrap_or(&context), run).await?;
             }
         } else {
             let all = open.len();
@@ -50,7 +49,9 @@ impl ReactExecutor<'_> {
                     break; // The machine settles the calls that were not started.
                 }
                 let id = call.id;
-                self.run_together(vec![call], tools, run).await?;
+                // A person may have changed the mode since the call before.
+                let trusting = decide::trusting(&run.machine, &context);
+                self.run_together(vec![call], trusting.as_ref().unwrap_or(&context), run).await?;
                 if run.machine.is_waiting(id) {
                     break; // The calls behind it wait with it.
                 }

@@ -62,6 +62,7 @@ mod edit_file;
 mod expression;
 #[cfg(feature = "files")]
 mod file_pattern;
+mod finish_plan;
 #[cfg(all(unix, feature = "git"))]
 mod git;
 #[cfg(all(unix, feature = "git"))]
@@ -80,6 +81,7 @@ mod rational;
 mod read_file;
 #[cfg(feature = "files")]
 mod search;
+mod update_plan;
 #[cfg(feature = "web")]
 mod web_fetch;
 #[cfg(feature = "web")]
@@ -96,6 +98,7 @@ pub use edit_file::EditFile;
 pub use expression::evaluate;
 #[cfg(feature = "files")]
 use file_pattern::FilePattern;
+pub use finish_plan::FinishPlan;
 #[cfg(all(unix, feature = "git"))]
 pub use git_diff::GitDiff;
 #[cfg(all(unix, feature = "git"))]
@@ -112,6 +115,7 @@ pub use rational::Number;
 pub use read_file::ReadFile;
 #[cfg(feature = "files")]
 pub use search::Search;
+pub use update_plan::UpdatePlan;
 #[cfg(feature = "web")]
 pub use web_fetch::WebFetch;
 #[cfg(feature = "web")]

@@ -13,6 +13,7 @@ mod format;
 mod log;
 mod markup;
 mod matches_schema;
+mod mode;
 mod own;
 mod permission;
 mod preview;
@@ -26,6 +27,7 @@ use crate::guard::Guard;
 
 pub(crate) use consent::{may_ask, needs_consent};
 pub(crate) use facts::{millis, stamp};
+pub(crate) use mode::is_accepted_edit;
 
 /// Every guard in order. A new guard is a new file and a line here.
 pub(crate) const GUARDS: &[&dyn Guard] = &[
@@ -36,6 +38,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &matches_schema::MatchesSchema, // they fit the tool's schema
     &permission::Permission,        // the permissions that the tool needs are granted
     &rules::Rules,                  // no rule denies it, here or above
+    &mode::Mode,                    // the mode of the session allows it
     &preview::Preview,              // the tool can make the change, e.g. the session has read the file
     &own::Own,                      // the program's own guards let it pass; they also see the result first
     &consent::Consent,              // a person approves it, if it needs approval

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use archon_types::{Context, PermissionBound, Permit, Subject, ToolSpec};
 
-use crate::{EngineOptions, Ruling, guards::needs_consent};
+use crate::{
+    EngineOptions, Ruling,
+    guards::{is_accepted_edit, needs_consent},
+};
 
 /// The rules of a run and of all runs above it.
 pub(crate) struct Bound {
@@ -26,6 +29,7 @@ impl PermissionBound for Bound {
             Ruling::Deny(rule) => return Permit::Deny(rule),
             Ruling::Ask(_) => Permit::Ask,
             Ruling::Allow => Permit::Allow,
+            Ruling::Silent if is_accepted_edit(tool, subject, run) => Permit::Allow,
             Ruling::Silent if needs_consent(tool, self.options.ask) && !run.agreed_above => Permit::Ask,
             Ruling::Silent => Permit::Allow,
         };

@@ -124,18 +124,20 @@ pub use plans::{
 };
 pub use runs::{
     Agent, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Context,
-    Delegation, DynHooks, DynPlanner, Evaluation, EvaluationError, EvaluationStrategy, Executed, FinalAnswer,
-    FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns,
-    PermissionBound, Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply,
-    ResumedRuns, RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace,
-    SpendingCounter, StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, ToolSource,
-    Toolbox, Unfinished, Watch, WhenBusy, answer_below, check_called, is_log_lost, may_resume,
+    Delegation, DynHooks, DynPlanner, EarlierMessage, Evaluation, EvaluationError, EvaluationStrategy,
+    Executed, FinalAnswer, FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions,
+    MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound, Permit, Plan, PlanError, Planner,
+    PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory,
+    RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun, StartRuns, Started,
+    StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox, Unfinished, Watch, WhenBusy,
+    answer_below, check_called, is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,
     CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover,
-    Effect, FileChange, FnApprover, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog, Processes, Progress,
-    QuestionKind, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
+    Effect, FileChange, FnApprover, ListedStep, ModeSource, OnDeny, OnExpiry, PLAN_TOOL, Preview,
+    ProcessGroup, ProcessLog, Processes, Progress, QuestionKind, STEP_LIST_TOOL, SessionMode, StepList,
+    StepStatus, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
     ToolInvocationRequest, ToolSpec, binding, rebound,
 };
 pub use values::{

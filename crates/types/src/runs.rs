@@ -7,6 +7,7 @@ mod called_run;
 mod calls_below;
 mod context;
 mod delegation;
+mod earlier_message;
 mod evaluation;
 mod hooks;
 mod instructions;
@@ -26,6 +27,7 @@ pub use called_run::{CUT_OFF, CalledRun, RunRefused, answer_below, check_called,
 pub use calls_below::MAX_TOOL_DEPTH;
 pub use context::{Context, PermissionBound, Permit};
 pub use delegation::{CallerLog, Delegation};
+pub use earlier_message::{EarlierMessage, MessagePlace};
 pub use evaluation::{BranchResult, BranchVerdict, Evaluation, EvaluationError, EvaluationStrategy};
 pub use hooks::{DynHooks, FnHooks, Hooks, InputFilter, InputVerdict};
 pub use instructions::Instructions;

@@ -7,6 +7,8 @@ mod binding;
 mod credentials;
 mod preview;
 mod process;
+mod session_mode;
+mod step_list;
 mod tool_error;
 mod tool_execution;
 mod tool_spec;
@@ -19,6 +21,8 @@ pub use binding::{binding, rebound};
 pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
 pub use preview::{FileChange, Preview};
 pub use process::{ProcessGroup, ProcessLog, Processes};
+pub use session_mode::{ModeSource, PLAN_TOOL, SessionMode};
+pub use step_list::{ListedStep, STEP_LIST_TOOL, StepList, StepStatus};
 pub use tool_error::ToolError;
 pub use tool_execution::ToolExecutionStrategy;
 pub use tool_spec::{

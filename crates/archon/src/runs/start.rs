@@ -9,13 +9,13 @@ use std::{
 use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
-    Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead,
-    RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns, Started,
-    StartedRun, TenantId, Watch, WhenBusy,
+    Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError, RunFilter,
+    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns,
+    Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
-use super::{Runs, live::Live};
+use super::{Runs, going_back::PointOfSession, live::Live, wishes::Wishes};
 use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
@@ -163,23 +163,24 @@ impl Runs {
         }
         let own = archon.agent.options().agent_id.clone();
         let agent = self.agent(request.kind, request.agent.as_ref().unwrap_or(&own))?;
+        let point = self.point_of(&request, &tenant).await?;
+        let session = point.as_ref().map(|point| point.session.clone()).or(request.session.clone());
         let options = RunOptions {
             run: keyed.clone(),
-            session: request.session.clone(),
+            session,
             branch: request.when_busy == WhenBusy::Branch,
             tenant: Some(tenant.clone()),
             ..RunOptions::default()
         };
-        let (context, origin) = match self.place(options, &request, &prompts).await? {
+        let place = match point {
+            Some(point) => self.place_at(options, point).await,
+            None => self.place(options, &request, &prompts).await,
+        };
+        let (context, origin) = match place? {
             Place::Own(context, origin) => (*context, origin),
             Place::Queued(queued) => return Ok(queued),
         };
-        let settings = request.settings.clone();
-        let started = self
-            .work(context, Started::New, move |context| async move {
-                agent.begin(prompts, origin, settings, &context).await
-            })
-            .await;
+        let started = self.begin(agent, prompts, &request, (context, origin)).await;
         match (started, keyed, &request.key) {
             // Another process was faster with the same key.
             (
@@ -192,6 +193,35 @@ impl Runs {
             }
             (started, ..) => started,
         }
+    }
+
+    /// Starts the run of a request, and follows the wishes that wait in its session.
+    async fn begin(
+        &self,
+        agent: Arc<dyn RunAgent>,
+        prompts: Vec<AgentMessage>,
+        request: &StartRun,
+        (context, origin): (Context, Origin),
+    ) -> Result<StartedRun, RunError> {
+        let is_new = request.session.is_none() && request.instead_of.is_none();
+        let wishes = match is_new {
+            true => Wishes::default(),
+            false => self.wishes_for(&context.session, &context.tenant).await?,
+        };
+        let mut settings = request.settings.clone();
+        let has_mode = request.kind == RunKind::Loop;
+        settings.mode = settings.mode.or(wishes.mode.filter(|_| has_mode));
+        if has_mode && settings.mode.is_none() && request.instead_of.is_some() {
+            // The point to which the session goes back may have had another mode.
+            settings.mode = Some(self.mode(&context.session, Some(&context.tenant)).await?);
+        }
+        let started = self
+            .work(context, Started::New, move |context| async move {
+                agent.begin(prompts, origin, settings, &context).await
+            })
+            .await?;
+        self.fulfil(wishes, &started.run, has_mode).await?;
+        Ok(started)
     }
 
     /// Returns the run that an earlier request with this idempotency key has started; `None` if there is
@@ -234,12 +264,14 @@ impl Runs {
         }
         loop {
             let (run, status) = match archon.prepare(options.clone()).await {
-                Err(RunError::SessionBusy { run, status }) if request.when_busy == WhenBusy::Queue => {
+                Err(RunError::SessionBusy { run, status })
+                    if matches!(request.when_busy, WhenBusy::Queue | WhenBusy::Steer) =>
+                {
                     (run, status)
                 }
                 prepared => return prepared.map(|(context, origin)| Place::Own(Box::new(context), origin)),
             };
-            match self.queue(&run, prompts).await? {
+            match self.queue(&run, prompts, request.when_busy).await? {
                 Some(queued) => return Ok(Place::Queued(queued)),
                 // The run has ended meanwhile, or another message starts the next run.
                 None if tries < MOST_TRIES => tries += 1,
@@ -249,15 +281,19 @@ impl Runs {
         }
     }
 
+    /// Returns the place of prompts that continue their session at an earlier point.
+    async fn place_at(&self, options: RunOptions, point: PointOfSession) -> Result<Place, RunError> {
+        let (context, origin) = self.archon().prepare_at(options, Some(point.origin)).await?;
+        Ok(Place::Own(Box::new(context), origin))
+    }
+
     async fn history_of(
         &self,
         session: &SessionId,
         tenant: Option<&TenantId>,
     ) -> Result<Vec<Message>, RunError> {
         let journal = &*self.archon().journal;
-        let mut newest = RunFilter::of_session(session.clone()).top_level();
-        newest.tenant = tenant.cloned();
-        let Some(head) = self.archon().newest(newest).await? else { return Ok(Vec::new()) };
+        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
         let Origin::Continues { run, .. } = continuation_point(journal, &head.run_id, &records).await? else {
@@ -269,15 +305,24 @@ impl Runs {
 
     /// Puts prompts into the inbox of a busy run of their session; `None` if the run ends without reading
     /// them.
-    async fn queue(&self, run: &RunId, prompts: &[AgentMessage]) -> Result<Option<StartedRun>, RunError> {
+    async fn queue(
+        &self,
+        run: &RunId,
+        prompts: &[AgentMessage],
+        when_busy: WhenBusy,
+    ) -> Result<Option<StartedRun>, RunError> {
         let inbox = self.archon().journal.inbox();
         let waiting = async || match &inbox {
             Some(inbox) => inbox.waiting(run).await,
             None => Ok(Vec::new()),
         };
         let before: BTreeSet<_> = waiting().await?.into_iter().map(|entry| entry.id).collect();
-        for message in prompts {
-            match self.archon().post(run, InboxRequest::FollowUp { message: message.clone() }).await {
+        for message in prompts.iter().cloned() {
+            let request = match when_busy {
+                WhenBusy::Steer => InboxRequest::Steer { message },
+                _ => InboxRequest::FollowUp { message },
+            };
+            match self.archon().post(run, request).await {
                 Err(
                     RunError::Refused(RunRefused::Ended { .. })
                     | RunError::Journal(JournalError::UnknownRun { .. }),

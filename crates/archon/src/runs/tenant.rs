@@ -3,10 +3,11 @@
 //! A run of another tenant gives the same answer as a run that does not exist, so that guessing ids reveals
 //! nothing.
 
+use archon_react_loop::ContextReport;
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, ManageRuns, Message, MoreLimits,
-    PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged, SessionId,
-    StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, JournalError, ManageRuns, Message,
+    MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged,
+    SessionId, SessionMode, StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
 };
 use futures_util::StreamExt;
 
@@ -45,6 +46,50 @@ impl TenantRuns {
     /// Returns the tenant.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
+    }
+
+    /// Returns the messages of people in a session of the tenant; see [`Runs::earlier_messages`].
+    ///
+    /// # Errors
+    /// As [`Runs::earlier_messages`].
+    pub async fn earlier_messages(&self, session: &SessionId) -> Result<Vec<EarlierMessage>, RunError> {
+        self.runs.earlier_messages(session, Some(&self.tenant)).await.map_err(without_ids)
+    }
+
+    /// Returns the tokens of the next request of a session of the tenant; see [`Runs::context_report`].
+    ///
+    /// # Errors
+    /// As [`Runs::context_report`].
+    pub async fn context_report(&self, session: &SessionId) -> Result<ContextReport, RunError> {
+        self.runs.context_report(session, Some(&self.tenant)).await.map_err(without_ids)
+    }
+
+    /// Sets the mode of a session of the tenant; see [`Runs::set_mode`].
+    ///
+    /// # Errors
+    /// As [`Runs::set_mode`].
+    pub async fn set_mode(&self, session: &SessionId, mode: SessionMode) -> Result<(), RunError> {
+        self.runs.set_mode(session, Some(&self.tenant), mode).await.map_err(without_ids)
+    }
+
+    /// Returns the mode of a session of the tenant; see [`Runs::mode`].
+    ///
+    /// # Errors
+    /// As [`Runs::mode`].
+    pub async fn mode(&self, session: &SessionId) -> Result<SessionMode, RunError> {
+        self.runs.mode(session, Some(&self.tenant)).await.map_err(without_ids)
+    }
+
+    /// Compacts the conversation of a session of the tenant; see [`Runs::compact`].
+    ///
+    /// # Errors
+    /// As [`Runs::compact`].
+    pub async fn compact(
+        &self,
+        session: &SessionId,
+        instructions: Option<&str>,
+    ) -> Result<StartedRun, RunError> {
+        self.runs.compact(session, Some(&self.tenant), instructions).await.map_err(without_ids)
     }
 
     /// Waits for `work` if the run belongs to the tenant; otherwise `work` is not polled.

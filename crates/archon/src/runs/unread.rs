@@ -49,20 +49,24 @@ impl Runs {
             Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
             agent => agent?,
         };
+        let wishes = self.wishes_of(&newest.run_id).await?;
+        let mut settings = RunSettings::default();
+        settings.mode = wishes.mode;
         let started = self
             .work(context, Started::New, move |context| async move {
-                agent.begin(messages, origin, RunSettings::default(), &context).await
+                agent.begin(messages, origin, settings, &context).await
             })
             .await?;
         inbox.remove(&run, &ids).await?;
+        self.fulfil(wishes, &started.run, true).await?;
         Ok(Some(started))
     }
 }
 
-/// Returns the ids and the messages of the follow-ups in the inbox of a run.
+/// Returns the ids and the messages of the steering messages and follow-ups in the inbox of a run.
 async fn unread(inbox: &dyn Inbox, run: &RunId) -> Result<(Vec<String>, Vec<AgentMessage>), JournalError> {
     let message = |entry: InboxEntry| match entry.request {
-        InboxRequest::FollowUp { message } => Some((entry.id, message)),
+        InboxRequest::Steer { message } | InboxRequest::FollowUp { message } => Some((entry.id, message)),
         _ => None,
     };
     Ok(inbox.waiting(run).await?.into_iter().filter_map(message).unzip())

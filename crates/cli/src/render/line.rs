@@ -44,6 +44,7 @@ fn about(body: &RecordBody) -> String {
         | RecordBody::LogUnavailable { reason: text }
         | RecordBody::HintAdded { text }
         | RecordBody::ContextStatus { text, .. }
+        | RecordBody::CompactionRequested { instructions: Some(text) }
         | RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
         RecordBody::GoalChecked(verdict) => verdict_line(verdict),
         RecordBody::OutputChecked { problems } => problems_line(problems),
@@ -67,6 +68,7 @@ fn about(body: &RecordBody) -> String {
         RecordBody::Plan(record) => one_line(&about_plan(record), 2 * SHOWN),
         RecordBody::Team(record) => one_line(&about_team(record), 2 * SHOWN),
         RecordBody::LimitReached(limit) => limit.to_string(),
+        RecordBody::ModeChanged { mode, .. } => mode.to_string(),
         RecordBody::Suspended { waiting } => {
             let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
             format!("waiting for {}", calls.join(", "))

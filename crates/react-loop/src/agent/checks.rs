@@ -10,7 +10,7 @@ use crate::{Fallback, History, LoopError, Opening, is_paired};
 impl ReactAgent {
     pub(super) fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
         let limits = self.limits(context);
-        if !opening.is_continuation() && !opening.says_something() {
+        if opening.is_empty_prompt() {
             return Err(LoopError::EmptyPrompt);
         }
         if !is_paired(&opening.restored) {

@@ -172,6 +172,9 @@ impl ReactMachine {
             if matches!(self.phase, Phase::Ready) {
                 self.ready();
             }
+        } else if matches!(self.phase, Phase::Ready) && self.mode_hint() == Some(text) {
+            self.window.push(Message::user(text, at), Speaker::Program);
+            self.mode_told();
         }
     }
 

@@ -114,6 +114,7 @@ impl ReactMachine {
 
     pub(super) fn tool_call_finished(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
         self.count_failure(id, result, at);
+        self.note_agreed_plan(id, result);
         self.tool_ended(id, result, at);
     }
 

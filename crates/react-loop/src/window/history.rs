@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Attributed, Content, ContextLevel, Message, Record, RecordBody, SnapshotResult,
-    SnapshotSpending, Speaker, Tokenizer, Trust,
+    AssistantMessage, Attributed, Content, ContextLevel, Message, Record, RecordBody, SessionMode,
+    SnapshotResult, SnapshotSpending, Speaker, Tokenizer, Trust,
 };
 
 use super::{Messages, entries::Entry};
@@ -23,6 +23,8 @@ pub struct History {
     /// Permission rules of "always allow" answers, valid for the rest of the session in `workspace`.
     pub(crate) trusted: Vec<String>,
     pub(crate) workspace: Option<String>,
+    /// The mode of the session.
+    pub(crate) mode: SessionMode,
     /// Results of calls that read or wrote files. Known only if the history was read from logs.
     pub(crate) seen: Vec<SnapshotResult>,
 }

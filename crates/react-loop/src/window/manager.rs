@@ -86,6 +86,8 @@ pub struct SummaryDue {
     pub max_tokens: u32,
     /// The messages as text, with their speakers.
     pub transcript: String,
+    /// The wishes of a person for the summary; empty for none.
+    pub instructions: String,
 }
 
 /// Time of the latest compaction, and the size of its view in estimated tokens.
@@ -217,7 +219,38 @@ impl ContextManager {
         let (range, items) = tiers::wants_summary(input)?;
         // The transcript must fit into the window, too.
         let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
-        Some(SummaryDue { from: range.start, to: range.end, max_tokens, transcript })
+        let (from, to) = (range.start, range.end);
+        Some(SummaryDue { from, to, max_tokens, transcript, instructions: String::new() })
+    }
+
+    /// Returns the old turns that a model should summarize for a compaction that a person asked for. `None` if
+    /// they are shorter than a summary, or the summary is there.
+    pub(crate) fn summary_on_request(&self, instructions: &str) -> Option<SummaryDue> {
+        let config = self.config_on_request().filter(|_| self.state.summary.is_none())?;
+        let max_tokens = config.summary_tokens.unwrap_or(REQUESTED_SUMMARY_TOKENS);
+        let view = self.items();
+        let input = CompactionInput::new(&view, self.target(&config), &config, self.counter());
+        let (range, items) = tiers::wants_summary_on_request(input, max_tokens)?;
+        let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
+        let (from, to) = (range.start, range.end);
+        Some(SummaryDue { from, to, max_tokens, transcript, instructions: instructions.to_owned() })
+    }
+
+    /// Returns the compaction that a person asked for; `None` if the conversation cannot be made smaller.
+    pub(crate) fn compaction_on_request(&self) -> Option<Compaction> {
+        let config = self.config_on_request()?;
+        let view = self.items();
+        let mut input = CompactionInput::new(&view, self.target(&config), &config, self.counter());
+        input.summary = self.state.summary.as_ref();
+        let compaction = self.compaction(tiers::on_request(input))?;
+        (compaction.tokens_after < compaction.tokens_before).then_some(compaction)
+    }
+
+    /// Returns the configuration for a compaction that a person asked for: fewer recent messages stay.
+    fn config_on_request(&self) -> Option<ContextConfig> {
+        let mut config = self.state.config.clone()?;
+        config.keep_recent = config.keep_recent.min(REQUESTED_KEEP_RECENT);
+        Some(config)
     }
 
     /// Records that a file was read. Returns true if the file is new or has changed since the last read.
@@ -297,6 +330,11 @@ impl ContextManager {
     /// Returns the approximate tokens of the next request; 0 without a [`ContextConfig`].
     pub(crate) fn request_tokens(&self) -> u64 {
         self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))
+    }
+
+    /// Converts estimated tokens to tokens as the service counts them.
+    pub(crate) fn corrected(&self, tokens: u64) -> u64 {
+        self.state.tracker.corrected(tokens)
     }
 
     /// Counts the system prompt again after it changed.
@@ -610,3 +648,8 @@ impl<'de> Deserialize<'de> for ContextManager {
 
 /// Share of the budget above which a compaction does not wait for the minimum interval.
 const NEARLY_FULL: f64 = 0.95;
+/// Maximum number of tokens of the summary for a compaction that a person asked for, if the configuration names
+/// none.
+const REQUESTED_SUMMARY_TOKENS: u32 = 1_500;
+/// Maximum number of recent messages that stay unchanged in a compaction that a person asked for.
+const REQUESTED_KEEP_RECENT: u32 = 4;

@@ -102,6 +102,36 @@ pub(crate) fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, V
     }
 }
 
+/// Returns the old turns to summarize for a compaction that a person asked for; `None` if they are shorter than
+/// a summary of `max_tokens` tokens.
+pub(crate) fn wants_summary_on_request(
+    input: CompactionInput<'_>,
+    max_tokens: u32,
+) -> Option<(Range<u64>, Vec<WindowItem>)> {
+    let (range, items) = shortened(input).old_turns()?;
+    let tokens = items.iter().map(|item| item.tokens).fold(0, u64::saturating_add);
+    (tokens > u64::from(max_tokens)).then_some((range, items))
+}
+
+/// Returns the view after a compaction that a person asked for, which does not depend on the size of the
+/// window: repeated reads and long results are shortened, and a summary takes the place of old turns, or one
+/// line that of each.
+pub(crate) fn on_request(input: CompactionInput<'_>) -> View {
+    let mut draft = shortened(input);
+    if let Some(summarized) = draft.summarized(input.summary) {
+        return (CompactionLevel::Summarize, summarized.view());
+    }
+    draft.digest(draft.middle());
+    (CompactionLevel::DigestTurns, draft.view())
+}
+
+fn shortened(input: CompactionInput<'_>) -> Draft<'_> {
+    let mut draft = Draft::new(input);
+    draft.deduplicate();
+    draft.truncate_results(draft.middle());
+    draft
+}
+
 /// Returns the built-in strategy of a policy.
 pub(crate) fn of(policy: CompactionPolicy) -> &'static dyn CompactionStrategy {
     match policy {

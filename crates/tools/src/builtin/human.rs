@@ -5,7 +5,7 @@
 //! person.
 
 use archon_types::{
-    Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,7 +64,7 @@ impl HumanApproval {
 
     /// Returns the result of an approved call: the call runs only after a person approved it.
     fn approval_result(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::success("A person approved it.").with_metadata("approved", true))
+        Ok(ToolResult::success("A person approved it.").with_metadata(metadata::APPROVED, true))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     Ask, Ruling,
     arguments::call_beginning,
     guard::{Guard, Inspection, Verdict},
+    guards::is_accepted_edit,
     permissions::suggestions,
 };
 
@@ -53,6 +54,7 @@ fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
     let own = match &inspection.ruling {
         Ruling::Ask(_) => true,
         Ruling::Allow => spec.annotations.requires_confirmation && !is_agreed,
+        _ if is_accepted_edit(spec, inspection.subject(), inspection.run) => false,
         _ => needs_consent(spec, inspection.options.ask) && !is_agreed,
     };
     own || inspection.is_asked_above || inspection.is_warned()

@@ -24,6 +24,7 @@ mod fixture;
 mod git;
 #[cfg(target_os = "linux")]
 mod led_elsewhere;
+mod modes;
 mod patterns;
 mod pipeline;
 #[cfg(all(target_os = "linux", feature = "git"))]
@@ -39,6 +40,7 @@ mod server_sandbox;
 mod shell_rules;
 mod tool_macro;
 mod tool_state;
+mod update_plan;
 #[cfg(all(unix, feature = "bash"))]
 mod users;
 #[cfg(feature = "web")]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     messages::AgentMessage,
-    tools::{Answer, ApprovalRequest},
+    tools::{Answer, ApprovalRequest, SessionMode},
     values::{RunId, Timestamp},
 };
 
@@ -102,6 +102,17 @@ pub enum InboxRequest {
         binding: String,
         /// The answer.
         answer: Answer,
+    },
+    /// Sets the mode of the session.
+    SetMode {
+        /// The mode.
+        mode: SessionMode,
+    },
+    /// Compacts the conversation before the next request to the model.
+    Compact {
+        /// The wishes of the person for the summary; `None` for none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
     },
 }
 

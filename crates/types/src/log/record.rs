@@ -13,7 +13,7 @@ use crate::{
     messages::{AgentMessage, AssistantMessage, Compaction, ContextLevel, Message, Summary, ToolResult},
     models::{ApiErrorKind, ModelErrorCode},
     plans::{PlanRecord, TeamRecord},
-    tools::{Answer, ApprovalRequest, Effect, ProcessGroup},
+    tools::{Answer, ApprovalRequest, Effect, ModeSource, ProcessGroup, SessionMode},
     values::{CallId, CommandId, RunId, Timestamp},
 };
 
@@ -187,6 +187,13 @@ pub enum RecordBody {
         /// The answer.
         answer: Answer,
     },
+    /// The mode of the session changed. Derived if a person agreed to the plan of the model.
+    ModeChanged {
+        /// The mode from here on.
+        mode: SessionMode,
+        /// The reason of the change.
+        source: ModeSource,
+    },
     /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
     /// tool runs.
     ToolCallStarted {
@@ -251,6 +258,12 @@ pub enum RecordBody {
         /// The text that the model reads, as a user message.
         text: String,
     },
+    /// A person asked for a compaction, which happens before the next request to the model.
+    CompactionRequested {
+        /// The wishes of the person for the summary; `None` for none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
+    },
     /// A model summarised old turns, for the compaction that follows.
     Summarized(Summary),
     /// The project's instructions for its agents are new or have changed. The model reads them after its
@@ -312,6 +325,7 @@ impl RecordBody {
             Self::AuxiliaryCallStarted { purpose: question, .. } => {
                 return *question == AuxiliaryCall::BranchChoice;
             }
+            Self::ModeChanged { source, .. } => return *source == ModeSource::Person,
             _ => {}
         }
         !matches!(

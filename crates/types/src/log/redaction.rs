@@ -49,15 +49,14 @@ impl Forms {
             }
             B::ApprovalRequested { request, .. } => self.clean_question(request),
             B::ApprovalAnswered { answer, .. } => self.clean_reply(answer),
+            B::CompactionRequested { instructions } => self.clean_optional(instructions),
             B::Summarized(summary) => self.clean_optional(&mut summary.text),
             B::InstructionsRead { text } => self.clean_text(text),
             B::GoalChecked(verdict) => self.clean_text(&mut verdict.reason),
             B::OutputChecked { problems } => {
                 problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));
             }
-            B::ParallelStarted { prompts, .. } => {
-                prompts.iter_mut().for_each(|prompt| self.clean_agent_message(prompt));
-            }
+            B::ParallelStarted { prompts, .. } => self.clean_prompts(prompts),
             B::ParallelFinished(choice) => self.clean_choice(choice),
             B::Plan(plan) => self.clean_as_json(&mut **plan),
             B::Team(team) => self.clean_as_json(&mut **team),
@@ -69,6 +68,7 @@ impl Forms {
             | B::ToolCallStarted { .. }
             | B::ProcessStarted { .. }
             | B::ChildRunCreated { .. }
+            | B::ModeChanged { .. }
             | B::LimitsRaised(_)
             | B::Resumed
             | B::ClockRead => {}
@@ -85,6 +85,10 @@ impl Forms {
             | B::Suspended { .. }
             | B::RunFinished(_) => {}
         }
+    }
+
+    fn clean_prompts(&self, prompts: &mut [AgentMessage]) {
+        prompts.iter_mut().for_each(|prompt| self.clean_agent_message(prompt));
     }
 
     fn clean_agent_message(&self, message: &mut AgentMessage) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     messages::{ContextLevel, Message, Speaker, Tokenizer, ToolResult, Trust},
+    tools::SessionMode,
     values::RunId,
 };
 
@@ -41,6 +42,9 @@ pub struct SessionSnapshot {
     /// The permission rules that allow calls without a question for the rest of the session, in `workspace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trusted_rules: Vec<String>,
+    /// The mode of the session.
+    #[serde(skip_serializing_if = "crate::values::is_default")]
+    pub mode: SessionMode,
     /// The folder that the previous run worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,

@@ -145,6 +145,8 @@ pub mod metadata {
     pub const SUGGESTION: &str = "suggestion";
     /// `person` if a person answered or refused the call, so that the tool did not run.
     pub const ANSWERED_BY: &str = "answered_by";
+    /// True if the call was itself a question, and a person agreed.
+    pub const APPROVED: &str = "approved";
     /// For a call that was refused because nobody could be asked: the narrowest permission rule that allows
     /// the call, or an empty text if no rule allows it.
     pub const NOBODY_ASKED: &str = "nobody_asked";

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     log::{NullSink, OpenRun, RecordBody, Sink},
     messages::{Redactor, SeenResult},
-    tools::{CredentialStore, ProcessLog, Subject, ToolSpec},
+    tools::{CredentialStore, ProcessLog, SessionMode, Subject, ToolSpec},
     values::{Clock, Ids, RunId, SessionId, TenantId, not_before},
 };
 
@@ -56,6 +56,8 @@ pub struct Context {
     /// The permission rules that a person trusted: calls that match them need no question for the rest of the
     /// session.
     pub trusted: Arc<[String]>,
+    /// The mode of the session, which child runs inherit. The loop that executes the calls sets it.
+    pub mode: SessionMode,
     /// The permission bound that the runs above (the caller, its caller and so on) set for this run and its
     /// child runs.
     pub permission_bound: Option<Arc<dyn PermissionBound>>,
@@ -111,6 +113,7 @@ impl Context {
             agreed: None,
             agreed_above: false,
             trusted: Arc::new([]),
+            mode: SessionMode::default(),
             permission_bound: None,
             tools_above: Arc::new([]),
             results: None,

@@ -22,11 +22,11 @@ use crate::{
     config::{ExecutionLimits, MoreLimits, RunKind},
     log::{Event, Origin, Outcome, PendingApproval, RunFilter, RunHead, Salvaged},
     messages::{AgentMessage, Message},
-    tools::Answer,
+    tools::{Answer, SessionMode},
     values::{AgentId, RunId, SessionId, TenantId, Timestamp},
 };
 
-use super::{context::Context, reply::Reply, run_error::RunError};
+use super::{context::Context, earlier_message::MessagePlace, reply::Reply, run_error::RunError};
 
 /// The complete run service. Every type that implements the three parts implements this trait.
 pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
@@ -215,6 +215,10 @@ pub struct StartRun {
     /// The behaviour if the session's newest run works, waits or was interrupted. Default
     /// [`WhenBusy::Refuse`].
     pub when_busy: WhenBusy,
+    /// The message of the session whose place the prompts take: the run continues the session as it was before
+    /// this message. `None` to continue the session at its end. Effects of tools remain. A busy session is
+    /// refused, also with [`WhenBusy::Queue`] and [`WhenBusy::Steer`].
+    pub instead_of: Option<MessagePlace>,
     /// The tenant; `None` for `local`.
     pub tenant: Option<TenantId>,
     /// The settings of this run that replace the agent's.
@@ -232,17 +236,20 @@ pub struct RunSettings {
     pub system: Option<String>,
     /// The names of the agent's tools that the run may use; `None` for all.
     pub tools: Option<Vec<String>>,
+    /// The mode of the session from this run on; `None` for the mode that it has.
+    pub mode: Option<SessionMode>,
 }
 
 impl RunSettings {
     /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
     ///
     /// # Errors
-    /// [`RunError::NotForKind`] if instructions or tools are set.
+    /// [`RunError::NotForKind`] if instructions, tools or a mode are set.
     pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
         let what = match self {
             Self { system: Some(_), .. } => "a system text for one run",
             Self { tools: Some(_), .. } => "tools for one run",
+            Self { mode: Some(_), .. } => "a mode",
             _ => return Ok(()),
         };
         let instead = "start a loop with it, or give it to each of the agents when they are built";
@@ -265,6 +272,7 @@ impl StartRun {
             key: None,
             session: None,
             when_busy: WhenBusy::default(),
+            instead_of: None,
             tenant: None,
             settings: RunSettings::default(),
         }
@@ -288,6 +296,9 @@ impl StartRun {
     /// Sets the behaviour if the session is busy.
     pub fn when_busy(self, choice: WhenBusy) -> Self { self.when_busy = choice }
 
+    /// Sets the message of the session whose place the prompts take.
+    pub fn instead_of(self, message: MessagePlace) -> Self { self.instead_of = Some(message) }
+
     /// Sets the tenant.
     pub fn tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
 
@@ -303,6 +314,9 @@ impl StartRun {
     pub fn tools(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.tools = Some(names.into_iter().map(Into::into).collect())
     }
+
+    /// Sets the mode of the session from this run on.
+    pub fn mode(self, mode: SessionMode) -> Self { self.settings.mode = Some(mode) }
 }
 }
 
@@ -317,6 +331,9 @@ pub enum WhenBusy {
     /// ends without reading the message, the message begins the next run of the session. The idempotency key
     /// of such a request is not stored, so the same request queues the message again.
     Queue,
+    /// The model of the run reads the message in its next request, as with [`AnswerRuns::steer`]: running tools
+    /// finish, and calls that have not started are skipped. Otherwise the same as [`Queue`](Self::Queue).
+    Steer,
     /// The message starts a parallel run in the session. Neither run sees the messages of the other.
     Branch,
 }
@@ -343,7 +360,8 @@ pub enum Started {
     Resumed,
     /// An earlier request with the same idempotency key had started the run.
     Before,
-    /// The run was already under way, and reads the message when it would otherwise end.
+    /// The run was already under way, and reads the message when it would otherwise end, or with
+    /// [`WhenBusy::Steer`] in its next request.
     Queued,
 }
 
@@ -489,6 +507,27 @@ pub trait RunAgent: Send + Sync {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Starts the run that `context` names only to compact the conversation that `origin` continues, with the
+    /// wishes of a person for the summary. Default: an error, for runs without a conversation of their own.
+    ///
+    /// # Errors
+    /// The run could not be started or logged, or runs of this kind have no conversation.
+    fn compact<'a>(
+        &'a self,
+        origin: Origin,
+        instructions: Option<String>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        let _ = (origin, instructions);
+        let error = RunError::Unsupported {
+            run: context.run.clone(),
+            kind: self.kind(),
+            action: "be compacted",
+            instead: "send a message to the session, and compact it then",
+        };
+        Box::pin(std::future::ready(Err(error)))
+    }
 
     /// Checks an answer to a question before it is stored, for instance changed arguments against the tool's
     /// schema, or a changed plan. Default: accepts every answer.

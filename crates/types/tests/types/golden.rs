@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc};
 use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
-    approval_records, check_records, delegation_records, events, failure_records, form_records,
+    approval_records, check_records, delegation_records, events, failure_records, form_records, mode_records,
     parallel_records, plan_records, records, steering_records, team_records, window_records,
 };
 
@@ -16,6 +16,7 @@ const GOLDEN_CHECK: &str = include_str!("../golden/check-v2.jsonl");
 const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v2.jsonl");
 const GOLDEN_FORM: &str = include_str!("../golden/output-v2.jsonl");
 const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v2.jsonl");
+const GOLDEN_MODE: &str = include_str!("../golden/mode-v2.jsonl");
 const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v2.jsonl");
 const GOLDEN_PLAN: &str = include_str!("../golden/plan-v2.jsonl");
 const GOLDEN_STEERING: &str = include_str!("../golden/steering-v2.jsonl");
@@ -34,6 +35,7 @@ fn golden_logs_load_and_are_written_back_unchanged() {
     check("failure-v2.jsonl", GOLDEN_FAILURE, &failure_records());
     check("output-v2.jsonl", GOLDEN_FORM, &form_records());
     check("delegation-v2.jsonl", GOLDEN_DELEGATION, &delegation_records());
+    check("mode-v2.jsonl", GOLDEN_MODE, &mode_records());
     check("parallel-v2.jsonl", GOLDEN_PARALLEL, &parallel_records());
     check("plan-v2.jsonl", GOLDEN_PLAN, &plan_records());
     check("steering-v2.jsonl", GOLDEN_STEERING, &steering_records());
@@ -57,6 +59,7 @@ fn every_kind_of_record_is_in_a_golden_file() {
         GOLDEN_FAILURE,
         GOLDEN_FORM,
         GOLDEN_DELEGATION,
+        GOLDEN_MODE,
         GOLDEN_PARALLEL,
         GOLDEN_PLAN,
         GOLDEN_STEERING,

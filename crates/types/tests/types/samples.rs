@@ -8,13 +8,13 @@ use archon_types::{
     Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
     ExtensionMessage, FailureKind, FailurePolicy, FallbackModel, FallbackStep, GoalCheck, GoalVerdict,
     HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata,
-    MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
-    OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
+    MessageType, ModeSource, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
+    Outcome, OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
     ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig,
-    RunStarted, SchemaProblem, SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending, Speaker,
-    Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings,
-    ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
-    Trust, TurnTrigger, Usage, UserMessage, ViewPart, metadata,
+    RunStarted, SchemaProblem, SessionMode, SessionSnapshot, SnapshotMessage, SnapshotResult,
+    SnapshotSpending, Speaker, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern,
+    TeamRecord, TeamSettings, ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult,
+    ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart, metadata,
 };
 use serde_json::json;
 
@@ -385,6 +385,25 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run records about the wishes of a person for its session, in a log of its own.
+pub(crate) fn mode_records() -> Vec<Arc<Record>> {
+    let changed = |mode, source| RecordBody::ModeChanged { mode, source };
+    let compact =
+        |text: Option<&str>| RecordBody::CompactionRequested { instructions: text.map(str::to_owned) };
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started())),
+        changed(SessionMode::Plan, ModeSource::Person),
+        changed(SessionMode::Ask, ModeSource::AgreedPlan),
+        changed(SessionMode::AcceptEdits, ModeSource::Person),
+        compact(Some("Keep the paths.")),
+        compact(None),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// What a run records about the form that its answer must have, in a log of its own.
 pub(crate) fn form_records() -> Vec<Arc<Record>> {
     let mut started = started();
@@ -434,6 +453,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(plan_records())
         .chain(team_records())
         .chain(check_records())
+        .chain(mode_records())
         .chain(form_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()

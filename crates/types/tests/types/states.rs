@@ -1,8 +1,8 @@
 //! Tables of states: their names and what may follow what.
 
 use archon_types::{
-    AgentState, ExecutionLimits, LimitReached, OnLimit, OutcomeStatus, PromptSource, ReactState,
-    SubTaskStatus, ToolMode, TurnTrigger,
+    AgentState, ExecutionLimits, LimitReached, ModeSource, OnLimit, OutcomeStatus, PromptSource, ReactState,
+    SessionMode, SubTaskStatus, ToolMode, TurnTrigger,
 };
 use expect_test::expect;
 
@@ -62,6 +62,8 @@ fn loop_states() {
 fn plain_enums_are_lower_case_words() {
     names(&[ToolMode::Native, ToolMode::Text], "native text");
     names(&[PromptSource::Prompt, PromptSource::Steer, PromptSource::FollowUp], "prompt steer follow_up");
+    names(&SessionMode::ALL, "ask accept_edits plan");
+    names(&[ModeSource::Person, ModeSource::AgreedPlan], "person agreed_plan");
     names(&[OnLimit::ForceSummary, OnLimit::Error, OnLimit::Stop], "force_summary error stop");
     use TurnTrigger::{Branch, Continuation, SubAgent, User};
     names(&[User, SubAgent, Continuation, Branch], "user sub_agent continuation branch");

@@ -1,0 +1,188 @@
+//! Wishes of a person for a session: its mode, and a compaction. A run at work reads them from its inbox. After
+//! the end of a run they wait there for the next run of the session.
+
+use std::sync::Arc;
+
+use archon_react_loop::session_mode;
+use archon_types::{
+    InboxEntry, InboxRequest, JournalError, Origin, RunAgent, RunError, RunFilter, RunHead, RunId, RunKind,
+    RunRefused, SessionId, SessionMode, Started, StartedRun, TenantId,
+};
+
+use super::Runs;
+use crate::{RunOptions, archon::local};
+
+/// The wishes in the inbox of a run.
+#[derive(Default)]
+pub(super) struct Wishes {
+    /// The run, and the ids of the messages.
+    of: Option<(RunId, Vec<String>)>,
+    pub(super) mode: Option<SessionMode>,
+    compaction: Option<InboxRequest>,
+}
+
+impl Runs {
+    /// Sets the mode of a session: which calls of its runs need a person. Only call this function for a person,
+    /// never for a model. The run at work follows from its next call on; without a run at work, the next run of
+    /// the session does. For the first run of a session use [`StartRun::mode`](archon_types::StartRun::mode).
+    /// `tenant` is `None` for a session of any tenant.
+    ///
+    /// ```no_run
+    /// use archon::{RunError, Runs, SessionId, types::SessionMode};
+    ///
+    /// async fn look_but_touch_nothing(runs: &Runs, session: &SessionId) -> Result<(), RunError> {
+    ///     runs.set_mode(session, None, SessionMode::Plan).await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The session has no run, its run at work is no loop, or the journal failed or has no inbox.
+    pub async fn set_mode(
+        &self,
+        session: &SessionId,
+        tenant: Option<&TenantId>,
+        mode: SessionMode,
+    ) -> Result<(), RunError> {
+        let head = self.newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
+        let request = InboxRequest::SetMode { mode };
+        if head.status.is_busy() && self.is_posted(&head.run_id, request.clone()).await? {
+            return Ok(());
+        }
+        self.leave(&head.run_id, request).await
+    }
+
+    /// Returns the mode of a session: the one that a person set last, or [`SessionMode::Ask`]. `tenant` is `None`
+    /// for a session of any tenant.
+    ///
+    /// # Errors
+    /// A log of the session cannot be read.
+    pub async fn mode(
+        &self,
+        session: &SessionId,
+        tenant: Option<&TenantId>,
+    ) -> Result<SessionMode, RunError> {
+        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(SessionMode::default()) };
+        match self.wishes_of(&head.run_id).await?.mode {
+            Some(mode) => Ok(mode),
+            None => Ok(session_mode(&*self.archon().journal, &head.run_id).await?),
+        }
+    }
+
+    /// Compacts the conversation of a session: the model sees a summary in place of old turns from here on.
+    /// `instructions` are wishes for the summary. The run at work does so before its next request. Without a run
+    /// at work, a run starts that only does this. `tenant` is `None` for a session of any tenant.
+    ///
+    /// # Errors
+    /// The session has no run, its run at work is no loop, or the journal failed or has no inbox.
+    pub async fn compact(
+        &self,
+        session: &SessionId,
+        tenant: Option<&TenantId>,
+        instructions: Option<&str>,
+    ) -> Result<StartedRun, RunError> {
+        let head = self.newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
+        let instructions = instructions.map(str::to_owned);
+        let request = InboxRequest::Compact { instructions: instructions.clone() };
+        if head.status.is_busy() && self.is_posted(&head.run_id, request).await? {
+            return Ok(StartedRun::new(head.run_id, session.clone(), Started::Queued));
+        }
+        let tenant = head.tenant.clone().unwrap_or_else(local);
+        let wishes = self.wishes_of(&head.run_id).await?;
+        let options =
+            RunOptions { session: Some(session.clone()), tenant: Some(tenant), ..RunOptions::default() };
+        let (context, origin) = self.archon().prepare(options).await?;
+        let Origin::Continues { run, .. } = &origin else { return Err(RunError::NothingToContinue) };
+        let agent = self.loop_agent_of(run).await?;
+        let started = self
+            .work(context, Started::New, move |context| async move {
+                agent.compact(origin, instructions, &context).await
+            })
+            .await?;
+        // The run compacts anyway.
+        self.fulfil(Wishes { compaction: None, ..wishes }, &started.run, false).await?;
+        Ok(started)
+    }
+
+    /// Returns the wishes that wait for the next run of a session.
+    pub(super) async fn wishes_for(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Wishes, RunError> {
+        match self.newest_of(session, Some(tenant)).await? {
+            Some(head) => self.wishes_of(&head.run_id).await,
+            None => Ok(Wishes::default()),
+        }
+    }
+
+    /// Returns the wishes in the inbox of a run; the latest mode counts.
+    pub(super) async fn wishes_of(&self, run: &RunId) -> Result<Wishes, RunError> {
+        let mut wishes = Wishes::default();
+        let Some(inbox) = self.archon().journal.inbox() else { return Ok(wishes) };
+        let mut ids = Vec::new();
+        for InboxEntry { id, request, .. } in inbox.waiting(run).await? {
+            match request {
+                InboxRequest::SetMode { mode } => wishes.mode = Some(mode),
+                request @ InboxRequest::Compact { .. } => wishes.compaction = Some(request),
+                _ => continue,
+            }
+            ids.push(id);
+        }
+        wishes.of = Some((run.clone(), ids));
+        Ok(wishes)
+    }
+
+    /// Moves wishes to the inbox of the run `started`, except for the mode if the run began with it.
+    pub(super) async fn fulfil(
+        &self,
+        wishes: Wishes,
+        started: &RunId,
+        has_mode: bool,
+    ) -> Result<(), RunError> {
+        let mode = wishes.mode.filter(|_| !has_mode).map(|mode| InboxRequest::SetMode { mode });
+        for request in mode.into_iter().chain(wishes.compaction) {
+            self.leave(started, request).await?;
+        }
+        match (wishes.of, self.archon().journal.inbox()) {
+            (Some((run, ids)), Some(inbox)) if !ids.is_empty() => Ok(inbox.remove(&run, &ids).await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Posts a request to a run. Returns false if the run has ended meanwhile.
+    async fn is_posted(&self, run: &RunId, request: InboxRequest) -> Result<bool, RunError> {
+        match self.archon().post(run, request).await {
+            Err(RunError::Refused(RunRefused::Ended { .. })) => Ok(false),
+            posted => posted.map(|()| true),
+        }
+    }
+
+    /// Leaves a request in the inbox of a run, also if the run has ended.
+    async fn leave(&self, run: &RunId, request: InboxRequest) -> Result<(), RunError> {
+        let archon = self.archon();
+        let unsupported = JournalError::Unsupported { action: "deliver messages to runs" };
+        let inbox = archon.journal.inbox().ok_or(unsupported)?;
+        let entry = InboxEntry::new(archon.ids.fresh("in"), archon.clock.now(), request);
+        Ok(inbox.post(run, entry).await?)
+    }
+
+    /// Returns the agent of a loop, or the service's own agent for a run of another kind.
+    async fn loop_agent_of(&self, run: &RunId) -> Result<Arc<dyn RunAgent>, RunError> {
+        let records = self.archon().journal.read(run).await?;
+        match self.agent_of(run, &records).await {
+            Ok(agent) if agent.kind() == RunKind::Loop => Ok(agent),
+            _ => self.agent(RunKind::Loop, &self.archon().agent.options().agent_id),
+        }
+    }
+
+    /// Returns the newest top-level run of a session.
+    pub(super) async fn newest_of(
+        &self,
+        session: &SessionId,
+        tenant: Option<&TenantId>,
+    ) -> Result<Option<RunHead>, RunError> {
+        let mut newest = RunFilter::of_session(session.clone()).top_level();
+        newest.tenant = tenant.cloned();
+        self.archon().newest(newest).await
+    }
+}

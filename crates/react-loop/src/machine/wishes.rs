@@ -1,0 +1,101 @@
+//! Wishes of a person for the session: its mode, and a compaction.
+
+use archon_types::{
+    AuxiliaryCall, CallId, Json, ModeSource, PLAN_TOOL, RecordBody, SessionMode, ToolResult, metadata,
+};
+
+use super::{OutcomeStatus, Phase, ReactMachine, ReactTask, Step};
+
+impl ReactMachine {
+    /// Returns the mode of the session.
+    pub fn mode(&self) -> SessionMode {
+        self.mode
+    }
+
+    /// Applies the record of a wish.
+    pub(super) fn wished(&mut self, wish: &RecordBody) {
+        match wish {
+            RecordBody::ModeChanged { mode, source } => self.mode_changed(*mode, *source),
+            RecordBody::CompactionRequested { instructions } => {
+                self.compaction_requested(instructions.as_deref())
+            }
+            _ => {}
+        }
+    }
+
+    fn mode_changed(&mut self, mode: SessionMode, source: ModeSource) {
+        self.mode = mode;
+        if source == ModeSource::AgreedPlan {
+            // The result of the plan's call tells the model.
+            self.is_plan_mode_told = mode == SessionMode::Plan;
+        }
+        self.is_plan_agreed = false;
+    }
+
+    /// Notes that a person agreed to the plan of the model, if this is the result of such a call.
+    pub(super) fn note_agreed_plan(&mut self, id: CallId, result: &ToolResult) {
+        let is_agreed = result.metadata.get(metadata::APPROVED) == Some(&Json::Bool(true));
+        if self.mode == SessionMode::Plan
+            && is_agreed
+            && self.call(id).is_some_and(|call| call.call.name == PLAN_TOOL)
+        {
+            self.is_plan_agreed = true;
+        }
+    }
+
+    /// Returns the record that ends plan mode, after a person agreed to the plan.
+    pub(super) fn mode_due(&self) -> Option<Step> {
+        let is_at_work = !matches!(self.phase, Phase::Finishing(_) | Phase::Ended(_));
+        let changed = RecordBody::ModeChanged { mode: SessionMode::Ask, source: ModeSource::AgreedPlan };
+        (self.is_plan_agreed && is_at_work).then_some(Step::Append(changed))
+    }
+
+    /// Returns the text that tells the model that plan mode began or ended; `None` if it knows.
+    pub(super) fn mode_hint(&self) -> Option<&'static str> {
+        match (self.mode == SessionMode::Plan, self.is_plan_mode_told) {
+            (true, false) => Some(PLAN_MODE),
+            (false, true) => Some(NO_PLAN_MODE),
+            _ => None,
+        }
+    }
+
+    /// Notes that the model was told the mode.
+    pub(super) fn mode_told(&mut self) {
+        self.is_plan_mode_told = self.mode == SessionMode::Plan;
+    }
+
+    fn compaction_requested(&mut self, instructions: Option<&str>) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.compaction_wish = Some(instructions.unwrap_or_default().to_owned());
+            self.only_compacts |= matches!(self.phase, Phase::Fresh);
+        }
+    }
+
+    /// Returns the summary or the compaction that a person asked for; `None` if there is no such wish, or the
+    /// conversation cannot be made smaller.
+    pub(super) fn compaction_wished(&self) -> Option<Step> {
+        let wish = self.compaction_wish.as_deref()?;
+        if let Some(due) = self.window.summary_on_request(wish) {
+            return Some(self.auxiliary_command(AuxiliaryCall::Summary, Step::Do(ReactTask::Summarize(due))));
+        }
+        self.window.compaction_on_request().map(|compaction| Step::Append(RecordBody::Compacted(compaction)))
+    }
+
+    /// Returns the next step of a run without a prompt: it compacts the conversation and ends, or it waits for
+    /// a prompt.
+    pub(super) fn without_prompt(&self) -> Step {
+        if !self.only_compacts {
+            return Step::AwaitPrompt;
+        }
+        match self.compaction_wished() {
+            Some(step) => self.cost_due().unwrap_or(step),
+            None => self.finish(self.outcome(OutcomeStatus::Finished)),
+        }
+    }
+}
+
+const PLAN_MODE: &str = "[The session is in plan mode now: nothing is changed, and only tools that read run. Find out \
+                         what you need, then call finish_plan with the whole plan. A person decides about it; do \
+                         not begin the work before.]";
+const NO_PLAN_MODE: &str = "[The session has left plan mode: tools that change something run again, as far as people \
+                            and rules allow it.]";

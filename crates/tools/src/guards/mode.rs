@@ -1,0 +1,65 @@
+//! Guard: applies the mode of the session. In plan mode only tools that change nothing run; the guard `Consent`
+//! asks no question about edits that the mode accepts.
+
+use archon_types::{Context, Effect, PLAN_TOOL, SessionMode, Subject, ToolSpec};
+
+use crate::guard::{Guard, Inspection, Verdict};
+
+pub(crate) struct Mode;
+
+impl Guard for Mode {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
+        let Some(tool) = &inspection.tool else { return Verdict::Pass };
+        let (spec, run) = (&tool.spec, inspection.run);
+        // A person agreed to exactly this call.
+        if run.agreed.is_some() || run.agreed_above {
+            return Verdict::Pass;
+        }
+        match (run.mode, spec.name == PLAN_TOOL) {
+            (SessionMode::Plan, false) if !is_for_plan_mode(spec) => {
+                let has_plan_tool = inspection.registry.find(PLAN_TOOL).is_some();
+                Verdict::refuse("permission_denied", plan_mode(&spec.name, has_plan_tool))
+            }
+            (SessionMode::Ask | SessionMode::AcceptEdits, true) => Verdict::refuse(
+                "permission_denied",
+                format!(
+                    "Tool '{PLAN_TOOL}' ends plan mode, and the session is not in plan mode. It was not run. Go on \
+                     with the work, or write the plan in your answer."
+                ),
+            ),
+            _ => Verdict::Pass,
+        }
+    }
+}
+
+/// Returns true if a tool runs in plan mode. An agent does, because the mode also applies to its own calls.
+fn is_for_plan_mode(spec: &ToolSpec) -> bool {
+    spec.annotations.effect == Effect::ReadOnly || spec.annotations.agent
+}
+
+fn plan_mode(tool: &str, has_plan_tool: bool) -> String {
+    let way = match has_plan_tool {
+        true => format!("call {PLAN_TOOL} with the whole plan; a person decides about it"),
+        false => "write the whole plan as your answer".to_owned(),
+    };
+    format!(
+        "Tool '{tool}' may change something, and the session is in plan mode, in which nothing is changed. It was not \
+         run. Go on with tools that only read. When you know what has to be done, {way}."
+    )
+}
+
+/// Returns true if the mode of the session accepts a call without a question: the call changes files of the
+/// workspace, and nothing else.
+pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context) -> bool {
+    if run.mode != SessionMode::AcceptEdits {
+        return false;
+    }
+    let edits_files = spec.annotations.permissions == ["fs_write"] && !spec.annotations.requires_confirmation;
+    let is_inside = match subject {
+        Subject::Paths { root, paths } => {
+            !paths.is_empty() && paths.iter().all(|path| path.starts_with(root))
+        }
+        _ => false,
+    };
+    edits_files && is_inside
+}
