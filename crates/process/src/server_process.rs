@@ -185,6 +185,8 @@ fn spawn_restricted(mut held: Command, restrict: Restrict) -> io::Result<Child> 
 #[cfg(all(test, target_os = "linux"))]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::sync::Mutex;
+
     use archon_types::{BoxFuture, RunId, Timestamp};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 

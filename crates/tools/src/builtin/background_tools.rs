@@ -164,7 +164,10 @@ impl BackgroundTool {
         match self.kind {
             Kind::Start => self.start(parsed(arguments)?, context).await,
             Kind::Send => self.send(parsed(arguments)?, context).await,
-            Kind::List => Ok(ToolResult::success(self.list(&context.run))),
+            Kind::List => {
+                let ListArguments {} = parsed(arguments)?;
+                Ok(ToolResult::success(self.list(&context.run)))
+            }
             Kind::Read => {
                 let ReadArguments { id, wait_ms, max } = parsed(arguments)?;
                 let command = self.commands.find(&id, &context.run)?;
