@@ -85,10 +85,7 @@ async fn next_message_of_a_session_reads_a_command_that_the_first_started() {
     drop(first);
     let second = agent(&journal, folder.path());
     let (_, answer) = say(&second, &call("read_output", json!({ "id": "cmd_1" }))).await;
-    assert_eq!(
-        answer,
-        "got tea\n[cmd_1: ended with the process that ran it; this is its last known output]"
-    );
+    assert_eq!(answer, "got tea\n[cmd_1: ended with the process that ran it; this is its last known output]");
     let (_, answer) = say(&second, &call("start_command", json!({ "command": "exit 3" }))).await;
     assert!(answer.contains("[cmd_2: "), "{answer}");
 }

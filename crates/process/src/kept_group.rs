@@ -30,7 +30,7 @@ impl KeptGroup {
         #[cfg(target_os = "linux")]
         super::orphans::end_orphans();
         let group = table::group_of(leader)?;
-        kept().get_or_insert_default().insert(group.clone());
+        groups().get_or_insert_default().insert(group.clone());
         Ok(Self(group))
     }
 
@@ -51,15 +51,15 @@ impl KeptGroup {
 
 impl Drop for KeptGroup {
     fn drop(&mut self) {
-        kept().get_or_insert_default().remove(&self.0);
+        groups().get_or_insert_default().remove(&self.0);
     }
 }
 
 /// Returns whether this process keeps the group.
 pub(super) fn is_kept_here(group: &ProcessGroup) -> bool {
-    kept().as_ref().is_some_and(|groups| groups.contains(group))
+    groups().as_ref().is_some_and(|groups| groups.contains(group))
 }
 
-fn kept() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
+fn groups() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }

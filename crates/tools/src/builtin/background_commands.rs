@@ -96,7 +96,9 @@ impl BackgroundCommands {
         commands.iter().find(|command| command.id() == id).cloned().ok_or_else(|| {
             let ids: Vec<_> = commands.iter().map(|command| command.id()).collect();
             let there = if ids.is_empty() { "none was started".to_owned() } else { ids.join(", ") };
-            ToolError::NotFound(format!("There is no command '{id}' in this conversation. Commands: {there}."))
+            ToolError::NotFound(format!(
+                "There is no command '{id}' in this conversation. Commands: {there}."
+            ))
         })
     }
 

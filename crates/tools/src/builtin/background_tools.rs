@@ -13,12 +13,12 @@ use serde_json::json;
 
 use super::{
     background_commands::{BackgroundCommand, BackgroundCommands, State},
-    bash::{Bash, BashOptions, push_line, shown},
+    bash::{Bash, BashOptions, in_quotes, push_line},
     spec, text,
 };
 use crate::{
     Workspace,
-    macro_support::arguments as parsed,
+    macro_support::arguments as parse,
     sandbox::{Background, Ending, MOST_UNREAD, Unread},
 };
 
@@ -162,14 +162,14 @@ impl BackgroundTool {
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let clock = &*context.run.clock;
         match self.kind {
-            Kind::Start => self.start(parsed(arguments)?, context).await,
-            Kind::Send => self.send(parsed(arguments)?, context).await,
+            Kind::Start => self.start(parse(arguments)?, context).await,
+            Kind::Send => self.send(parse(arguments)?, context).await,
             Kind::List => {
-                let ListArguments {} = parsed(arguments)?;
+                let ListArguments {} = parse(arguments)?;
                 Ok(ToolResult::success(self.list(&context.run)))
             }
             Kind::Read => {
-                let ReadArguments { id, wait_ms, max } = parsed(arguments)?;
+                let ReadArguments { id, wait_ms, max } = parse(arguments)?;
                 let command = self.commands.find(&id, &context.run)?;
                 if let State::Here(process) = &command.state {
                     let limit = Duration::from_millis(wait_ms.unwrap_or_default()).min(MOST_WAIT);
@@ -178,7 +178,7 @@ impl BackgroundTool {
                 Ok(self.report(&command, max.unwrap_or(USUAL_READ)))
             }
             Kind::Stop => {
-                let StopArguments { id } = parsed(arguments)?;
+                let StopArguments { id } = parse(arguments)?;
                 let command = self.commands.find(&id, &context.run)?;
                 if let State::Here(process) = &command.state {
                     process.stop(clock).await;
@@ -201,7 +201,7 @@ impl BackgroundTool {
     async fn send(&self, arguments: SendArguments, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let SendArguments { id, mut text, enter, end } = arguments;
         let command = self.commands.find(&id, &context.run)?;
-        let process = running(&command)?;
+        let process = process_of(&command)?;
         self.bash.objection(&text)?;
         if enter.unwrap_or(!text.is_empty()) {
             text.push('\n');
@@ -211,7 +211,9 @@ impl BackgroundTool {
         sent.map_err(|e| ToolError::Failed(format!("{id} did not get the text: {e}.")))?;
         let closed = if is_last { " Its input is closed now." } else { "" };
         let bytes = text.len();
-        Ok(ToolResult::success(format!("Sent {bytes} bytes to {id}.{closed} Read its answer with read_output.")))
+        Ok(ToolResult::success(format!(
+            "Sent {bytes} bytes to {id}.{closed} Read its answer with read_output."
+        )))
     }
 
     fn list(&self, run: &Context) -> String {
@@ -231,7 +233,7 @@ impl BackgroundTool {
             }
         };
         let name = command.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        format!("{}{name}: {state}: {}", command.id(), shown(&command.line))
+        format!("{}{name}: {state}: {}", command.id(), in_quotes(&command.line))
     }
 
     /// Returns the output that was not read before, at most `max` bytes, and the state of the command.
@@ -251,7 +253,8 @@ impl BackgroundTool {
         let Unread { text: output, dropped, waiting, last, end } = process.take(max);
         let mut text = String::new();
         if dropped > 0 {
-            text = format!("[{dropped} older bytes were dropped: at most {MOST_UNREAD} unread ones are kept]\n");
+            text =
+                format!("[{dropped} older bytes were dropped: at most {MOST_UNREAD} unread ones are kept]\n");
         }
         text.push_str(if output.is_empty() { "(no new output)" } else { &output });
         if waiting > 0 {
@@ -295,7 +298,7 @@ impl BackgroundTool {
 const GONE: &str = "ended with the process that ran it";
 
 /// Returns the process of a command that runs.
-fn running(command: &BackgroundCommand) -> Result<&Background, ToolError> {
+fn process_of(command: &BackgroundCommand) -> Result<&Background, ToolError> {
     match &command.state {
         State::Here(process) if process.is_running() => Ok(process),
         _ => Err(ToolError::Failed(format!(
@@ -323,14 +326,14 @@ impl Tool for BackgroundTool {
                 let line = text(arguments, "command");
                 self.bash.objection(line)?;
                 self.commands.admit(run)?;
-                format!("Run {} in the background", shown(line))
+                format!("Run {} in the background", in_quotes(line))
             }
             Kind::Send => {
                 let (id, input) = (text(arguments, "id"), text(arguments, "text"));
                 let command = self.commands.find(id, run)?;
-                running(&command)?;
+                process_of(&command)?;
                 self.bash.objection(input)?;
-                format!("Type {} into {id}, which is {}", shown(input), shown(&command.line))
+                format!("Type {} into {id}, which is {}", in_quotes(input), in_quotes(&command.line))
             }
             _ => return Ok(None),
         };

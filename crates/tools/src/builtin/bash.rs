@@ -270,12 +270,12 @@ impl Tool for Bash {
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let command = super::text(arguments, "command");
         self.objection(command)?;
-        Ok(Some(Preview::new(format!("Run {}", shown(command)))))
+        Ok(Some(Preview::new(format!("Run {}", in_quotes(command)))))
     }
 }
 
 /// Returns a command for a question to a person. The arguments of the call hold the whole command.
-pub(super) fn shown(command: &str) -> String {
+pub(super) fn in_quotes(command: &str) -> String {
     beginning(command, SHOWN, "`")
 }
 

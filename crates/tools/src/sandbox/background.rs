@@ -139,12 +139,7 @@ impl Background {
     ///
     /// # Errors
     /// The input is closed, or the command does not read it.
-    pub(crate) async fn send(
-        &self,
-        bytes: &[u8],
-        is_last: bool,
-        clock: &dyn Clock,
-    ) -> Result<(), ToolError> {
+    pub(crate) async fn send(&self, bytes: &[u8], is_last: bool, clock: &dyn Clock) -> Result<(), ToolError> {
         let mut input = self.input.lock().await;
         let pipe = input.as_mut().ok_or_else(|| ToolError::Failed("its input is closed".to_owned()))?;
         let sent = {
@@ -155,7 +150,8 @@ impl Background {
             Some(Ok(())) => {}
             Some(Err(e)) => return Err(ToolError::Failed(format!("its input cannot be written: {e}"))),
             None => {
-                let why = "it read only a part of the text within 5 seconds; read its output before you go on";
+                let why =
+                    "it read only a part of the text within 5 seconds; read its output before you go on";
                 return Err(ToolError::Failed(why.to_owned()));
             }
         }
@@ -183,7 +179,7 @@ impl Buffer {
     fn take(&mut self, max: usize) -> Unread {
         let mut bytes: Vec<u8> = self.unread.iter().copied().take(max).collect();
         if self.end.is_none() || bytes.len() < self.unread.len() {
-            bytes.truncate(whole(&bytes));
+            bytes.truncate(whole_length(&bytes));
         }
         self.unread.drain(..bytes.len());
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -201,7 +197,7 @@ impl Buffer {
 }
 
 /// Returns the length of the text without an unfinished character at its end.
-fn whole(text: &[u8]) -> usize {
+fn whole_length(text: &[u8]) -> usize {
     let begin = text.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
     match std::str::from_utf8(&text[begin..]) {
         Err(e) if e.error_len().is_none() => begin + e.valid_up_to(),

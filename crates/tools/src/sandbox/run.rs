@@ -96,10 +96,8 @@ pub(crate) async fn run(
     let mut started = start(command, cage, &guarded, Owner::Call, context).await?;
     let outputs = [Capture::new(cage.options.max_output), Capture::new(cage.options.max_output)];
     let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
-    let pumps = join(
-        pump(stdout, |bytes| outputs[0].add(bytes)),
-        pump(stderr, |bytes| outputs[1].add(bytes)),
-    );
+    let pumps =
+        join(pump(stdout, |bytes| outputs[0].add(bytes)), pump(stderr, |bytes| outputs[1].add(bytes)));
     let mut reported = 0;
     let is_over = |task: &mut task::Context<'_>| {
         let total: u64 = outputs.iter().map(Capture::bytes).sum();

@@ -178,7 +178,10 @@ async fn background_command_follows_the_rules_and_the_deny_list_of_bash() {
         assert!(refused.contains(reason), "{text}: {refused}");
     }
     let read = fixture.call("read_output", json!({ "id": "cmd_1" })).await;
-    assert_eq!((read.status, read.text().as_str()), (ToolResultStatus::Success, "(no new output)\n[cmd_1: running]"));
+    assert_eq!(
+        (read.status, read.text().as_str()),
+        (ToolResultStatus::Success, "(no new output)\n[cmd_1: running]")
+    );
 }
 
 #[cfg(target_os = "linux")]
