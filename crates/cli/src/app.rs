@@ -47,6 +47,9 @@ pub(crate) struct App {
     pub(crate) mcp: Arc<Connected>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
+    /// The commands in the background, by session. They end with this process.
+    #[cfg(unix)]
+    pub(crate) commands: archon::tools::builtin::BackgroundCommands,
 }
 
 /// The approver of the questions of agents, and the time that a question waits.
@@ -81,6 +84,8 @@ impl App {
             catalogue: Arc::default(),
             mcp: Arc::default(),
             cassette: Cassette::default(),
+            #[cfg(unix)]
+            commands: archon::tools::builtin::BackgroundCommands::default(),
         }
     }
 

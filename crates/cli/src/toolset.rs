@@ -210,8 +210,8 @@ fn harmless(app: &App) -> Result<Tools, Failure> {
     Ok(builtin::default_tools(&tool_workspace(app)?))
 }
 
-/// Returns all built-in tools: those that only read, those that change files, the shell if the sandbox works
-/// here, and those of the features of this build.
+/// Returns all built-in tools: those that only read, those that change files, the shell, commands in the background,
+/// and those of the features of this build.
 fn all(app: &App) -> Result<Tools, Failure> {
     let workspace = &tool_workspace(app)?;
     let mut tools = builtin::builtin_tools(workspace);
@@ -224,6 +224,7 @@ fn all(app: &App) -> Result<Tools, Failure> {
     {
         tools.push(Arc::new(builtin::Bash::new(workspace.clone(), bash_options(workspace))));
         tools.push(Arc::new(builtin::Bash::read_only(workspace.clone(), bash_options(workspace))));
+        tools.extend(builtin::background_tools(workspace, bash_options(workspace), &app.commands));
     }
     #[cfg(all(unix, feature = "git"))]
     {
@@ -372,9 +373,14 @@ mod tests {
             "glob",
             "human_approval",
             "human_guidance",
+            "list_commands",
             "list_files",
             "read_file",
+            "read_output",
             "search",
+            "send_input",
+            "start_command",
+            "stop_command",
             "update_plan",
             "write_file",
         ];
@@ -397,7 +403,7 @@ mod tests {
     #[tokio::test]
     async fn of_conversation_without_a_selection_has_the_tools_that_change_files_and_run_commands() {
         let names = of_conversation(&App::of(Settings::default())).await.unwrap().names();
-        for name in ["bash", "edit_file", "read_file", "write_file"] {
+        for name in ["bash", "edit_file", "read_file", "start_command", "write_file"] {
             assert!(names.iter().any(|other| other == name), "{name}: {names:?}");
         }
         assert!(names.iter().all(|name| !NOT_IN_CONVERSATIONS.contains(&name.as_str())), "{names:?}");

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | a tool call | [`spawn_group`], or a group of the tool's own that it passes to [`register_process`](ToolContext::register_process) |
 //! | this process, over many calls | [`ServerProcess`], for servers of tools; a [`ProcessSandbox`] limits it |
+//! | this process, over many calls | a group of the tool's own that is a [`KeptGroup`], for commands in the background |
 //!
 //! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
 //! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
@@ -31,6 +32,7 @@
 #![cfg(unix)]
 
 mod call;
+mod kept_group;
 #[cfg(target_os = "linux")]
 mod mark;
 #[cfg(target_os = "linux")]
@@ -53,6 +55,7 @@ use archon_types::{Clock, ProcessGroup, RunId, ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 
 pub use call::CallProcesses;
+pub use kept_group::KeptGroup;
 pub use process_sandbox::{ProcessSandbox, Restrict, SandboxedStart};
 pub use server_process::ServerProcess;
 pub use table::Table;
@@ -152,10 +155,10 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, OsString)> {
 }
 
 /// Kills the groups that `run` started before its process died, if they certainly belong to the run. Returns
-/// the groups that could not be ended. Servers of this process ([`ServerProcess`]) are not ended, because
-/// they may serve other runs.
+/// the groups that could not be ended. Groups that this process keeps ([`KeptGroup`]), such as those of
+/// servers, are not ended, because other runs may use them.
 pub async fn end_surviving(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
-    let others = |group: &&ProcessGroup| !server_process::is_registered_here(group);
+    let others = |group: &&ProcessGroup| !kept_group::is_kept_here(group);
     let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
     let mut ours: Vec<_> = groups.iter().filter(|group| owner::is_of(group, run)).cloned().collect();
     for group in &ours {

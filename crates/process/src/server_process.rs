@@ -2,14 +2,12 @@
 
 use std::{
     any::Any,
-    collections::HashSet,
     ffi::OsString,
     fs::File,
     io::{self, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
     pin::pin,
     process::{Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,7 +15,7 @@ use archon_types::{Clock, ProcessGroup};
 use rustix::process::Signal;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
-use super::{ProcessSandbox, REMOVAL, Restrict, SandboxedStart, Table, signal, table, until_gone};
+use super::{KeptGroup, ProcessSandbox, REMOVAL, Restrict, SandboxedStart, Table, signal, until_gone};
 
 /// A child process with its own process group, for a server that many calls use. The group ends when this value is
 /// dropped, when [`end`](Self::end) is called, or when our process dies.
@@ -30,13 +28,10 @@ use super::{ProcessSandbox, REMOVAL, Restrict, SandboxedStart, Table, signal, ta
 pub struct ServerProcess {
     child: Child,
     leader: Child,
-    group: ProcessGroup,
+    group: KeptGroup,
     /// A value of the sandbox that must live as long as the process.
     _resources: Option<Box<dyn Any + Send + Sync>>,
 }
-
-/// The groups of the servers that this process has started.
-static SERVERS: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
 
 impl ServerProcess {
     /// Starts the command.
@@ -65,12 +60,10 @@ impl ServerProcess {
     }
 
     fn start(command: &Command, sandbox: Option<&dyn ProcessSandbox>) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
-        super::orphans::end_orphans();
         let leader = leader().spawn()?;
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let number = leader.id().ok_or_else(gone)?;
-        let group = table::group_of(number).map_err(|e| io::Error::other(e.to_string()))?;
+        let group = KeptGroup::of(number).map_err(|e| io::Error::other(e.to_string()))?;
         let (mut child, resources) =
             match sandbox.map(|sandbox| sandbox.prepare(command, number)).transpose()? {
                 None => (spawn_held(held(command, number, Vec::new()))?, None),
@@ -82,7 +75,6 @@ impl ServerProcess {
         if let Some(process) = child.id().and_then(super::number) {
             super::mark(process, number);
         }
-        registered_groups().get_or_insert_default().insert(group.clone());
         // The shell reads one line and leaves the rest of the pipe to the command.
         let input = child.stdin.take().ok_or_else(gone)?;
         let mut server = Self { child, leader, group, _resources: resources };
@@ -94,7 +86,7 @@ impl ServerProcess {
 
     /// Returns the process group.
     pub fn group(&self) -> &ProcessGroup {
-        &self.group
+        self.group.group()
     }
 
     /// Returns the process's input, output and error output; `None` for those that were taken before.
@@ -117,15 +109,15 @@ impl ServerProcess {
             self.terminate();
             ends_within(&mut self.child, grace, clock).await;
         }
-        signal(&self.group, Signal::KILL);
+        signal(self.group(), Signal::KILL);
         // Zombies stay in the group until they are waited for.
         for child in [&mut self.child, &mut self.leader] {
             ends_within(child, REMOVAL, clock).await;
         }
-        let mut remaining = vec![self.group.clone()];
+        let mut remaining = vec![self.group().clone()];
         until_gone(&mut remaining, REMOVAL, clock, &Table::default()).await;
         #[cfg(target_os = "linux")]
-        remaining.extend(super::mark::end_strays(std::slice::from_ref(&self.group), clock).await);
+        remaining.extend(super::mark::end_strays(std::slice::from_ref(self.group()), clock).await);
         remaining.is_empty()
     }
 
@@ -139,12 +131,11 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        registered_groups().get_or_insert_default().remove(&self.group);
         // The leader was not waited for, so the number is still the group's.
         if self.leader.id().is_some() {
-            signal(&self.group, Signal::KILL);
+            signal(self.group(), Signal::KILL);
             #[cfg(target_os = "linux")]
-            super::mark::kill_strays(std::slice::from_ref(&self.group));
+            super::mark::kill_strays(std::slice::from_ref(self.group()));
         }
     }
 }
@@ -153,15 +144,6 @@ impl Drop for ServerProcess {
 async fn ends_within(child: &mut Child, limit: Duration, clock: &dyn Clock) -> bool {
     let mut ended = pin!(child.wait());
     clock.before(clock.now() + limit, |task| ended.as_mut().poll(task)).await.is_some()
-}
-
-/// Returns whether the group is that of a server of this process.
-pub(super) fn is_registered_here(group: &ProcessGroup) -> bool {
-    registered_groups().as_ref().is_some_and(|groups| groups.contains(group))
-}
-
-fn registered_groups() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
-    SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the command of the group's leader, which ignores SIGTERM and so ends after all other processes of
@@ -176,8 +158,7 @@ fn leader() -> tokio::process::Command {
 /// Returns the command within a shell of the group; see [`held`](super::held).
 fn held(command: &Command, group: u32, variables: Vec<(OsString, OsString)>) -> Command {
     let mut held = super::held(command, "read -r _ && exec \"$0\" \"$@\"", variables);
-    #[cfg(target_os = "linux")]
-    held.envs(super::orphans::keeper().map(|keeper| (super::KEEPER_VARIABLE, keeper)));
+    held.envs(KeptGroup::variable());
     // A group's number is a process number, so it fits.
     held.process_group(group.cast_signed());
     held
@@ -204,11 +185,13 @@ fn spawn_restricted(mut held: Command, restrict: Restrict) -> io::Result<Child> 
 #[cfg(all(test, target_os = "linux"))]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::sync::Mutex;
+
     use archon_types::{BoxFuture, RunId, Timestamp};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
     use super::*;
-    use crate::end_surviving;
+    use crate::{end_surviving, table};
 
     /// A clock with real time, because the system ends processes in its own time.
     struct RealClock(std::time::Instant);

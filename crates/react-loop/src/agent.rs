@@ -258,7 +258,8 @@ impl ReactAgent {
         }
     }
 
-    /// Tells the tools which files earlier calls of the session have read or written.
+    /// Tells the tools which files earlier calls of the session have read or written, and which commands they have
+    /// started.
     fn recall(&self, seen: &[SnapshotResult], context: &Context) {
         for SnapshotResult { tool, result } in seen {
             self.driver.toolbox.recall(&context.session, tool, result);

@@ -318,13 +318,13 @@ impl EarlierRuns {
     }
 }
 
-/// Returns the latest result of each tool about each file.
+/// Returns the latest result of each tool about each file and each command.
 fn latest(seen: &[SnapshotResult]) -> Vec<SnapshotResult> {
     let mut known = HashSet::new();
     let is_latest = |result: &&SnapshotResult| {
         let seen = result.result.metadata.get(metadata::SEEN);
-        let file = seen.and_then(|seen| seen.get("file")).or(seen);
-        known.insert((result.tool.clone(), file.map(ToString::to_string)))
+        let about = seen.and_then(|seen| seen.get("file").or_else(|| seen.get("command"))).or(seen);
+        known.insert((result.tool.clone(), about.map(ToString::to_string)))
     };
     let mut latest: Vec<_> = seen.iter().rev().filter(is_latest).cloned().collect();
     latest.reverse();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archon_types::{ContentHash, ExecutionLimits, Json, LimitReached, ToolCall, ToolResultStatus};
+use archon_types::{ContentHash, ExecutionLimits, Json, LimitReached, ToolCall, ToolResultStatus, metadata};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::CallState;
@@ -29,7 +29,8 @@ impl Repetition {
             }
             ran = true;
             failed &= result.is_error();
-            repeated |= self.count(&call.call);
+            let is_new = result.metadata.get(metadata::IS_NEW) == Some(&Json::Bool(true));
+            repeated |= !is_new && self.count(&call.call);
         }
         match ran && failed {
             true => self.failing_turns += 1,
@@ -118,6 +119,22 @@ mod tests {
             assert!(!told(other));
         }
         assert!(told(json!({"a": 1})));
+    }
+
+    #[test]
+    fn repeated_call_with_new_output_does_not_count() {
+        let limits = ExecutionLimits::default();
+        let mut seen = Repetition::default();
+        let mut read = |result| {
+            let is_pointed_out = seen.turn_ended(&turn(json!({"id": "cmd_1"}), result), &limits).is_some();
+            (is_pointed_out, seen.reached(&limits).is_some())
+        };
+        for _ in 0..9 {
+            assert_eq!(read(ToolResult::from("more").with_metadata(metadata::IS_NEW, true)), (false, false));
+        }
+        assert_eq!(read("nothing".into()), (false, false));
+        assert_eq!([read("nothing".into()), read("nothing".into())], [(true, false); 2]);
+        assert_eq!(read("nothing".into()), (true, true));
     }
 
     // spec: R-30

@@ -35,7 +35,7 @@ pub fn fold_with(
     Ok(machine)
 }
 
-/// Returns the results of a log's calls that read or wrote files.
+/// Returns the results of a log's calls that read or wrote files, or were about commands in the background.
 pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();

@@ -54,6 +54,10 @@ macro_rules! default_is_new {
 }
 
 #[cfg(all(unix, feature = "bash"))]
+mod background_commands;
+#[cfg(all(unix, feature = "bash"))]
+mod background_tools;
+#[cfg(all(unix, feature = "bash"))]
 mod bash;
 mod calculator;
 mod cleanup_tool_call;
@@ -89,6 +93,10 @@ mod web_search;
 #[cfg(feature = "files")]
 mod write_file;
 
+#[cfg(all(unix, feature = "bash"))]
+pub use background_commands::BackgroundCommands;
+#[cfg(all(unix, feature = "bash"))]
+pub use background_tools::background_tools;
 #[cfg(all(unix, feature = "bash"))]
 pub use bash::{Bash, BashOptions};
 pub use calculator::Calculator;
@@ -195,6 +203,12 @@ fn spec<A: schemars::JsonSchema>(
     spec.label = label.to_owned();
     spec.examples.push(example);
     spec
+}
+
+/// Returns an argument that is a text; empty if there is none.
+#[cfg(all(unix, feature = "bash"))]
+fn text<'a>(arguments: &'a Json, name: &str) -> &'a str {
+    arguments.get(name).and_then(Json::as_str).unwrap_or_default()
 }
 
 /// Appends a note for the model to a result, in brackets.

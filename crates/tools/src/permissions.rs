@@ -9,7 +9,8 @@
 //! | `bash(make test)` | exactly this command line |
 //! | `web_fetch(https://docs.rs/*)` | addresses that match in scheme, host and path |
 //!
-//! A rule applies to the tools that it names. Deny overrides ask, and ask overrides allow. A deny or ask rule
+//! A rule applies to the tools that it names. Rules about `bash` also apply to commands in the background: all of them
+//! to `start_command`, and those that deny or ask to the text of `send_input`. Deny overrides ask, and ask overrides allow. A deny or ask rule
 //! about a folder, or about everything in one, includes the folder and everything in it: `search(secrets)`
 //! and `search(secrets/**)` mean the same. Such a rule also applies below the path of a call: `search`,
 //! `glob` and `list_files` leave out each place where a call of their own would be denied, or would be asked
@@ -75,6 +76,12 @@ impl Rule {
     /// Returns whether the rule applies to a tool of this name.
     fn names(&self, tool: &str) -> bool {
         wildcard(&self.tool, tool)
+    }
+
+    /// Returns whether the rule is about such calls of a tool: it names the tool, or `bash` and the tool is in `alike`.
+    fn is_about(&self, tool: &str, subject: &Subject, alike: &[&str]) -> bool {
+        let is_alike = || matches!(subject, Subject::Command { .. }) && alike.contains(&tool);
+        self.names(tool) || is_alike() && self.names("bash")
     }
 
     /// Returns whether the rule's text in brackets is a pattern that matches this path.
@@ -238,8 +245,9 @@ impl Permissions {
     /// call with an unknown target is matched by every rule about its tool.
     fn first<'r>(&self, rules: &'r [Rule], tool: &str, subject: &Subject) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
-            let Some(of) = &rule.of else { return rule.names(tool) };
-            if !rule.names(tool) {
+            let is_about = rule.is_about(tool, subject, &["start_command", "send_input"]);
+            let Some(of) = &rule.of else { return is_about };
+            if !is_about {
                 return touches_files(rule, subject);
             }
             match subject {
@@ -253,7 +261,8 @@ impl Permissions {
 
     /// Returns whether each path, address or command of the call is allowed by at least one of `rules`.
     fn all_allowed(&self, rules: &[Rule], tool: &str, subject: &Subject) -> bool {
-        let mut named = rules.iter().filter(|rule| rule.names(tool)).peekable();
+        let is_about = |rule: &&Rule| rule.is_about(tool, subject, &["start_command"]);
+        let mut named = rules.iter().filter(is_about).peekable();
         if named.peek().is_none() {
             return false;
         }

@@ -14,6 +14,9 @@
 //! user namespace, between `fork` and `exec`. If the kernel allows neither, control files are compared and
 //! restored after the command; [`not_held`] describes the remaining gaps.
 //!
+//! A command may run on after its call (`sandbox/background.rs`): it is protected from its start to its end, which may be
+//! long after.
+//!
 //! Servers can be sandboxed too ([`ServerSandbox`]), without what compares files and limits resources.
 //!
 //! No process of a command can leave the process group, so one signal ends them all, whatever signals they
@@ -22,6 +25,7 @@
 //! Linux only. On other systems, and on kernels before 6.2, commands are refused unless
 //! [`Isolation::WithoutKernel`] is set.
 
+mod background;
 #[cfg(target_os = "linux")]
 mod cgroup;
 mod compare;
@@ -50,7 +54,8 @@ use crate::Workspace;
 
 pub use server::ServerSandbox;
 
-pub(crate) use run::{Ended, Finished, run};
+pub(crate) use background::{Background, Ending, MOST_UNREAD, Unread};
+pub(crate) use run::{End, Ended, Finished, run};
 
 /// The grants and limits of a sandboxed command.
 #[derive(Clone, Debug, PartialEq, Eq)]

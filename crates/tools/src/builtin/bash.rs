@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::{
     Workspace,
     arguments::beginning,
-    sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
+    sandbox::{self, Background, Cage, End, Ended, Finished, Network, SandboxOptions},
 };
 
 /// The engine's time limit of a call is this much longer than the tool's own limit, so that the tool can
@@ -124,7 +124,7 @@ impl Bash {
 
     /// Returns an error if a required sandbox is not available, or if the command contains one of the texts
     /// in [`BashOptions::deny`].
-    fn objection(&self, command: &str) -> Result<(), ToolError> {
+    pub(super) fn objection(&self, command: &str) -> Result<(), ToolError> {
         if let Some(refusal) = self.cage.refusal() {
             return Err(ToolError::PermissionDenied(refusal));
         }
@@ -141,43 +141,54 @@ impl Bash {
         self.objection(&command)?;
         let own = |seconds| Duration::from_secs(seconds).min(self.options.max_timeout);
         let limit = timeout_seconds.map_or(self.options.timeout, own);
-        let mut shell = Command::new(&self.options.shell);
-        shell.arg("-c").arg(&command).current_dir(self.workspace.root());
-        let finished = sandbox::run(&shell, &self.cage, context, limit).await?;
+        let finished = sandbox::run(&self.shell(&command), &self.cage, context, limit).await?;
         Ok(self.result(finished, limit))
     }
 
+    /// Starts a command that runs on after the call.
+    pub(super) async fn start(&self, command: &str, context: &ToolContext) -> Result<Background, ToolError> {
+        self.objection(command)?;
+        Background::start(&self.shell(command), &self.cage, context).await
+    }
+
+    /// Returns the subject of a call with this command line.
+    pub(super) fn command(&self, line: &str) -> Subject {
+        Subject::Command { line: line.to_owned(), root: self.workspace.root().to_owned() }
+    }
+
+    /// Returns the sandbox's limit of the output that is kept, in bytes.
+    pub(super) fn max_output(&self) -> usize {
+        self.options.sandbox.max_output
+    }
+
+    /// Returns whether the kernel sandboxes commands.
+    pub(super) fn is_closed(&self) -> bool {
+        self.cage.is_closed()
+    }
+
+    fn shell(&self, command: &str) -> Command {
+        let mut shell = Command::new(&self.options.shell);
+        shell.arg("-c").arg(command).current_dir(self.workspace.root());
+        shell
+    }
+
     fn result(&self, finished: Finished, limit: Duration) -> ToolResult {
-        let Finished { ended, stdout, stderr, out_of_memory, notes } = finished;
+        let Finished { end, stdout, stderr } = finished;
         let mut text = stdout.text;
         if !stderr.text.is_empty() {
             push_line(&mut text, &format!("[stderr]\n{}", stderr.text));
         }
-        let code = ended.code();
-        let end = match (&ended, code) {
-            (Ended::TimedOut, _) => format!("[stopped after {} seconds]", limit.as_secs_f64()),
-            (Ended::Flooded, _) => {
-                format!("[stopped: it wrote more than {} bytes]", self.options.sandbox.max_flood)
-            }
-            (Ended::DiskFull(spared), _) => format!(
-                "[stopped: fewer than {spared} bytes are free on a disk that it writes to; remove what it wrote before \
-                 it runs again]"
-            ),
-            (_, Some(0)) if text.is_empty() => "(no output)".to_owned(),
-            (_, Some(0)) => String::new(),
-            (_, Some(code)) => format!("[exit code {code}{}]", self.hint(code, &text)),
-            (_, None) => "[ended without an exit code]".to_owned(),
+        let ending = match end.ended {
+            Ended::TimedOut => Some(format!("stopped after {} seconds", limit.as_secs_f64())),
+            _ => self.ending(&end.ended, &text),
         };
-        if !end.is_empty() {
-            push_line(&mut text, &end);
+        match ending {
+            Some(ending) => push_line(&mut text, &format!("[{ending}]")),
+            None if text.is_empty() => text.push_str("(no output)"),
+            None => {}
         }
-        if out_of_memory {
-            let most = self.options.sandbox.max_memory;
-            let why = format!("a program was ended: the command used more than its {most} bytes of memory");
-            push_line(&mut text, &format!("[{why}]"));
-        }
-        notes.iter().for_each(|note| push_line(&mut text, &format!("[{note}]")));
-        let mut result = match ended {
+        self.notes(&end).iter().for_each(|note| push_line(&mut text, &format!("[{note}]")));
+        let mut result = match end.ended {
             Ended::TimedOut => {
                 let detail = format!("The command was stopped after {} seconds", limit.as_secs_f64());
                 ToolResult::failed(ToolResultStatus::Timeout, text, detail)
@@ -185,13 +196,13 @@ impl Bash {
             }
             _ => ToolResult::success(text),
         };
-        if out_of_memory {
+        if end.out_of_memory {
             result = result.with_metadata("out_of_memory", true);
         }
-        if !notes.is_empty() {
-            result = result.with_metadata("sandbox_notes", notes.len());
+        if !end.notes.is_empty() {
+            result = result.with_metadata("sandbox_notes", end.notes.len());
         }
-        if let Some(code) = code {
+        if let Some(code) = end.ended.code() {
             result = result.with_metadata("exit_code", code);
         }
         result
@@ -199,6 +210,30 @@ impl Bash {
             .with_metadata("stderr_bytes", stderr.bytes)
             .with_metadata("truncated", stdout.truncated || stderr.truncated)
             .with_metadata("sandboxed", self.cage.is_closed())
+    }
+
+    /// Returns how a command ended; `None` after exit code 0. `text` is its output.
+    pub(super) fn ending(&self, ended: &Ended, text: &str) -> Option<String> {
+        Some(match (ended, ended.code()) {
+            (Ended::TimedOut | Ended::Stopped, _) => "stopped".to_owned(),
+            (Ended::Flooded, _) => {
+                format!("stopped: it wrote more than {} bytes", self.options.sandbox.max_flood)
+            }
+            (Ended::DiskFull(spared), _) => format!(
+                "stopped: fewer than {spared} bytes are free on a disk that it writes to; remove what it wrote before \
+                 it runs again"
+            ),
+            (_, Some(0)) => return None,
+            (_, Some(code)) => format!("exit code {code}{}", self.hint(code, text)),
+            (_, None) => "ended without an exit code".to_owned(),
+        })
+    }
+
+    /// Returns what was found at the end of a command, as sentences for the model.
+    pub(super) fn notes(&self, end: &End) -> Vec<String> {
+        let most = self.options.sandbox.max_memory;
+        let why = format!("a program was ended: the command used more than its {most} bytes of memory");
+        end.out_of_memory.then_some(why).into_iter().chain(end.notes.iter().cloned()).collect()
     }
 
     /// Returns the likely cause of a command's failure, from its exit code or its output; signal numbers are
@@ -229,26 +264,30 @@ impl Tool for Bash {
     tool_methods!(run);
 
     fn subject(&self, arguments: &Json) -> Subject {
-        let line = arguments.get("command").and_then(Json::as_str).unwrap_or_default().to_owned();
-        Subject::Command { line, root: self.workspace.root().to_owned() }
+        self.command(super::text(arguments, "command"))
     }
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
-        let command = arguments.get("command").and_then(Json::as_str).unwrap_or_default();
+        let command = super::text(arguments, "command");
         self.objection(command)?;
-        Ok(Some(Preview::new(format!("Run {}", beginning(command, SHOWN, "`")))))
+        Ok(Some(Preview::new(format!("Run {}", in_quotes(command)))))
     }
 }
 
+/// Returns a command for a question to a person. The arguments of the call hold the whole command.
+pub(super) fn in_quotes(command: &str) -> String {
+    beginning(command, SHOWN, "`")
+}
+
 /// Appends a text on a line of its own.
-fn push_line(text: &mut String, line: &str) {
+pub(super) fn push_line(text: &mut String, line: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     text.push_str(line);
 }
 
-/// Maximum number of characters of a command in a preview; the arguments hold the whole command.
+/// Maximum number of characters of a command in a preview.
 const SHOWN: usize = 500;
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl Git {
             true => self.finish(&[], arguments, context).await?,
             false => self.finish(&self.filters_off(context).await?, &alone(arguments), context).await?,
         };
-        match finished.ended.code() {
+        match finished.end.ended.code() {
             Some(0) if finished.stdout.text.is_empty() => Ok(ToolResult::success(nothing)),
             Some(0) => Ok(ToolResult::success(finished.stdout.text)
                 .with_metadata("truncated", finished.stdout.truncated)),
@@ -89,8 +89,8 @@ impl Git {
         git.args(settings).args(arguments).current_dir(self.workspace.root());
         git.envs(ENVIRONMENT.iter().copied());
         let finished = sandbox::run(&git, &self.cage, context, LIMIT).await?;
-        match finished.ended {
-            Ended::TimedOut => Err(ToolError::Timeout(LIMIT)),
+        match finished.end.ended {
+            Ended::TimedOut | Ended::Stopped => Err(ToolError::Timeout(LIMIT)),
             Ended::Flooded => {
                 Err(ToolError::Resource("git said more than can be read. Name a path.".to_owned()))
             }
@@ -104,7 +104,7 @@ impl Git {
     async fn filters_off(&self, context: &ToolContext) -> Result<Vec<String>, ToolError> {
         let names = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."].map(str::to_owned);
         let finished = self.finish(&[], &names, context).await?;
-        match finished.ended.code() {
+        match finished.end.ended.code() {
             // 1: there are no filters. 127: there is no git, which the next command reports.
             Some(0 | 1 | 127) if !finished.stdout.truncated => {}
             _ => return Err(failed(&finished)),

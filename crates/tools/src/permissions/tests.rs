@@ -357,3 +357,26 @@ fn suggested_rule_allows_the_call_and_nothing_wider() {
         }
     }
 }
+
+#[cfg(all(unix, feature = "bash"))]
+// spec: AP-11
+#[test]
+fn rules_about_bash_apply_to_commands_in_the_background() {
+    let rules = Permissions::parse(&["bash(rm:*)"], &["bash(git push:*)"], &["bash(git:*)"]).unwrap();
+    for (tool, line, expected) in [
+        ("start_command", "rm x", Ruling::Deny("bash(rm:*)".to_owned())),
+        ("send_input", "rm x", Ruling::Deny("bash(rm:*)".to_owned())),
+        ("start_command", "git push", Ruling::Ask("bash(git push:*)".to_owned())),
+        ("send_input", "git push", Ruling::Ask("bash(git push:*)".to_owned())),
+        ("start_command", "git status", Ruling::Allow),
+        ("send_input", "git status", Ruling::Silent),
+        ("other", "rm x", Ruling::Silent),
+    ] {
+        assert_eq!(rules.ruling(tool, &command(line), &[]), expected, "{tool} {line}");
+    }
+    let whole = Permissions::parse(&["bash"], &[], &["start_command"]).unwrap();
+    assert_eq!(whole.ruling("start_command", &command("ls"), &[]), Ruling::Deny("bash".to_owned()));
+    assert_eq!(whole.ruling("send_input", &command("ls"), &[]), Ruling::Deny("bash".to_owned()));
+    let own = Permissions::parse(&["start_command"], &[], &["bash"]).unwrap();
+    assert_eq!(own.ruling("bash", &command("ls"), &[]), Ruling::Allow);
+}

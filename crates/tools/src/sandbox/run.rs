@@ -7,7 +7,7 @@ use std::{
     pin::pin,
     process::{Command, ExitStatus},
     sync::{Mutex, MutexGuard, PoisonError},
-    task::Poll,
+    task::{self, Poll},
     time::Duration,
 };
 
@@ -22,19 +22,27 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::{
     Cage,
     guarded::Guarded,
-    start::{kill, start},
+    start::{Owner, Started, kill, start, terminate},
     watch::{self, Beyond, Watch},
 };
 
 /// Time to wait for buffered output after all processes of a command were killed.
 const DRAIN: Duration = Duration::from_secs(1);
+/// Time between SIGTERM and SIGKILL for a command that its owner stops.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) ended: Ended,
+    pub(crate) end: End,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
+}
+
+/// How a command ended, and what was found then.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) ended: Ended,
     /// True if a process of the command was killed for lack of memory.
     pub(crate) out_of_memory: bool,
     /// Sentences about forbidden changes and their restoration, and about files that could not be
@@ -48,6 +56,8 @@ pub(crate) enum Ended {
     Exited(ExitStatus),
     /// The command reached its time limit.
     TimedOut,
+    /// The owner of the command stopped it.
+    Stopped,
     /// The command wrote too much output.
     Flooded,
     /// A disk was nearly full: less than this many bytes were free.
@@ -82,43 +92,66 @@ pub(crate) async fn run(
 ) -> Result<Finished, ToolError> {
     let clock = context.run.clock.clone();
     let mut time_up = clock.sleep_until(clock.now() + limit);
-    let mut guarded = guarded(cage, context).await?;
-    let mut started = start(command, cage, &guarded, context).await?;
+    let guarded = guarded(cage, context).await?;
+    let mut started = start(command, cage, &guarded, Owner::Call, context).await?;
     let outputs = [Capture::new(cage.options.max_output), Capture::new(cage.options.max_output)];
+    let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
     let pumps =
-        join(pump(started.child.stdout.take(), &outputs[0]), pump(started.child.stderr.take(), &outputs[1]));
-    let mut pumps = pin!(pumps.fuse());
+        join(pump(stdout, |bytes| outputs[0].add(bytes)), pump(stderr, |bytes| outputs[1].add(bytes)));
     let mut reported = 0;
+    let is_over = |task: &mut task::Context<'_>| {
+        let total: u64 = outputs.iter().map(Capture::bytes).sum();
+        // Each partial result has all of the output, so they are sent less and less often.
+        if total > 2 * reported {
+            reported = total;
+            context.on_update(outputs[0].output().text.into());
+        }
+        if total > cage.options.max_flood {
+            return Poll::Ready(Ended::Flooded);
+        }
+        time_up.as_mut().poll(task).map(|()| Ended::TimedOut)
+    };
+    let end = attend(started, guarded, pumps, cage, &*clock, is_over).await?;
+    Ok(Finished { end, stdout: outputs[0].output(), stderr: outputs[1].output() })
+}
+
+/// Attends to a command until it exits, exceeds a limit, or `is_over` returns a reason to end it. Then ends its
+/// processes and restores what it must not have changed.
+pub(super) async fn attend(
+    mut started: Started,
+    mut guarded: Guarded,
+    pumps: impl Future,
+    cage: &Cage,
+    clock: &dyn Clock,
+    mut is_over: impl FnMut(&mut task::Context<'_>) -> Poll<Ended>,
+) -> Result<End, ToolError> {
+    let mut pumps = pin!(pumps.fuse());
     let watch = started.watch(cage);
     let mut next_look = clock.sleep_until(clock.now() + watch::EVERY);
     let group = started.group;
     let mut had_too_much = TooMuch(false);
     let ended = {
         let mut exit = pin!(started.child.wait());
-        poll_fn(|waker| {
-            let _ = pumps.as_mut().poll(waker);
-            let total: u64 = outputs.iter().map(Capture::bytes).sum();
-            // Each partial result has all of the output, so they are sent less and less often.
-            if total > 2 * reported {
-                reported = total;
-                context.on_update(outputs[0].output().text.into());
-            }
-            if let Poll::Ready(status) = exit.as_mut().poll(waker) {
+        poll_fn(|task| {
+            let _ = pumps.as_mut().poll(task);
+            if let Poll::Ready(status) = exit.as_mut().poll(task) {
                 return Poll::Ready(status.map(Ended::Exited));
             }
-            if total > cage.options.max_flood {
-                return Poll::Ready(Ok(Ended::Flooded));
-            }
-            while next_look.as_mut().poll(waker).is_ready() {
+            while next_look.as_mut().poll(task).is_ready() {
                 if let Some(spared) = had_too_much.check_limits(&watch, group) {
                     return Poll::Ready(Ok(Ended::DiskFull(spared)));
                 }
                 next_look = clock.sleep_until(clock.now() + watch::EVERY);
             }
-            time_up.as_mut().poll(waker).map(|()| Ok(Ended::TimedOut))
+            is_over(task).map(Ok)
         })
         .await
     };
+    if matches!(ended, Ok(Ended::Stopped)) {
+        terminate(group);
+        // The outputs are closed as soon as all processes have ended.
+        let _ = select(pumps.as_mut(), clock.sleep_until(clock.now() + GRACE)).await;
+    }
     // Background processes would keep the outputs open.
     started.kill();
     if !pumps.is_terminated() {
@@ -126,10 +159,10 @@ pub(crate) async fn run(
     }
     let out_of_memory = had_too_much.0 || started.ran_out_of_memory();
     started.finish().await;
-    until_gone(group, &*clock).await;
+    until_gone(group, clock).await;
     let notes = tokio::task::spawn_blocking(move || guarded.settle()).await.unwrap_or_default();
     let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
-    Ok(Finished { ended, stdout: outputs[0].output(), stderr: outputs[1].output(), out_of_memory, notes })
+    Ok(End { ended, out_of_memory, notes })
 }
 
 /// True once the command was killed because it used too much memory.
@@ -163,7 +196,7 @@ async fn until_gone(group: Pid, clock: &dyn Clock) {
 }
 
 /// Finds the places in the workspace that the command may not change or see; that may take a moment.
-async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolError> {
+pub(super) async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolError> {
     if let Some(refusal) = cage.refusal() {
         return Err(ToolError::PermissionDenied(refusal));
     }
@@ -172,11 +205,12 @@ async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolErro
     looking.await.map_err(|e| ToolError::Failed(format!("the workspace cannot be looked through: {e}")))?
 }
 
-async fn pump(from: Option<impl AsyncRead + Unpin>, capture: &Capture) {
+/// Passes all output to `add`, until the output is closed.
+pub(super) async fn pump(from: Option<impl AsyncRead + Unpin>, mut add: impl FnMut(&[u8])) {
     let Some(mut from) = from else { return };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        capture.add(&buffer[..read]);
+        add(&buffer[..read]);
     }
 }
 

@@ -9,7 +9,7 @@
 use std::{
     fs::File,
     io::{self, Write},
-    os::unix::process::CommandExt,
+    os::{fd::OwnedFd, unix::process::CommandExt},
     path::Path,
     process::{Command, Stdio},
 };
@@ -17,22 +17,35 @@ use std::{
 use archon_types::{ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdin};
 
 use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
 #[cfg(target_os = "linux")]
 use super::{kernel::Restrictions, mounts::Maker};
-use archon_process::{self as process, RUN_VARIABLE};
+use archon_process::{self as process, KeptGroup, RUN_VARIABLE};
 
 /// Number of bytes of address space that programs may reserve and never use: a WebAssembly memory takes 10
 /// GiB.
 #[cfg(target_os = "linux")]
 const RESERVED: u64 = 12 << 30;
 
+/// The owner of a command's processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The call that starts the command: the processes end with it, and the command's input is empty.
+    Call,
+    /// This process: the command runs on after the call, and has an input.
+    Process,
+}
+
 /// A running command. Dropping it kills its process group.
 pub(super) struct Started {
     pub(super) child: Child,
+    /// The command's input; `None` if a call owns the command.
+    pub(super) input: Option<ChildStdin>,
     leader: Child,
+    /// The group, if this process owns the command.
+    _kept: Option<KeptGroup>,
     pub(super) group: Pid,
     #[cfg(target_os = "linux")]
     cgroup: Option<super::cgroup::Cgroup>,
@@ -96,11 +109,17 @@ pub(super) fn kill(group: Pid) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }
 
+/// Asks the processes of a running command to end.
+pub(super) fn terminate(group: Pid) {
+    let _ = rustix::process::kill_process_group(group, Signal::TERM);
+}
+
 /// Starts the command; program, arguments, working directory and added variables are taken from `command`.
 pub(super) async fn start(
     command: &Command,
     cage: &Cage,
     guarded: &Guarded,
+    owner: Owner,
     context: &ToolContext,
 ) -> Result<Started, ToolError> {
     if let Some(refusal) = cage.refusal() {
@@ -115,8 +134,8 @@ pub(super) async fn start(
     let scratch = TempDir::with_prefix("archon-call-").map_err(failed)?;
     let leader = leader(context).spawn().map_err(failed)?;
     let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-    context.register_process(group).await?;
-    let held = held(command, cage, context, scratch.path(), group);
+    let kept = owner.register(group, context).await?;
+    let held = held(command, cage, owner, context, scratch.path(), group);
     #[cfg(target_os = "linux")]
     let held = Held {
         restrictions: cage
@@ -136,10 +155,11 @@ pub(super) async fn start(
     let mut child = held.spawn().await?;
     let id = child.id().and_then(pid).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let word = child.stdin.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-    let word = File::from(word.into_owned_fd().map_err(failed)?);
     let mut started = Started {
         child,
+        input: None,
         leader,
+        _kept: kept,
         group: pid(group).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?,
         #[cfg(target_os = "linux")]
         cgroup: None,
@@ -149,17 +169,50 @@ pub(super) async fn start(
     limit(&mut started, id, cage, alone).map_err(failed)?;
     #[cfg(not(target_os = "linux"))]
     let _ = (id, &mut started);
-    // If the shell ended by itself, its exit status says so.
-    let _ = (&word).write_all(b"\n");
+    started.input = owner.go(word).map_err(failed)?;
     Ok(started)
 }
 
+impl Owner {
+    /// Names the group in the run's log. Returns the group if this process owns it.
+    async fn register(self, leader: u32, context: &ToolContext) -> Result<Option<KeptGroup>, ToolError> {
+        if self == Self::Call {
+            return context.register_process(leader).await.map(|()| None);
+        }
+        let kept = KeptGroup::of(leader)?;
+        if let Some(processes) = &context.processes {
+            processes.uses(kept.group()).await?;
+        }
+        Ok(Some(kept))
+    }
+
+    /// Returns the script of the shell that waits for a line and then becomes the command.
+    fn script(self) -> &'static str {
+        match self {
+            Self::Call => "read -r _ && exec \"$0\" \"$@\" </dev/null",
+            Self::Process => "read -r _ && exec \"$0\" \"$@\"",
+        }
+    }
+
+    /// Sends the line for which the shell waits. The shell leaves the rest of the pipe to the command, so the
+    /// input is returned if this process owns the command.
+    fn go(self, word: ChildStdin) -> io::Result<Option<ChildStdin>> {
+        let word = File::from(word.into_owned_fd()?);
+        // If the shell ended by itself, its exit status says so.
+        let _ = (&word).write_all(b"\n");
+        if self == Self::Call {
+            return Ok(None);
+        }
+        ChildStdin::from_std(std::process::ChildStdin::from(OwnedFd::from(word))).map(Some)
+    }
+}
+
 /// Returns the command of the group's leader: a shell that waits until this process ends, and then kills
-/// the group, whatever the environment of its processes is.
+/// the group, whatever the environment of its processes is. It ignores SIGTERM, so that it ends last.
 fn leader(context: &ToolContext) -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader
-        .args(["-c", "read -r _; kill -KILL 0"])
+        .args(["-c", "trap '' TERM; read -r _; kill -KILL 0"])
         .env_clear()
         .env(RUN_VARIABLE, context.run.run.as_str())
         .process_group(0);
@@ -172,13 +225,13 @@ fn leader(context: &ToolContext) -> tokio::process::Command {
 fn held(
     command: &Command,
     cage: &Cage,
+    owner: Owner,
     context: &ToolContext,
     scratch: &Path,
     group: u32,
 ) -> tokio::process::Command {
     let mut held = Command::new("/bin/sh");
-    held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
-    held.arg(command.get_program()).args(command.get_args());
+    held.arg("-c").arg(owner.script()).arg(command.get_program()).args(command.get_args());
     held.env_clear();
     held.envs(process::passed_on());
     let inside = [&*cage.roots, &*cage.options.write].concat();
@@ -193,6 +246,9 @@ fn held(
     held.envs(&cage.options.env);
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     held.env(RUN_VARIABLE, context.run.run.as_str());
+    if owner == Owner::Process {
+        held.envs(KeptGroup::variable());
+    }
     if let Some(directory) = command.get_current_dir() {
         held.current_dir(directory);
     }
@@ -324,7 +380,8 @@ mod tests {
         // The name is taken, so no cgroup can be made.
         let taken = Cgroup::create(group, 9, 1 << 20).unwrap();
         let group = pid(group).unwrap();
-        let mut started = Started { child, leader, group, cgroup: None, scratch: None };
+        let mut started =
+            Started { child, input: None, leader, _kept: None, group, cgroup: None, scratch: None };
         let mut cage = Cage::new(&Workspace::new("/").unwrap(), Access::Read, SandboxOptions::default());
         let refused = limit(&mut started, process, &cage, false).unwrap_err().to_string();
         assert!(refused.contains("cannot be limited"), "{refused}");

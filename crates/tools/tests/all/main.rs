@@ -1,6 +1,8 @@
 //! The promises of the tools, tested from outside: the macro, the registry, the engine, the built-ins.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[cfg(all(unix, feature = "bash"))]
+mod background;
 mod calculator;
 mod callers;
 mod cleanup;

@@ -27,8 +27,8 @@ pub struct SessionSnapshot {
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
     pub messages: Vec<SnapshotMessage>,
-    /// For each file that tool calls read or wrote, the result of the latest such call; the oldest result
-    /// first.
+    /// For each file that tool calls read or wrote, and each command in the background, the result of the
+    /// latest such call; the oldest result first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SnapshotResult>,
     /// The tokenizer that counted the tokens of the messages; `None` if they are not counted.
@@ -76,7 +76,7 @@ pub struct SnapshotMessage {
     pub original: Option<Arc<Message>>,
 }
 
-/// The result of a tool call that read or wrote a file, without the content.
+/// The result of a tool call about a file or a command in the background, without the content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotResult {

@@ -1,0 +1,198 @@
+//! The commands in the background, by session.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archon_types::{Context, Json, SessionId, TenantId, ToolError, ToolResult, metadata};
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::Background;
+
+/// Maximum number of commands of a session that run at the same time.
+const MOST: usize = 8;
+/// Maximum number of commands of all sessions that run at the same time. As many are remembered; those that ended
+/// first are forgotten first.
+const MOST_OF_ALL: usize = 64;
+
+/// The commands that the tools of [`background_tools`](super::background_tools) started.
+///
+/// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may
+/// run: clones share the commands. A command belongs to the session of the run that started it; other sessions do not
+/// see it. It outlives its run, and ends with all its processes when one of these happens:
+///
+/// - the tool `stop_command` is called;
+/// - [`end_session`](Self::end_session) is called;
+/// - the last clone of this value is dropped, also those that the tools have;
+/// - this process ends, in any way.
+///
+/// In another process, the tools report the last known output of the session's earlier commands.
+///
+/// ```
+/// use archon_tools::{Workspace, builtin::{BackgroundCommands, BashOptions, background_tools}};
+///
+/// let commands = BackgroundCommands::default();
+/// let tools = background_tools(&Workspace::new(".")?, BashOptions::default(), &commands);
+/// let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+/// assert_eq!(names, ["list_commands", "read_output", "send_input", "start_command", "stop_command"]);
+/// # Ok::<(), archon_tools::ToolSetupError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct BackgroundCommands(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// In the order of their start.
+    commands: Vec<Arc<BackgroundCommand>>,
+    /// The number of the newest command.
+    newest: u64,
+}
+
+/// A command of a session.
+#[derive(Debug)]
+pub(super) struct BackgroundCommand {
+    tenant: TenantId,
+    session: SessionId,
+    number: u64,
+    pub(super) name: Option<String>,
+    pub(super) line: String,
+    pub(super) state: State,
+}
+
+/// The process of a command, or what is known of it.
+#[derive(Debug)]
+pub(super) enum State {
+    /// A process of this process, which may have ended.
+    Here(Background),
+    /// A command of an earlier process.
+    Before(LastKnown),
+}
+
+/// What is known of a command after a call, as in the metadata of the call's result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct LastKnown {
+    tenant: TenantId,
+    command: String,
+    name: Option<String>,
+    line: String,
+    pub(super) output: String,
+    /// How the command ended; `None` if it ran then.
+    pub(super) ending: Option<String>,
+}
+
+impl BackgroundCommands {
+    /// Ends the commands of a session with all their processes: SIGTERM, and SIGKILL a second later.
+    pub fn end_session(&self, tenant: &TenantId, session: &SessionId) {
+        self.table().commands.retain(|command| !command.is_of(tenant, session));
+    }
+
+    /// Returns the commands of the run's session, the oldest first.
+    pub(super) fn list(&self, run: &Context) -> Vec<Arc<BackgroundCommand>> {
+        let of_session = |command: &&Arc<BackgroundCommand>| command.is_of(&run.tenant, &run.session);
+        self.table().commands.iter().filter(of_session).cloned().collect()
+    }
+
+    /// Returns the command with this id.
+    pub(super) fn find(&self, id: &str, run: &Context) -> Result<Arc<BackgroundCommand>, ToolError> {
+        let commands = self.list(run);
+        commands.iter().find(|command| command.id() == id).cloned().ok_or_else(|| {
+            let ids: Vec<_> = commands.iter().map(|command| command.id()).collect();
+            let there = if ids.is_empty() { "none was started".to_owned() } else { ids.join(", ") };
+            ToolError::NotFound(format!(
+                "There is no command '{id}' in this conversation. Commands: {there}."
+            ))
+        })
+    }
+
+    /// Returns an error if no more commands of the run's session may run.
+    pub(super) fn admit(&self, run: &Context) -> Result<(), ToolError> {
+        let mut running = self.list(run);
+        running.retain(|command| command.is_running());
+        let all = self.table().commands.iter().filter(|command| command.is_running()).count();
+        if running.len() < MOST && all < MOST_OF_ALL {
+            return Ok(());
+        }
+        let running: Vec<_> = running.iter().map(|command| command.id()).collect();
+        Err(ToolError::Resource(format!(
+            "No more commands may run in the background: at most {MOST} of a conversation and {MOST_OF_ALL} in all. The \
+             command was not started. Stop one of yours with stop_command first: {}.",
+            running.join(", ")
+        )))
+    }
+
+    /// Adds a command that was started for the run's session.
+    pub(super) fn add(
+        &self,
+        name: Option<String>,
+        line: String,
+        process: Background,
+        run: &Context,
+    ) -> Arc<BackgroundCommand> {
+        let mut table = self.table();
+        table.newest += 1;
+        let command = Arc::new(BackgroundCommand {
+            tenant: run.tenant.clone(),
+            session: run.session.clone(),
+            number: table.newest,
+            name,
+            line,
+            state: State::Here(process),
+        });
+        table.push(command.clone());
+        command
+    }
+
+    /// Restores what is known of a command from the result of a call in an earlier run of the session. A command of
+    /// this process is left as it is.
+    pub(super) fn recall(&self, session: &SessionId, result: &ToolResult) {
+        let seen = result.metadata.get(metadata::SEEN).and_then(|seen| LastKnown::deserialize(seen).ok());
+        let Some(last) = seen else { return };
+        let Some(number) = last.command.strip_prefix("cmd_").and_then(|id| id.parse().ok()) else { return };
+        let mut table = self.table();
+        let is_it = |other: &BackgroundCommand| other.number == number && other.is_of(&last.tenant, session);
+        if table.commands.iter().any(|other| is_it(other) && matches!(other.state, State::Here(_))) {
+            return;
+        }
+        table.commands.retain(|other| !is_it(other));
+        table.newest = table.newest.max(number);
+        let (name, line) = (last.name.clone(), last.line.clone());
+        let (tenant, session) = (last.tenant.clone(), session.clone());
+        let state = State::Before(last);
+        table.push(Arc::new(BackgroundCommand { tenant, session, number, name, line, state }));
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn push(&mut self, command: Arc<BackgroundCommand>) {
+        self.commands.push(command);
+        while self.commands.len() > MOST_OF_ALL
+            && let Some(ended) = self.commands.iter().position(|command| !command.is_running())
+        {
+            self.commands.remove(ended);
+        }
+    }
+}
+
+impl BackgroundCommand {
+    /// Returns the id by which the model names the command, such as `cmd_1`.
+    pub(super) fn id(&self) -> String {
+        format!("cmd_{}", self.number)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(&self.state, State::Here(process) if process.is_running())
+    }
+
+    /// Returns metadata of a result that say what is known of the command after the call.
+    pub(super) fn seen(&self, output: String, ending: Option<String>) -> Json {
+        let (tenant, name, line) = (self.tenant.clone(), self.name.clone(), self.line.clone());
+        let last = LastKnown { tenant, command: self.id(), name, line, output, ending };
+        serde_json::to_value(last).unwrap_or_default()
+    }
+
+    fn is_of(&self, tenant: &TenantId, session: &SessionId) -> bool {
+        self.tenant == *tenant && self.session == *session
+    }
+}
