@@ -256,7 +256,7 @@ impl Conversation {
 
     /// Answers a question of the run and resumes the run. This reads no other log, unlike the service, which looks for
     /// the question among those of all runs.
-    async fn answer_pending(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
+    async fn answer_pending(&mut self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         let is_taken = Approvals::new(self.journal.clone()).answer(pending, answer).await?;
         match self.runs.resume(&pending.run, &MoreLimits::default()).await {
             // Another process works on the run, or has ended it.
