@@ -160,10 +160,10 @@ async fn message_before_a_model_is_found_waits_visibly_and_is_sent() {
     let gate = Gate::new();
     let list = json!({"object": "list", "data": [{"id": "qwen3"}]}).to_string();
     let late = MockResponse::new(200).header("content-type", "application/json").wait(&gate).chunk(list);
-    // The first look for a model has less patience than the second.
-    let server = MockServer::start([MockResponse::new(200).hang(), late, answer("Early bird.")]).await;
-    let servers = format!("ollama@{}/v1", server.url());
-    let variables = [("ARCHON_LOCAL_SERVERS", servers.as_str())];
+    let server = MockServer::start([late, answer("Early bird.")]).await;
+    let base = format!("{}/v1", server.url());
+    // The program waits longer for the list of a server that is named than for one that it looks for.
+    let variables = [("ARCHON_BASE_URL", base.as_str())];
     let place = Place::new();
     let mut window = Window::with(&place, "chat", 80, 24, &variables);
     window.says("hello").await;
