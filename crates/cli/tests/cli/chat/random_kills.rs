@@ -78,7 +78,9 @@ async fn round(seed: u64) -> usize {
     check_restored(&mut window).await;
 
     let texts = texts_of_logs(&place);
-    let mut window = Window::open(&place, "chat --session sky");
+    // Without a message there may be no run to continue.
+    let line = if texts.is_empty() { "chat --session sky" } else { "chat --continue" };
+    let mut window = Window::open(&place, line);
     window.shows("· mock ·").await;
     for text in &texts {
         window.shows(text).await;
