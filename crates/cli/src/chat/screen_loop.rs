@@ -56,7 +56,7 @@ pub(crate) async fn converse(
     let (updates, news) = unbounded_channel();
     let (requests, orders) = unbounded_channel();
     let (waiting, questions) = unbounded_channel();
-    let (notes, noted) = unbounded_channel();
+    let (notes, texts) = unbounded_channel();
     let early = EarlyInput::new(tty.early_bytes());
     let display = Display::new(tty, support).map_err(cannot)?;
     let mut talk = Talk::new(app, display, Outbox::new(requests));
@@ -70,7 +70,7 @@ pub(crate) async fn converse(
     let mut sources = Sources {
         updates: news,
         waiting: questions,
-        notes: noted,
+        notes: texts,
         keys: KeyReader::start(),
         early,
         signals: Signals::new(),
