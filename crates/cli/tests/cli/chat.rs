@@ -5,4 +5,5 @@ mod consent;
 mod interrupts;
 mod kill;
 mod plain;
+mod random_kills;
 mod window;
