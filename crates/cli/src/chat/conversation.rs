@@ -360,7 +360,7 @@ impl Conversation {
             (None, true, _) => Some(LOOK),
             (None, false, 1..) if self.looks < QUICK_LOOKS => Some(LOOK_FOR_NEXT),
             (None, false, 1..) => Some(LOOK),
-            (None, false, 0) => None,
+            (None, false, _) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Questions: which keys answer, and when.
 
-use archon_terminal::{Page, Place, Question, QuestionKey, Row, Scope, Theme};
+use archon_terminal::{Input, Page, Place, Question, QuestionKey, Row, Scope, Theme};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Answer, ApprovalRequest, QuestionKind};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn keys(request: ApprovalRequest, typed: &str) -> Vec<QuestionKey> {
 
 fn keys_beside(request: ApprovalRequest, typed: &str, has_draft: bool) -> Vec<QuestionKey> {
     let mut question = Question::new(request);
-    let press = |(input, second)| {
+    let press = |(input, second): (&Input, u64)| {
         question.mark_drawn(at(second * 1_000));
         question.apply(input, at((second + 1) * 1_000), has_draft)
     };
