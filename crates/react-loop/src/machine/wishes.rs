@@ -45,9 +45,11 @@ impl ReactMachine {
 
     /// Returns the record that ends plan mode, after a person agreed to the plan.
     pub(super) fn mode_due(&self) -> Option<Step> {
-        let is_at_work = !matches!(self.phase, Phase::Finishing(_) | Phase::Ended(_));
-        let changed = RecordBody::ModeChanged { mode: SessionMode::Ask, source: ModeSource::AgreedPlan };
-        (self.is_plan_agreed && is_at_work).then_some(Step::Append(changed))
+        if !self.is_plan_agreed || matches!(self.phase, Phase::Finishing(_) | Phase::Ended(_)) {
+            return None;
+        }
+        let (mode, source) = (SessionMode::Ask, ModeSource::AgreedPlan);
+        Some(Step::Append(RecordBody::ModeChanged { mode, source }))
     }
 
     /// Returns the text that tells the model that plan mode began or ended; `None` if it knows.
