@@ -43,13 +43,13 @@ fn desk(
     Desk { runs, journal, model, changes }
 }
 
+type Changed = std::future::Ready<Result<ToolResult, archon::ToolError>>;
+
 /// A tool that changes something.
-fn change(
-    changes: &Arc<AtomicUsize>,
-) -> FnTool<impl Fn(Json, ToolContext) -> std::future::Ready<Result<ToolResult, archon::ToolError>> + use<>> {
+fn change(changes: &Arc<AtomicUsize>) -> FnTool<impl Fn(Json, ToolContext) -> Changed + use<>> {
     let changes = changes.clone();
     let spec = ToolSpec::new("change", "Changes something.", json!({"type": "object"}));
-    FnTool::new(spec, move |_: Json, _: ToolContext| {
+    FnTool::new(spec, move |_: Json, _: ToolContext| -> Changed {
         changes.fetch_add(1, Ordering::SeqCst);
         std::future::ready(Ok(ToolResult::success("changed")))
     })

@@ -79,9 +79,7 @@ pub use calls::{CallStage, CallState, Consent};
 pub use circuit_breaker::Breaker;
 pub use context_report::{ContextReport, context_report};
 pub use driver::Driver;
-pub use earlier_runs::{
-    EarlierRuns, conversation, fold_before, fold_chain, fold_whole_chain, session_mode,
-};
+pub use earlier_runs::{EarlierRuns, conversation, fold_before, fold_chain, fold_whole_chain, session_mode};
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fallback::Fallback;

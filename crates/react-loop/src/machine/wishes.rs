@@ -45,15 +45,18 @@ impl ReactMachine {
 
     /// Returns the record that ends plan mode, after a person agreed to the plan.
     pub(super) fn mode_due(&self) -> Option<Step> {
-        let is_at_work = !matches!(self.phase, Phase::Finishing(_) | Phase::Ended(_));
-        let changed = RecordBody::ModeChanged { mode: SessionMode::Ask, source: ModeSource::AgreedPlan };
-        (self.is_plan_agreed && is_at_work).then_some(Step::Append(changed))
+        if !self.is_plan_agreed || matches!(self.phase, Phase::Finishing(_) | Phase::Ended(_)) {
+            return None;
+        }
+        let (mode, source) = (SessionMode::Ask, ModeSource::AgreedPlan);
+        Some(Step::Append(RecordBody::ModeChanged { mode, source }))
     }
 
     /// Returns the text that tells the model that plan mode began or ended; `None` if it knows.
     pub(super) fn mode_hint(&self) -> Option<&'static str> {
         match (self.mode == SessionMode::Plan, self.is_plan_mode_told) {
-            (true, false) => Some(PLAN_MODE),
+            (true, false) if self.config.tool(PLAN_TOOL).is_some() => Some(PLAN_MODE),
+            (true, false) => Some(PLAN_MODE_WITHOUT_TOOL),
             (false, true) => Some(NO_PLAN_MODE),
             _ => None,
         }
@@ -97,5 +100,7 @@ impl ReactMachine {
 const PLAN_MODE: &str = "[The session is in plan mode now: nothing is changed, and only tools that read run. Find out \
                          what you need, then call finish_plan with the whole plan. A person decides about it; do \
                          not begin the work before.]";
+const PLAN_MODE_WITHOUT_TOOL: &str = "[The session is in plan mode now: nothing is changed, and only tools that read run. \
+                                      Find out what you need, then write the whole plan as your answer.]";
 const NO_PLAN_MODE: &str = "[The session has left plan mode: tools that change something run again, as far as people \
                             and rules allow it.]";
