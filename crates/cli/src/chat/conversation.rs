@@ -1,14 +1,16 @@
 //! The conversation as a client of the run service: sends messages, watches runs and answers questions, for a screen
 //! that never waits.
 
+mod changes;
+
 use std::{sync::Arc, time::Duration};
 
 use archon::{
     Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Event, RunError, RunFilter, RunHead, RunId, RunStatus,
-        SessionId, StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
+        Answer, AnswerRuns, Clock, Collection, Event, RunConfig, RunError, RunFilter, RunHead, RunId,
+        RunStatus, SessionId, StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
     },
 };
 use futures_util::StreamExt;
@@ -18,6 +20,7 @@ use super::{
     agent,
     events::{Request, Update},
     history_of_session::{self, History, newest},
+    shell_line,
 };
 use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory};
 
@@ -51,11 +54,15 @@ pub(crate) struct Conversation {
     runs: Runs,
     journal: Arc<JsonlJournal>,
     app: App,
+    /// The collection of its memories.
+    memory: Option<Collection>,
     session: Option<SessionId>,
     /// The newest run, the sequence number of its last known record, and its events while it works.
     run: Option<RunId>,
     after: Option<u64>,
     events: Option<Watch>,
+    /// True if this process works on the run, as long as there are events.
+    is_here: bool,
     /// True if the run has an open question.
     is_suspended: bool,
     /// The number of messages that no run has read yet.
@@ -129,7 +136,11 @@ pub(crate) async fn send(
     session: Option<&SessionId>,
     text: &str,
 ) -> Result<StartedRun, RunError> {
-    let request = StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue);
+    start(runs, session, StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue)).await
+}
+
+/// Starts a run in a session, or in a new one. A run that was cut off is stopped first.
+async fn start(runs: &Runs, session: Option<&SessionId>, request: StartRun) -> Result<StartedRun, RunError> {
     let Some(session) = session else { return runs.start(request).await };
     let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);
     if let Some(RunHead { run_id: run, .. }) = cut_off {
@@ -140,47 +151,108 @@ pub(crate) async fn send(
     runs.start(request.session(session.clone())).await
 }
 
-impl Conversation {
-    async fn open(app: &App, opening: Opening, updates: UnboundedSender<Update>) -> Result<Self, Failure> {
+/// What was found of a session.
+struct Found {
+    session: Option<SessionId>,
+    history: History,
+}
+
+impl Found {
+    async fn read(app: &App, which: &Which) -> Result<Self, Failure> {
         let reading = app.runs()?;
-        let session = opening.which.find(&reading).await?;
-        let mut history = match &session {
+        let session = which.find(&reading).await?;
+        let history = match &session {
             Some(session) => history_of_session::read(&reading, session).await?,
             None => History::default(),
         };
-        let (newest, last) = (history.newest.clone(), history.last_config());
-        if let Some(session) = &session {
-            let _ = updates.send(Update::Session(session.clone()));
+        Ok(Self { session, history })
+    }
+
+    fn show(mut self, updates: &UnboundedSender<Update>) {
+        let session = self.session.map(Update::Session);
+        let damage = self.history.damage.take().map(Update::Failed);
+        let history = Update::History(Box::new(self.history));
+        for update in session.into_iter().chain(damage).chain([history]) {
+            // A screen that is gone needs no news.
+            let _ = updates.send(update);
         }
-        if let Some(damage) = history.damage.take() {
-            let _ = updates.send(Update::Failed(damage));
+    }
+}
+
+/// What a conversation goes on from.
+struct Beginning {
+    session: Option<SessionId>,
+    newest: Option<RunHead>,
+    /// The configuration of the last run, whose tools stay defined.
+    last: Option<RunConfig>,
+    /// The sequence number of the last record of the newest run.
+    after: Option<u64>,
+}
+
+impl Beginning {
+    fn of(Found { session, history }: &Found) -> Self {
+        Self {
+            session: session.clone(),
+            newest: history.newest.clone(),
+            last: history.last_config(),
+            after: history.last_seq(),
         }
-        let after = history.last_seq();
-        let _ = updates.send(Update::History(Box::new(history)));
-        let memory = match &opening.memory {
+    }
+}
+
+impl Conversation {
+    async fn open(app: &App, opening: Opening, updates: UnboundedSender<Update>) -> Result<Self, Failure> {
+        let found = Found::read(app, &opening.which).await?;
+        let newest = found.history.newest.clone();
+        let beginning = Beginning::of(&found);
+        found.show(&updates);
+        let (mut conversation, model) = Self::build(app, opening.memory, beginning, updates).await?;
+        conversation.begin(model, newest).await?;
+        Ok(conversation)
+    }
+
+    /// Builds the agents of a conversation. Nothing is shown yet.
+    async fn build(
+        app: &App,
+        memory: Option<Collection>,
+        beginning: Beginning,
+        updates: UnboundedSender<Update>,
+    ) -> Result<(Self, String), Failure> {
+        let opened = match &memory {
             Some(collection) => Some(memory::open(app, collection).await?),
             None => None,
         };
-        let built = agent::build(app, memory, last.as_ref()).await?;
-        let runs = app.open_runs()?.with_agent(built.archon.run_agent());
-        let mut conversation = Self {
+        let built = agent::build(app, opened, beginning.last.as_ref()).await?;
+        let mut runs = app.open_runs()?.with_agent(built.archon.run_agent());
+        // Why there is none is said to a person who needs it.
+        if let Ok(person) = shell_line::agent(app).await {
+            runs = runs.with_agent(person.run_agent());
+        }
+        let conversation = Self {
             runs,
             journal: app.open_journal()?,
             app: app.clone(),
-            session,
-            run: newest.as_ref().map(|head| head.run_id.clone()),
-            after,
+            memory,
+            session: beginning.session,
+            run: beginning.newest.as_ref().map(|head| head.run_id.clone()),
+            after: beginning.after,
             events: None,
-            is_suspended: newest.as_ref().is_some_and(|head| head.status == RunStatus::Suspended),
+            is_here: false,
+            is_suspended: beginning.newest.is_some_and(|head| head.status == RunStatus::Suspended),
             waiting: 0,
             looks: 0,
             updates,
         };
-        conversation.update(Update::Ready { model: built.model });
-        if let Some(head) = newest.filter(|head| head.status == RunStatus::Running) {
-            conversation.watch(&head.run_id, true).await?;
+        Ok((conversation, built.model))
+    }
+
+    /// Lets the screen send messages, and watches a run that another process works on.
+    async fn begin(&mut self, model: String, newest: Option<RunHead>) -> Result<(), RunError> {
+        self.update(Update::Ready { model });
+        match newest.filter(|head| head.status == RunStatus::Running) {
+            Some(head) => self.watch(&head.run_id, true).await,
+            None => Ok(()),
         }
-        Ok(conversation)
     }
 
     fn update(&self, update: Update) {
@@ -191,22 +263,44 @@ impl Conversation {
     async fn handle(&mut self, request: Request) {
         let result = match request {
             Request::Send(text) => {
-                if let Err(error) = self.send(&text).await {
-                    self.update(Update::NotSent(text, error.into()));
-                }
-                return;
+                let sent = self.send(&text).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, failure));
             }
-            Request::Answer(id, answer) => self.answer(&id, answer).await,
-            Request::Cancel => self.cancel().await,
-            Request::Refuse(id) => self.refuse(&id).await,
+            Request::SendFrom(point, text) => {
+                let sent = self.send_from(point, &text).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, failure));
+            }
+            Request::Line(line) => {
+                let run = self.run_line(&line).await;
+                return self.tell_unsent(run, |failure| Update::NotRun(line, failure));
+            }
+            Request::Answer(id, answer) => self.answer(&id, answer).await.map_err(Failure::from),
+            Request::Cancel => self.cancel().await.map_err(Failure::from),
+            Request::Refuse(id) => self.refuse(&id).await.map_err(Failure::from),
+            Request::Back(number) => self.look_back(number).await,
+            Request::Fork => self.fork().await,
+            Request::Open(session) => self.go_over(session).await,
+            Request::Model(name) => self.use_model(name).await,
+            Request::Reload => self.use_app(self.app.clone()).await,
         };
-        if let Err(error) = result {
-            self.update(Update::Failed(error.into()));
+        if let Err(failure) = result {
+            self.update(Update::Failed(failure));
+        }
+    }
+
+    fn tell_unsent<E: Into<Failure>>(&self, sent: Result<(), E>, update: impl FnOnce(Failure) -> Update) {
+        if let Err(error) = sent {
+            self.update(update(error.into()));
         }
     }
 
     async fn send(&mut self, text: &str) -> Result<(), RunError> {
         let started = send(&self.runs, self.session.as_ref(), text).await?;
+        self.follow(started).await
+    }
+
+    /// Follows a run that a message of the person has started or joined.
+    async fn follow(&mut self, started: StartedRun) -> Result<(), RunError> {
         if self.events.is_none() && self.run.as_ref() != Some(&started.run) {
             self.pass_rest().await?;
         }
@@ -278,6 +372,7 @@ impl Conversation {
         }
         self.events = Some(self.runs.watch(run, self.after).await?);
         (self.is_suspended, self.looks) = (false, 0);
+        self.is_here = !is_elsewhere;
         self.update(Update::Working { run: run.clone(), is_elsewhere });
         Ok(())
     }

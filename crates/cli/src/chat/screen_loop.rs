@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
-    types::{Answer, ApprovalSettings, Clock, Event, SessionId, Timestamp},
+    types::{Answer, ApprovalSettings, Clock, Collection, Event, SessionId, Timestamp},
 };
 use archon_terminal::{
     Action, Composer, Draft, DraftKind, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support,
@@ -14,6 +14,7 @@ use crossterm::event::EventStream;
 use tokio::{sync::mpsc::unbounded_channel, time::Instant};
 
 use super::{
+    commands::{self, Situation, Step},
     conversation::{self, Opening},
     display::Display,
     ending::Ending,
@@ -27,6 +28,7 @@ use super::{
     transcript::Transcript,
     tty::{self, Tty},
     view::View,
+    way_back::{Earlier, Point},
 };
 use crate::{
     app::{App, Consent},
@@ -57,7 +59,7 @@ pub(crate) async fn converse(
     let (waiting, questions) = unbounded_channel();
     let (notes, noted) = unbounded_channel();
     let display = Display::new(tty, support).map_err(cannot)?;
-    let mut talk = Talk::new(app, display, Outbox::new(requests));
+    let mut talk = Talk::new(app, display, Outbox::new(requests), opening.memory.clone());
     // The person can type before anything else is ready.
     talk.draw().map_err(cannot)?;
     let log = log_file(app);
@@ -108,6 +110,12 @@ struct Talk {
     model: String,
     branch: Option<String>,
     is_sandboxed: bool,
+    /// True if no run has had the model yet.
+    is_model_new: bool,
+    /// The collection that memories are stored in and recalled from.
+    memory: Option<Collection>,
+    /// The point from which the next message continues; `None` for the end of the conversation.
+    point: Option<Point>,
     ending: Option<Ending>,
 }
 
@@ -120,7 +128,7 @@ enum Stop {
 }
 
 impl Talk {
-    fn new(app: &App, display: Display, outbox: Outbox) -> Self {
+    fn new(app: &App, display: Display, outbox: Outbox, memory: Option<Collection>) -> Self {
         Self {
             app: app.clone(),
             display,
@@ -132,6 +140,9 @@ impl Talk {
             model: String::new(),
             branch: toolset::folder(app).and_then(|folder| surroundings::branch(&folder)),
             is_sandboxed: surroundings::is_sandboxed(),
+            is_model_new: true,
+            memory,
+            point: None,
             ending: None,
         }
     }
@@ -206,28 +217,65 @@ impl Talk {
         Ok(())
     }
 
-    /// Sends a message. Of commands there is only one that ends the conversation.
+    /// Sends a message, or does what the sign of the draft stands for.
     fn send(&mut self, draft: Draft) {
-        let unknown = match draft.kind {
-            DraftKind::Command if matches!(draft.body(), "exit" | "quit") => {
-                return self.leave(Exit::Finished);
+        let step = match draft.kind {
+            DraftKind::Command => commands::run(draft.body(), &self.situation()),
+            DraftKind::Memory => commands::remember(draft.body(), &self.situation()),
+            DraftKind::Shell if draft.body().is_empty() => {
+                Step::Refuse("the line to run is empty: write it behind the !".to_owned())
             }
-            DraftKind::Command => "there is no such command; /exit ends the conversation",
-            DraftKind::Shell => "a line with ! is not run here; ask for the command in a message",
-            DraftKind::Memory => "a line with # is not stored here; write it as a message",
-            _ => return self.outbox.message(draft.text),
+            DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
+            _ => return self.message(draft.text),
         };
-        let advice = format!("{unknown}. With a space before it, the line is a message.");
-        self.transcript.note(Look::Warning, &advice);
-        self.composer.replace(draft);
+        match step {
+            // What is printed follows.
+            Step::Done => self.transcript.note(Look::Dim, &draft.text),
+            Step::Message(text) => self.message(text),
+            Step::Leave => self.leave(Exit::Finished),
+            Step::Refuse(why) => {
+                self.transcript.note(Look::Warning, &why);
+                self.composer.replace(draft);
+            }
+        }
+    }
+
+    fn message(&mut self, text: String) {
+        if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
+            self.transcript.note(Look::Warning, &warning);
+        }
+        match self.point.take() {
+            Some(point) => self.outbox.message_from(point, text),
+            None => self.outbox.message(text),
+        }
+    }
+
+    /// Returns what a command can see.
+    fn situation(&self) -> Situation<'_> {
+        Situation {
+            app: &self.app,
+            meter: self.transcript.cells().meter(),
+            model: &self.model,
+            session: self.session.as_ref(),
+            memory: self.memory.as_ref(),
+            is_sandboxed: self.is_sandboxed,
+            requests: self.outbox.requests(),
+        }
     }
 
     fn interrupt(&mut self, meaning: Interrupt) {
         match meaning {
             Interrupt::CancelRun => self.cancel(),
-            Interrupt::ClearDraft => {}
+            Interrupt::ClearDraft => self.stay(),
             Interrupt::Leave => self.leave(Exit::Finished),
             Interrupt::LeaveAtOnce => self.leave_at_once(),
+        }
+    }
+
+    /// Lets the next message continue the conversation where it ends.
+    fn stay(&mut self) {
+        if self.point.take().is_some() {
+            self.transcript.note(Look::Dim, "the next message continues the conversation where it ends");
         }
     }
 
@@ -290,11 +338,14 @@ impl Talk {
             Update::History(history) => self.add_history(*history),
             Update::Ready { model } => {
                 self.transcript.row(surroundings::title(&self.app, &model));
-                self.model = model;
+                (self.model, self.is_model_new) = (model, true);
             }
+            Update::Anew => self.begin_anew(),
+            Update::Earlier(message) => self.take_earlier(message),
             Update::Session(session) => self.session = Some(session),
             Update::Working { run, is_elsewhere } => {
                 self.questions.go_on();
+                self.is_model_new = false;
                 self.outbox.begin(run, is_elsewhere);
             }
             Update::Event(event) => self.event(&event),
@@ -306,6 +357,13 @@ impl Talk {
                 }
                 self.transcript.note_failure(&failure);
             }
+            Update::NotRun(line, failure) => {
+                self.outbox.forget(&line);
+                if self.composer.is_empty() {
+                    self.composer.replace(Draft::typed(format!("!{line}")));
+                }
+                self.transcript.note_failure(&failure);
+            }
             Update::Failed(failure) => {
                 self.questions.ask_again();
                 self.transcript.note_failure(&failure);
@@ -313,6 +371,27 @@ impl Talk {
             Update::Over(failure) => return Err(Stop::Failed(failure)),
         }
         Ok(())
+    }
+
+    /// Forgets the conversation, for another one. What is printed stays.
+    fn begin_anew(&mut self) {
+        // What is not printed yet would be lost.
+        let _ = self.draw();
+        self.transcript = Transcript::default();
+        self.questions = QuestionQueue::default();
+        self.outbox.clear();
+        (self.session, self.point) = (None, None);
+    }
+
+    /// Takes an earlier message into the draft, to be sent from its point.
+    fn take_earlier(&mut self, Earlier { text, from, left }: Earlier) {
+        let note = format!(
+            "what you send now continues from before this message: {left} messages and answers are left behind, and stay in \
+             the logs. Ctrl+C keeps the conversation as it is."
+        );
+        self.transcript.note(Look::Dim, &note);
+        self.composer.replace(Draft::message(text));
+        self.point = Some(from);
     }
 
     fn add_history(&mut self, history: History) {
@@ -368,8 +447,13 @@ impl Talk {
         let page = self.display.page(size);
         let committed = self.transcript.commit(&page);
         let cells = self.transcript.cells();
+        let mut without_model = None;
+        if self.is_model_new {
+            // The meter still has the model of the last run.
+            without_model.insert(cells.meter().clone()).model.clear();
+        }
         let status = Status {
-            meter: cells.meter(),
+            meter: without_model.as_ref().unwrap_or_else(|| cells.meter()),
             model: &self.model,
             work: self.work(),
             branch: self.branch.as_deref(),
@@ -405,5 +489,7 @@ fn look_of(look: output::Look) -> Look {
         output::Look::Plain => Look::Plain,
         output::Look::Dim => Look::Dim,
         output::Look::Warning => Look::Warning,
+        output::Look::Added => Look::Added,
+        output::Look::Removed => Look::Removed,
     }
 }
