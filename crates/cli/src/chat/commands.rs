@@ -213,9 +213,9 @@ fn unknown(name: &str, own: &[CustomCommand]) -> String {
     let names =
         COMMANDS.iter().flat_map(|known| std::iter::once(known.name).chain(known.aliases.iter().copied()));
     let meant = nearest(name, names.chain(own.iter().map(|own| own.name.as_str())));
-    let meant = meant.map(|meant| format!("; did you mean /{meant}?")).unwrap_or_default();
+    let meant = meant.map(|meant| format!(" Did you mean /{meant}?")).unwrap_or_default();
     format!(
-        "there is no such command: /{name}{meant} /help lists all. With a space before it, the line is a message."
+        "there is no such command: /{name}.{meant} /help lists all. With a space before it, the line is a message."
     )
 }
 
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn run_of_an_unknown_command_names_the_nearest_one_and_the_space() {
         let (Step::Refuse(why), requests) = run_alone("modle gpt") else { panic!("it is run") };
-        assert!(why.contains("did you mean /model?") && why.contains("With a space before it"), "{why}");
+        assert!(why.contains("Did you mean /model?") && why.contains("With a space before it"), "{why}");
         assert!(requests.is_empty());
         let (Step::Refuse(why), _) = run_alone("xyzzyx") else { panic!("it is run") };
-        assert!(!why.contains("did you mean"), "{why}");
+        assert!(!why.contains("Did you mean"), "{why}");
     }
 
     #[test]

@@ -264,11 +264,11 @@ impl Conversation {
         let result = match request {
             Request::Send(text) => {
                 let sent = self.send(&text).await;
-                return self.tell_unsent(sent, |failure| Update::NotSent(text, failure));
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
             }
             Request::SendFrom(point, text) => {
-                let sent = self.send_from(point, &text).await;
-                return self.tell_unsent(sent, |failure| Update::NotSent(text, failure));
+                let sent = self.send_from(&point, &text).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, Some(point), failure));
             }
             Request::Line(line) => {
                 let run = self.run_line(&line).await;

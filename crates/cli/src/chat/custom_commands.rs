@@ -153,7 +153,7 @@ impl CustomCommand {
         let value = |key: &str| {
             let line =
                 front.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == key);
-            line.map(|(_, value)| unquoted(value.trim()).to_owned()).unwrap_or_default()
+            line.map(|(_, value)| without_quotes(value.trim()).to_owned()).unwrap_or_default()
         };
         let about = match value("description") {
             about if about.is_empty() => first_line(text),
@@ -192,7 +192,7 @@ impl CustomCommand {
     }
 }
 
-fn unquoted(value: &str) -> &str {
+fn without_quotes(value: &str) -> &str {
     let quoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
     quoted('"').or_else(|| quoted('\'')).unwrap_or(value)
 }

@@ -63,8 +63,8 @@ pub(crate) enum Update {
     Earlier(Earlier),
     /// A line was not run.
     NotRun(String, Failure),
-    /// A message was not sent.
-    NotSent(String, Failure),
+    /// A message was not sent; its point is `None` for the end of the conversation.
+    NotSent(String, Option<Point>, Failure),
     /// A request failed.
     Failed(Failure),
     /// The conversation cannot begin.

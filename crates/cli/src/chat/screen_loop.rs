@@ -350,9 +350,10 @@ impl Talk {
             }
             Update::Event(event) => self.event(&event),
             Update::Rest(failure) => self.rest(failure),
-            Update::NotSent(text, failure) => {
+            Update::NotSent(text, point, failure) => {
                 self.outbox.forget(&text);
                 if self.composer.is_empty() {
+                    self.point = point;
                     self.composer.replace(Draft::message(text));
                 }
                 self.transcript.note_failure(&failure);
@@ -386,8 +387,8 @@ impl Talk {
     /// Takes an earlier message into the draft, to be sent from its point.
     fn take_earlier(&mut self, Earlier { text, from, left }: Earlier) {
         let note = format!(
-            "what you send now continues from before this message: {left} messages and answers are left behind, and stay in \
-             the logs. Ctrl+C keeps the conversation as it is."
+            "{left} messages and answers are left behind by what you send now, and stay in the logs; Ctrl+C keeps the \
+             conversation as it is"
         );
         self.transcript.note(Look::Dim, &note);
         self.composer.replace(Draft::message(text));

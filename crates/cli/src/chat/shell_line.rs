@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon,
     tools::Permissions,
-    types::{ExecutionLimits, StartRun},
+    types::{ContextConfig, ExecutionLimits, StartRun},
 };
 
 use crate::{app::App, assemble::engine_options, failure::Failure, person::Person, toolset};
@@ -35,7 +35,7 @@ pub(crate) async fn agent(app: &App) -> Result<Archon, Failure> {
         .agent_id(AGENT)
         .provider(Arc::new(Person), Person::MODEL)
         // The window is that of the model, which reads the result later.
-        .context(None)
+        .context(None::<ContextConfig>)
         .limits(ExecutionLimits::default().with_max_turns(TURNS))
         .tools(tools)
         .journal(app.open_journal()?);

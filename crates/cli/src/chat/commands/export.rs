@@ -4,11 +4,13 @@ use std::{fs::OpenOptions, io::Write as _, path::PathBuf};
 
 use archon::types::{Record, RecordBody, SessionId};
 
-use super::{
-    super::history_of_session::{self, History, message_of_person},
-    Situation,
+use super::Situation;
+use crate::{
+    chat::history_of_session::{self, History, message_of_person},
+    failure::Failure,
+    text::visible_path,
+    toolset,
 };
-use crate::{failure::Failure, text::visible_path, toolset};
 
 pub(super) fn run(file: &str, situation: &Situation<'_>) {
     let (app, file, session) = (situation.app.clone(), file.to_owned(), situation.session.cloned());
@@ -52,22 +54,22 @@ fn part(record: &Record) -> Option<String> {
         }
         RecordBody::ModelCallFinished { message, .. } => {
             let text = message.text();
-            let calls = message
-                .tool_calls()
-                .map(|call| format!("Call of `{}`:\n\n{}", call.name, fenced(&call.arguments.to_string())));
+            let calls = message.tool_calls().map(|call| {
+                format!("Call of `{}`:\n\n{}", call.name, code_block(&call.arguments.to_string()))
+            });
             let parts: Vec<String> =
                 Some(text).filter(|text| !text.trim().is_empty()).into_iter().chain(calls).collect();
             (!parts.is_empty()).then(|| format!("## Answer\n\n{}", parts.join("\n\n")))
         }
         RecordBody::ToolCallFinished { result, .. } | RecordBody::ToolCallRefused { result, .. } => {
-            Some(format!("Result:\n\n{}", fenced(&result.text())))
+            Some(format!("Result:\n\n{}", code_block(&result.text())))
         }
         _ => None,
     }
 }
 
 /// Returns a text in a block of code whose fence is longer than every row of backquotes in the text.
-fn fenced(text: &str) -> String {
+fn code_block(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}text\n{}\n{fence}", text.trim_end())
@@ -78,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fenced_text_cannot_end_its_block() {
-        assert_eq!(fenced("a\n"), "```text\na\n```");
-        assert_eq!(fenced("```\nb\n```"), "````text\n```\nb\n```\n````");
+    fn code_block_has_a_longer_fence_than_its_text() {
+        assert_eq!(code_block("a\n"), "```text\na\n```");
+        assert_eq!(code_block("```\nb\n```"), "````text\n```\nb\n```\n````");
     }
 }

@@ -1,7 +1,7 @@
 //! `/help`: the commands, the signs of drafts, and the person's own commands.
 
-use super::{super::custom_commands::Found, entries};
-use crate::{app::App, output::Look, text::visible_path};
+use super::entries;
+use crate::{app::App, chat::custom_commands::Found, output::Look, text::visible_path};
 
 /// A command in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `/back`: the earlier messages of the person, and going back to one.
 
-use super::{
-    super::{history_of_session, way_back},
-    Request, Situation,
+use super::{Request, Situation};
+use crate::{
+    chat::{history_of_session, way_back},
+    text::one_line,
 };
-use crate::text::one_line;
 
 /// The maximum number of listed messages.
 const LISTED: usize = 20;

@@ -28,7 +28,7 @@ fn list(app: &App) -> Result<(), Failure> {
     for (word, rules) in [("deny", &rules.deny), ("ask", &rules.ask), ("allow", &rules.allow)] {
         rules.iter().for_each(|rule| app.note(format!("{word:<7}{}", visible(rule))));
     }
-    let Some((store, stored)) = stored(app)? else { return Ok(()) };
+    let Some((store, stored)) = read_stored(app)? else { return Ok(()) };
     for (number, rule) in (1..).zip(&stored) {
         app.note(format!("always {} ({number})", visible(rule)));
     }
@@ -47,7 +47,7 @@ fn remove(app: &App, arguments: &str) -> Result<String, Failure> {
     let which =
         which.ok_or_else(|| Failure::usage(format!("/permissions does not know {arguments:?}"), advice))?;
     let none = || Failure::usage(format!("no stored rule is {which:?}"), advice);
-    let (store, stored) = stored(app)?.ok_or_else(none)?;
+    let (store, stored) = read_stored(app)?.ok_or_else(none)?;
     let numbered = which.parse::<usize>().ok().and_then(|number| stored.get(number.checked_sub(1)?));
     let rule = numbered.or_else(|| stored.iter().find(|rule| *rule == which)).ok_or_else(none)?;
     let unwritable = |e| Failure::unwritable(&store.file, &e, "check that the file can be written");
@@ -55,7 +55,7 @@ fn remove(app: &App, arguments: &str) -> Result<String, Failure> {
     Ok(rule.clone())
 }
 
-fn stored(app: &App) -> Result<Option<(StoredRules, Vec<String>)>, Failure> {
+fn read_stored(app: &App) -> Result<Option<(StoredRules, Vec<String>)>, Failure> {
     let Some(store) = stored_rules(app) else { return Ok(None) };
     let unreadable = |e| Failure::unreadable(&store.file, &e, "correct the file, or move it away");
     let rules = store.rules().map_err(unreadable)?;

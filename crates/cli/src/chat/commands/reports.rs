@@ -3,8 +3,8 @@
 use archon::types::{Spending, format_money};
 use archon_terminal::Meter;
 
-use super::{super::surroundings, Situation};
-use crate::{lists::models::grouped, text::visible_path, toolset};
+use super::Situation;
+use crate::{chat::surroundings, lists::models::grouped, text::visible_path, toolset};
 
 /// The share of the window, in percent, from which a message comes with a warning.
 const HIGH: u64 = 90;

@@ -3,15 +3,16 @@
 
 use archon::{providers::ModelRef, types::ManageRuns};
 
-use super::{
-    super::{
+use super::{Beginning, Conversation, Found, SessionId, Which, start};
+use crate::{
+    app::App,
+    chat::{
         events::Update,
         history_of_session, shell_line,
         way_back::{Point, earlier},
     },
-    Beginning, Conversation, Found, SessionId, Which, start,
+    failure::Failure,
 };
-use crate::{app::App, failure::Failure};
 
 impl Conversation {
     /// Runs a line of the shell as a run of the session.
@@ -43,11 +44,11 @@ impl Conversation {
     }
 
     /// Sends a message from an earlier point: what followed the point is left behind, and stays in the logs.
-    pub(super) async fn send_from(&mut self, point: Point, text: &str) -> Result<(), Failure> {
+    pub(super) async fn send_from(&mut self, point: &Point, text: &str) -> Result<(), Failure> {
         self.check_rest()?;
         match point {
             Point::Beginning => (self.session, self.run, self.after) = (None, None, None),
-            Point::After { run, turns } => drop(self.runs.fork(&run, Some(turns)).await?),
+            Point::After { run, turns } => drop(self.runs.fork(run, Some(*turns)).await?),
         }
         self.is_suspended = false;
         Ok(self.send(text).await?)
