@@ -196,10 +196,11 @@ fn begin(work: Work, arguments: &str, situation: &Situation<'_>) -> Step {
         Work::Resume => sessions::resume(arguments, situation),
         Work::Clear => situation.request(Request::Open(None)),
         Work::Fork => situation.request(Request::Fork),
-        Work::Back => match messages::back(arguments, situation) {
-            Ok(()) => {}
-            Err(why) => return Step::Refuse(why),
-        },
+        Work::Back => {
+            if let Err(why) = messages::back(arguments, situation) {
+                return Step::Refuse(why);
+            }
+        }
         Work::Diff => diff::print(situation),
         Work::Export => export::run(arguments, situation),
         Work::Review => return Step::Message(review::message(arguments)),

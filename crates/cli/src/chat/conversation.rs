@@ -2,6 +2,7 @@
 //! that never waits.
 
 mod changes;
+mod found;
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,17 +10,18 @@ use archon::{
     Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Event, RunConfig, RunError, RunFilter, RunHead, RunId,
-        RunStatus, SessionId, StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
+        Answer, AnswerRuns, Clock, Collection, Event, RunError, RunFilter, RunHead, RunId, RunStatus,
+        SessionId, StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
     },
 };
 use futures_util::StreamExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use self::found::{Beginning, Found};
 use super::{
     agent,
     events::{Request, Update},
-    history_of_session::{self, History, newest},
+    history_of_session::newest,
     shell_line,
 };
 use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory};
@@ -149,55 +151,6 @@ async fn start(runs: &Runs, session: Option<&SessionId>, request: StartRun) -> R
         let _ = runs.reply(&run).await;
     }
     runs.start(request.session(session.clone())).await
-}
-
-/// What was found of a session.
-struct Found {
-    session: Option<SessionId>,
-    history: History,
-}
-
-impl Found {
-    async fn read(app: &App, which: &Which) -> Result<Self, Failure> {
-        let reading = app.runs()?;
-        let session = which.find(&reading).await?;
-        let history = match &session {
-            Some(session) => history_of_session::read(&reading, session).await?,
-            None => History::default(),
-        };
-        Ok(Self { session, history })
-    }
-
-    fn show(mut self, updates: &UnboundedSender<Update>) {
-        let session = self.session.map(Update::Session);
-        let damage = self.history.damage.take().map(Update::Failed);
-        let history = Update::History(Box::new(self.history));
-        for update in session.into_iter().chain(damage).chain([history]) {
-            // A screen that is gone needs no news.
-            let _ = updates.send(update);
-        }
-    }
-}
-
-/// What a conversation goes on from.
-struct Beginning {
-    session: Option<SessionId>,
-    newest: Option<RunHead>,
-    /// The configuration of the last run, whose tools stay defined.
-    last: Option<RunConfig>,
-    /// The sequence number of the last record of the newest run.
-    after: Option<u64>,
-}
-
-impl Beginning {
-    fn of(Found { session, history }: &Found) -> Self {
-        Self {
-            session: session.clone(),
-            newest: history.newest.clone(),
-            last: history.last_config(),
-            after: history.last_seq(),
-        }
-    }
 }
 
 impl Conversation {

@@ -193,7 +193,7 @@ impl CustomCommand {
 }
 
 fn without_quotes(value: &str) -> &str {
-    let quoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    let quoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     quoted('"').or_else(|| quoted('\'')).unwrap_or(value)
 }
 

@@ -1,5 +1,7 @@
 //! The loop of a conversation on a screen: applies keys and news, and draws frames.
 
+mod drafts;
+
 use std::{io, sync::Arc, time::Duration};
 
 use archon::{
@@ -7,14 +9,12 @@ use archon::{
     types::{Answer, ApprovalSettings, Clock, Collection, Event, SessionId, Timestamp},
 };
 use archon_terminal::{
-    Action, Composer, Draft, DraftKind, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support,
-    Work,
+    Action, Composer, Draft, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support, Work,
 };
 use crossterm::event::EventStream;
 use tokio::{sync::mpsc::unbounded_channel, time::Instant};
 
 use super::{
-    commands::{self, Situation, Step},
     conversation::{self, Opening},
     display::Display,
     ending::Ending,
@@ -28,7 +28,7 @@ use super::{
     transcript::Transcript,
     tty::{self, Tty},
     view::View,
-    way_back::{Earlier, Point},
+    way_back::Point,
 };
 use crate::{
     app::{App, Consent},
@@ -217,65 +217,12 @@ impl Talk {
         Ok(())
     }
 
-    /// Sends a message, or does what the sign of the draft stands for.
-    fn send(&mut self, draft: Draft) {
-        let step = match draft.kind {
-            DraftKind::Command => commands::run(draft.body(), &self.situation()),
-            DraftKind::Memory => commands::remember(draft.body(), &self.situation()),
-            DraftKind::Shell if draft.body().is_empty() => {
-                Step::Refuse("the line to run is empty: write it behind the !".to_owned())
-            }
-            DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
-            _ => return self.message(draft.text),
-        };
-        match step {
-            // What is printed follows.
-            Step::Done => self.transcript.note(Look::Dim, &draft.text),
-            Step::Message(text) => self.message(text),
-            Step::Leave => self.leave(Exit::Finished),
-            Step::Refuse(why) => {
-                self.transcript.note(Look::Warning, &why);
-                self.composer.replace(draft);
-            }
-        }
-    }
-
-    fn message(&mut self, text: String) {
-        if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
-            self.transcript.note(Look::Warning, &warning);
-        }
-        match self.point.take() {
-            Some(point) => self.outbox.message_from(point, text),
-            None => self.outbox.message(text),
-        }
-    }
-
-    /// Returns what a command can see.
-    fn situation(&self) -> Situation<'_> {
-        Situation {
-            app: &self.app,
-            meter: self.transcript.cells().meter(),
-            model: &self.model,
-            session: self.session.as_ref(),
-            memory: self.memory.as_ref(),
-            is_sandboxed: self.is_sandboxed,
-            requests: self.outbox.requests(),
-        }
-    }
-
     fn interrupt(&mut self, meaning: Interrupt) {
         match meaning {
             Interrupt::CancelRun => self.cancel(),
             Interrupt::ClearDraft => self.stay(),
             Interrupt::Leave => self.leave(Exit::Finished),
             Interrupt::LeaveAtOnce => self.leave_at_once(),
-        }
-    }
-
-    /// Lets the next message continue the conversation where it ends.
-    fn stay(&mut self) {
-        if self.point.take().is_some() {
-            self.transcript.note(Look::Dim, "the next message continues the conversation where it ends");
         }
     }
 
@@ -382,17 +329,6 @@ impl Talk {
         self.questions = QuestionQueue::default();
         self.outbox.clear();
         (self.session, self.point) = (None, None);
-    }
-
-    /// Takes an earlier message into the draft, to be sent from its point.
-    fn take_earlier(&mut self, Earlier { text, from, left }: Earlier) {
-        let note = format!(
-            "{left} messages and answers are left behind by what you send now, and stay in the logs; Ctrl+C keeps the \
-             conversation as it is"
-        );
-        self.transcript.note(Look::Dim, &note);
-        self.composer.replace(Draft::message(text));
-        self.point = Some(from);
     }
 
     fn add_history(&mut self, history: History) {

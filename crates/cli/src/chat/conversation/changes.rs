@@ -1,9 +1,16 @@
 //! What a person changes about a conversation by commands: its session, its model, the way it goes; and the lines that
 //! the person runs in it.
 
-use archon::{providers::ModelRef, types::ManageRuns};
+use archon::{
+    providers::ModelRef,
+    types::{ManageRuns, SessionId},
+};
 
-use super::{Beginning, Conversation, Found, SessionId, Which, start};
+use super::{
+    Conversation, Which,
+    found::{Beginning, Found},
+    start,
+};
 use crate::{
     app::App,
     chat::{
