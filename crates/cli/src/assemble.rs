@@ -293,10 +293,16 @@ fn client_calls(_: &RunConfig) -> Option<Chosen> {
 /// other runs.
 #[cfg(feature = "chat")]
 fn line_of_a_person(config: &RunConfig) -> Option<Chosen> {
+    use archon::types::Provider;
+
     use crate::person::Person;
 
+    if config.provider != Person::ID {
+        return None;
+    }
+    let provider: Arc<dyn Provider> = Arc::new(Person::default());
     let why = "a person chose the command".to_owned();
-    (config.provider == Person::ID).then(|| Chosen::new((Arc::new(Person), Vec::new()), Person::MODEL, why))
+    Some(Chosen::new((provider, Vec::new()), Person::MODEL, why))
 }
 
 #[cfg(not(feature = "chat"))]

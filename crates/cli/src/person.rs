@@ -1,18 +1,23 @@
 //! The provider behind a line that a person runs: the person has chosen the command, so no model is asked.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use archon::types::{
-    AssistantMessage, BoxStream, CancellationToken, Content, Interruption, Message, ModelEvent, Provider,
-    ProviderError, Request, StopReason, ToolCall,
+    AssistantMessage, BoxStream, CancellationToken, Content, Message, ModelEvent, Provider, ProviderError,
+    Request, StopReason, ToolCall,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
-/// The provider of the agent that runs the lines of a person. The prompt of such a run is a command line; the provider
-/// answers with a call of `bash`, and ends the run after its result.
+/// The provider of the agent that runs the lines of a person. It answers with one call of `bash` for each line that
+/// [`set_line`](Self::set_line) was given, and ends the run after its result.
 ///
-/// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Person;
+/// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is. No
+/// text of a run is ever taken for a line: a message that another process sends to the session meanwhile is not run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Person {
+    line: Arc<Mutex<Option<String>>>,
+}
 
 impl Person {
     /// The provider's id in logs.
@@ -21,23 +26,21 @@ impl Person {
     pub(crate) const MODEL: &'static str = "";
     /// The tool that runs the lines.
     pub(crate) const TOOL: &'static str = "bash";
+
+    /// Sets the line that the next request is answered with; `None` for none.
+    pub(crate) fn set_line(&self, line: Option<String>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
+    fn take_line(&self) -> Option<String> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
-/// The answer after the result.
+/// The answer after the result of a line.
 const END: &str = "The person ran this line.";
-
-/// Returns the line that is to run now; `None` if it has its result.
-fn line(request: &Request) -> Option<String> {
-    let of_now = || request.messages.iter().rev().take_while(|message| Interruption::of(message).is_none());
-    let last_answer = of_now().find_map(|message| match &**message {
-        Message::Assistant(answer) => Some(answer),
-        _ => None,
-    });
-    let has_result = last_answer
-        .is_some_and(|answer| answer.provider == Person::ID && answer.tool_calls().next().is_some());
-    let last = of_now().next().filter(|message| matches!(***message, Message::User(_)) && !has_result)?;
-    Some(Content::join_text(last.own_content()).into_owned())
-}
+/// The answer to a message that is no line.
+const NOT_READ: &str = "No model has read this message: it came while a line of the person ran.";
 
 impl Provider for Person {
     fn id(&self) -> &str {
@@ -49,11 +52,14 @@ impl Provider for Person {
         request: Request,
         _: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let (content, stop_reason) = match line(&request) {
+        let is_message =
+            request.messages.iter().last().is_some_and(|last| matches!(**last, Message::User(_)));
+        let (content, stop_reason) = match self.take_line() {
             Some(command) => {
                 let call = ToolCall::new("line", Self::TOOL, json!({ "command": command }));
                 (Content::from(call), StopReason::ToolUse)
             }
+            None if is_message => (Content::text(NOT_READ), StopReason::Stop),
             None => (Content::text(END), StopReason::Stop),
         };
         let answer = AssistantMessage {
@@ -77,36 +83,30 @@ mod tests {
         Message::user(text, Timestamp::default())
     }
 
-    fn called(command: &str) -> [Message; 2] {
-        let call = ToolCall::new("line", Person::TOOL, json!({ "command": command }));
-        let result = Message::tool_result(&call, &ToolResult::success("done"), Timestamp::default());
-        let answer = AssistantMessage {
-            content: vec![Content::from(call)],
-            provider: Person::ID.to_owned(),
-            ..AssistantMessage::default()
-        };
-        [Message::Assistant(answer), result]
-    }
-
-    fn line_of(messages: Vec<Message>) -> Option<String> {
-        line(&Request::new(Person::MODEL, messages))
+    async fn answer(person: &Person, messages: Vec<Message>) -> AssistantMessage {
+        let events = person.stream(Request::new(Person::MODEL, messages), CancellationToken::new());
+        match events.collect::<Vec<_>>().await.pop() {
+            Some(Ok(ModelEvent::Done(answer))) => *answer,
+            other => panic!("{other:?}"),
+        }
     }
 
     // spec: CL-03
-    #[test]
-    fn line_is_the_last_message_until_it_has_a_result() {
-        assert_eq!(line_of(vec![user("ls -l")]).as_deref(), Some("ls -l"));
-        let [call, result] = called("ls -l");
-        let mut messages = vec![user("ls -l"), call, result];
-        assert_eq!(line_of(messages.clone()), None);
-        messages.push(user("<a hint of the loop>"));
-        assert_eq!(line_of(messages), None, "a hint is no line");
+    #[tokio::test]
+    async fn answer_to_a_line_is_one_call_and_then_the_end() {
+        let person = Person::default();
+        person.set_line(Some("ls -l".to_owned()));
+        let called = answer(&person, vec![user("ls -l")]).await;
+        let call = called.tool_calls().next().unwrap().clone();
+        assert_eq!((call.name.as_str(), &call.arguments), ("bash", &json!({ "command": "ls -l" })));
+        let result = Message::tool_result(&call, &ToolResult::success("done"), Timestamp::default());
+        let end = answer(&person, vec![user("ls -l"), Message::Assistant(called), result]).await;
+        assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, END));
     }
 
-    #[test]
-    fn line_after_a_stopped_one_is_run() {
-        let [call, result] = called("sleep 60");
-        let stopped = user(Interruption::ToolUse.marker());
-        assert_eq!(line_of(vec![user("sleep 60"), call, result, stopped, user("ls")]).as_deref(), Some("ls"));
+    #[tokio::test]
+    async fn message_that_is_no_line_is_not_run() {
+        let end = answer(&Person::default(), vec![user("rm notes.txt")]).await;
+        assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, NOT_READ));
     }
 }

@@ -24,7 +24,7 @@ use super::{
     history_of_session::newest,
     shell_line,
 };
-use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory};
+use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory, person::Person};
 
 /// The interval in which the session is looked at while a question waits that another process may answer.
 const LOOK: Duration = Duration::from_secs(1);
@@ -51,6 +51,15 @@ pub(crate) struct Opening {
     pub(crate) memory: Option<Collection>,
 }
 
+/// The lines that the person runs.
+#[derive(Default)]
+struct Lines {
+    /// The run of the last line.
+    run: Option<RunId>,
+    /// The messages that came while a line ran.
+    late: Vec<String>,
+}
+
 /// A conversation whose agent is built.
 pub(crate) struct Conversation {
     runs: Runs,
@@ -58,6 +67,9 @@ pub(crate) struct Conversation {
     app: App,
     /// The collection of its memories.
     memory: Option<Collection>,
+    /// The provider of the lines that the person runs.
+    person: Person,
+    lines: Lines,
     session: Option<SessionId>,
     /// The newest run, the sequence number of its last known record, and its events while it works.
     run: Option<RunId>,
@@ -114,7 +126,10 @@ pub(crate) async fn converse(
                 Some(request) => conversation.handle(request).await,
                 None => return,
             },
-            event = next(&mut conversation.events) => conversation.pass(event),
+            event = next(&mut conversation.events) => {
+                conversation.pass(event);
+                conversation.send_late().await;
+            }
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => conversation.look().await,
         }
     }
@@ -178,14 +193,17 @@ impl Conversation {
         let built = agent::build(app, opened, beginning.last.as_ref()).await?;
         let mut runs = app.open_runs()?.with_agent(built.archon.run_agent());
         // Why there is none is said to a person who needs it.
-        if let Ok(person) = shell_line::agent(app).await {
-            runs = runs.with_agent(person.run_agent());
+        let person = Person::default();
+        if let Ok(agent) = shell_line::agent(app, &person).await {
+            runs = runs.with_agent(agent.run_agent());
         }
         let conversation = Self {
             runs,
             journal: app.open_journal()?,
             app: app.clone(),
             memory,
+            person,
+            lines: Lines::default(),
             session: beginning.session,
             run: beginning.newest.as_ref().map(|head| head.run_id.clone()),
             after: beginning.after,
@@ -215,6 +233,8 @@ impl Conversation {
 
     async fn handle(&mut self, request: Request) {
         let result = match request {
+            // A run of a line has no model that could read it.
+            Request::Send(text) if self.is_line_at_work() => return self.lines.late.push(text),
             Request::Send(text) => {
                 let sent = self.send(&text).await;
                 return self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));

@@ -15,11 +15,11 @@ const AGENT: &str = "person";
 /// The call of the line, and the answer behind it.
 const TURNS: u32 = 2;
 
-/// Builds the agent that runs the lines of a person.
+/// Builds the agent that runs the lines of this person.
 ///
 /// # Errors
 /// [`Failure`] if this machine has no tool that runs commands, or a rule cannot be read.
-pub(crate) async fn agent(app: &App) -> Result<Archon, Failure> {
+pub(crate) async fn agent(app: &App, person: &Person) -> Result<Archon, Failure> {
     let tools = toolset::by_name([Person::TOOL].into_iter(), app).await?.tools;
     let rules = app.config.settings.permissions.clone().unwrap_or_default();
     let invalid = |e: archon::tools::ToolSetupError| {
@@ -33,7 +33,7 @@ pub(crate) async fn agent(app: &App) -> Result<Archon, Failure> {
     let mut builder = Archon::builder()
         .engine_options(engine)
         .agent_id(AGENT)
-        .provider(Arc::new(Person), Person::MODEL)
+        .provider(Arc::new(person.clone()), Person::MODEL)
         // The window is that of the model, which reads the result later.
         .context(None::<ContextConfig>)
         .limits(ExecutionLimits::default().with_max_turns(TURNS))

@@ -29,9 +29,28 @@ impl Conversation {
             return Err(Failure::usage("a question waits for you", "answer it first, then run the line"));
         }
         // The reason why this machine runs no commands.
-        shell_line::agent(&self.app).await?;
-        let started = start(&self.runs, self.session.as_ref(), shell_line::request(line)).await?;
+        shell_line::agent(&self.app, &self.person).await?;
+        self.person.set_line(Some(line.to_owned()));
+        let started = start(&self.runs, self.session.as_ref(), shell_line::request(line)).await;
+        let started = started.inspect_err(|_| self.person.set_line(None))?;
+        self.lines.run = Some(started.run.clone());
         Ok(self.follow(started).await?)
+    }
+
+    /// Returns true while a line works that this person runs.
+    pub(super) fn is_line_at_work(&self) -> bool {
+        self.events.is_some() && self.run.is_some() && self.run == self.lines.run
+    }
+
+    /// Sends the messages that came while a line ran, once it has ended.
+    pub(super) async fn send_late(&mut self) {
+        if self.is_line_at_work() {
+            return;
+        }
+        for text in std::mem::take(&mut self.lines.late) {
+            let sent = self.send(&text).await;
+            self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
+        }
     }
 
     /// Finds an earlier message, for a change of it.

@@ -16,6 +16,12 @@ fn texts(server: &MockServer, request: usize) -> Vec<String> {
     messages(server, request).into_iter().map(|(_, text)| text).collect()
 }
 
+/// Waits until an answer is on the screen and its run has ended.
+async fn answers(window: &mut Window, text: &str) {
+    window.shows(text).await;
+    window.hides("Esc stops").await;
+}
+
 /// Waits until a text is at least `count` times in the window.
 async fn shows_times(window: &mut Window, text: &str, count: usize) {
     window.until(text, |window| window.all().matches(text).count() >= count).await;
@@ -76,11 +82,11 @@ async fn clear_begins_a_new_session_and_resume_goes_back_to_the_first() {
     let place = Place::with_server(&server);
     let mut window = window(&place, "chat --session sky").await;
     window.says("What colour is the sky?").await;
-    window.shows("Blue.").await;
+    answers(&mut window, "Blue.").await;
     window.says("/clear").await;
     shows_times(&mut window, "· mock ·", 2).await;
     window.says("And grass?").await;
-    window.shows("Green.").await;
+    answers(&mut window, "Green.").await;
     assert_eq!(texts(&server, 1), ["And grass?"], "the new session knows nothing of the first");
     assert!(window.all().contains("Blue."), "the scrollback stays: {}", window.all());
     window.says("/sessions").await;
@@ -105,7 +111,7 @@ async fn fork_goes_on_with_the_same_messages_in_another_run() {
     window.says("/fork").await;
     window.shows("there is nothing to fork").await;
     window.says("Sky?").await;
-    window.shows("Blue.").await;
+    answers(&mut window, "Blue.").await;
     window.says("/fork").await;
     window.shows("stays as it is").await;
     window.says("Why?").await;
@@ -124,8 +130,7 @@ async fn back_takes_an_earlier_message_into_the_draft_and_forks_where_it_is_sent
     let mut window = window(&place, "chat --session colours").await;
     for (message, reply) in [("Sky?", "Blue."), ("Grass?", "Green."), ("Stone?", "Grey.")] {
         window.says(message).await;
-        window.shows(reply).await;
-        window.hides("the model works").await;
+        answers(&mut window, reply).await;
     }
     window.says("/back").await;
     window.shows("  2  Grass?").await;
@@ -150,7 +155,7 @@ async fn back_to_the_first_message_begins_anew_and_ctrl_c_stays() {
     let place = Place::with_server(&server);
     let mut window = window(&place, "chat").await;
     window.says("Sky?").await;
-    window.shows("Blue.").await;
+    answers(&mut window, "Blue.").await;
     window.says("/back 7").await;
     window.shows("there is no message 7").await;
     window.says("/back 1").await;
@@ -158,7 +163,7 @@ async fn back_to_the_first_message_begins_anew_and_ctrl_c_stays() {
     window.types("\x03");
     window.shows("continues the conversation where it ends").await;
     window.says("Sure?").await;
-    window.shows("Still blue.").await;
+    answers(&mut window, "Still blue.").await;
     assert_eq!(texts(&server, 1), ["Sky?", "Blue.", "Sure?"]);
     window.says("/back 2").await;
     shows_times(&mut window, "left behind", 2).await;
@@ -173,7 +178,7 @@ async fn model_is_another_one_from_the_next_message_on() {
     let place = Place::with_server(&server);
     let mut window = window(&place, "chat").await;
     window.says("first").await;
-    window.shows("One.").await;
+    answers(&mut window, "One.").await;
     window.says("/model other").await;
     window.shows("· other ·").await;
     window.says("second").await;
@@ -192,7 +197,7 @@ async fn line_with_an_exclamation_mark_runs_without_a_question_and_the_model_rea
     let mut window = window(&place, "chat --session line").await;
     window.says("!echo one-$((1 + 1))").await;
     window.shows("one-2").await;
-    window.shows("The person ran this line.").await;
+    answers(&mut window, "The person ran this line.").await;
     window.says("What did it print?").await;
     window.shows("I have seen it.").await;
     let texts = texts(&server, 0);
@@ -204,6 +209,23 @@ async fn line_with_an_exclamation_mark_runs_without_a_question_and_the_model_rea
     window.ends().await;
     let mut window = Window::open(&place, "chat --session line");
     window.shows("one-2").await;
+}
+
+// spec: CL-03
+#[cfg(unix)]
+#[tokio::test]
+async fn message_while_a_line_runs_waits_for_the_model_and_is_not_run() {
+    let server = MockServer::start([answer("I have read it.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window(&place, "chat").await;
+    window.says("!until [ -e go ]; do :; done; echo over").await;
+    window.shows("Esc stops them").await;
+    window.says("touch made").await;
+    window.shows("… touch made").await;
+    std::fs::write(place.path("go"), "").expect("a file");
+    window.shows("I have read it.").await;
+    assert_eq!(texts(&server, 0).pop().as_deref(), Some("touch made"));
+    assert!(!place.path("made").exists());
 }
 
 // spec: CL-03
@@ -272,7 +294,7 @@ async fn export_writes_the_conversation_and_replaces_no_file() {
     let place = Place::with_server(&server);
     let mut window = window(&place, "chat --session sky").await;
     window.says("Sky?").await;
-    window.shows("Blue.").await;
+    answers(&mut window, "Blue.").await;
     window.says("/export").await;
     window.shows("wrote ").await;
     let text = std::fs::read_to_string(place.path("sky.md")).expect("a file");
