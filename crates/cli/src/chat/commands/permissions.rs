@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &str, situation: &Situation<'_>) {
             return list(&app);
         }
         let rule = remove(&app, &arguments)?;
-        app.note(format!("{} is removed: calls that only it allowed are asked about", visible(&rule)));
+        app.note(format!("{} is removed; it still holds in the session of its answer", visible(&rule)));
         // A conversation that has ended takes no requests.
         let _ = requests.send(Request::Reload);
         Ok(())
