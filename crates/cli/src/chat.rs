@@ -10,6 +10,7 @@ mod events;
 #[cfg(unix)]
 mod guard;
 mod history_of_session;
+mod key_reader;
 mod keys;
 mod outbox;
 mod plain;

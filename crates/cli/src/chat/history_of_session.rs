@@ -40,8 +40,17 @@ impl History {
 
     /// Returns the sequence number of the last record of the newest run.
     pub(crate) fn last_seq(&self) -> Option<u64> {
-        let newest = self.newest.as_ref()?;
-        self.records.iter().rev().find(|(run, _)| *run == newest.run_id).map(|(_, record)| record.seq)
+        self.newest_records().last().map(|record| record.seq)
+    }
+
+    /// Returns the records of the newest run.
+    pub(crate) fn newest_records(&self) -> Vec<Arc<Record>> {
+        let Some(newest) = &self.newest else { return Vec::new() };
+        self.records
+            .iter()
+            .filter(|(run, _)| *run == newest.run_id)
+            .map(|(_, record)| record.clone())
+            .collect()
     }
 }
 
@@ -76,8 +85,8 @@ async fn read_until(runs: &Runs, session: &SessionId, enough: usize) -> Result<H
     let Some(newest) = heads.first().cloned() else { return Ok(History::default()) };
     let mut history = History { newest: Some(newest.clone()), ..History::default() };
     let (mut next, mut taken) = (Some((newest.run_id, None)), Vec::new());
-    let mut shown = 0;
-    while let Some((run, part)) = next.take().filter(|_| shown < enough) {
+    let mut count = 0;
+    while let Some((run, part)) = next.take().filter(|_| count < ENOUGH) {
         let log = runs.records(&run, None).await?;
         let mut records = log.records;
         if let Some(damage) = log.damage {
@@ -90,7 +99,7 @@ async fn read_until(runs: &Runs, session: &SessionId, enough: usize) -> Result<H
         if let Some(part) = part.and_then(|part| usize::try_from(part).ok()) {
             records.truncate(part);
         }
-        shown += records.iter().filter(|record| is_shown(&record.body)).count();
+        count += records.iter().filter(|record| is_shown(&record.body)).count();
         taken.push((run, records));
     }
     history.earlier = heads.len().saturating_sub(taken.len());

@@ -11,7 +11,6 @@ use archon::{
 use archon_terminal::{
     Action, Composer, Draft, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support, Work,
 };
-use crossterm::event::EventStream;
 use tokio::{sync::mpsc::unbounded_channel, time::Instant};
 
 use super::{
@@ -20,6 +19,8 @@ use super::{
     ending::Ending,
     events::{Request, Update},
     history_of_session::{History, message_of_person},
+    key_reader::KeyReader,
+    keys::EarlyInput,
     outbox::{AtWork, Outbox},
     question_queue::QuestionQueue,
     questions::{self, ScreenApprover},
@@ -58,6 +59,7 @@ pub(crate) async fn converse(
     let (requests, orders) = unbounded_channel();
     let (waiting, questions) = unbounded_channel();
     let (notes, noted) = unbounded_channel();
+    let early = EarlyInput::new(tty.early_bytes());
     let display = Display::new(tty, support).map_err(cannot)?;
     let mut talk = Talk::new(app, display, Outbox::new(requests), opening.memory.clone());
     // The person can type before anything else is ready.
@@ -71,7 +73,8 @@ pub(crate) async fn converse(
         updates: news,
         waiting: questions,
         notes: noted,
-        keys: EventStream::new(),
+        keys: KeyReader::start(),
+        early,
         signals: Signals::new(),
     };
     let consent = Consent {
@@ -182,7 +185,12 @@ impl Talk {
         match happening {
             Happening::Input(input, at) => self.input(input, at)?,
             Happening::Resized => {}
-            Happening::Update(update) => self.update(update)?,
+            Happening::Update(Some(update)) => self.update(update)?,
+            Happening::Update(None) => {
+                let advice = "continue the conversation: archon chat --continue";
+                let failure = Failure::failed("the conversation ended by a fault of this program", advice);
+                return Err(Stop::Failed(failure));
+            }
             Happening::Waiting(waiting) => self.questions.add(*waiting),
             Happening::Note(look, text) => self.transcript.note(look_of(look), &text),
             Happening::Signal(signal) => self.signal(signal)?,
@@ -194,7 +202,7 @@ impl Talk {
 
     fn input(&mut self, input: Input, at: Timestamp) -> Result<(), Stop> {
         self.display.note_key();
-        match self.questions.apply(&input, at) {
+        match self.questions.apply(&input, at, !self.composer.is_empty()) {
             Some(QuestionKey::Decided(answer, scope)) => self.decide(answer, scope),
             None | Some(QuestionKey::NotForMe) => {
                 let action = self.composer.apply(input, at, self.work());

@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
     /// Returns the column of an offset in its row.
     pub(crate) fn column_of(&self, at: usize) -> usize {
         let start = self.range(self.row_of(at)).start;
-        shown_width(self.text.get(start..at).unwrap_or_default())
+        display_width(self.text.get(start..at).unwrap_or_default())
     }
 
     /// Returns the last offset of a row whose column is at most `column`.
@@ -73,7 +73,7 @@ impl<'a> Lines<'a> {
                 return last;
             }
             last = start + at;
-            used += shown_width(grapheme);
+            used += display_width(grapheme);
         }
         // The end of a row that goes on in the next one belongs to the next one.
         let goes_on = self.rows.get(row + 1).is_some_and(|next| next.start == end);
@@ -122,7 +122,7 @@ fn break_line(line: &str, offset: usize, columns: usize, rows: &mut Vec<Range<us
     // The last place behind a space, and the columns up to it.
     let mut space = None;
     for (at, grapheme) in line.grapheme_indices(true) {
-        let wide = shown_width(grapheme);
+        let wide = display_width(grapheme);
         if used > 0 && used + wide > columns {
             let (end, before) = space.take().unwrap_or((at, used));
             rows.push(offset + start..offset + end);
@@ -141,6 +141,6 @@ fn break_line(line: &str, offset: usize, columns: usize, rows: &mut Vec<Range<us
     rows.push(offset + start..offset + line.len());
 }
 
-fn shown_width(text: &str) -> usize {
+fn display_width(text: &str) -> usize {
     text.graphemes(true).map(|grapheme| width(&harmless(grapheme))).sum()
 }

@@ -88,6 +88,7 @@ impl Conversation {
         };
         let fork = self.runs.fork(&run, None).await?;
         (self.run, self.after) = (Some(fork.run.clone()), None);
+        self.questions.clear();
         self.app.note(format!("the conversation goes on in the fork {}; {run} stays as it is", fork.run));
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! What a conversation finds of its session when it is opened, or when it goes over to another one.
 
-use archon::types::{RunConfig, RunHead, SessionId};
+use std::sync::Arc;
+
+use archon::types::{Record, RunConfig, RunHead, SessionId};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::Which;
+use super::{Which, is_of_question};
 use crate::{
     app::App,
     chat::{
@@ -49,6 +51,8 @@ pub(super) struct Beginning {
     pub(super) last: Option<RunConfig>,
     /// The sequence number of the last record of the newest run.
     pub(super) after: Option<u64>,
+    /// The first record of the newest run, and those of its questions.
+    pub(super) questions: Vec<Arc<Record>>,
 }
 
 impl Beginning {
@@ -58,6 +62,7 @@ impl Beginning {
             newest: history.newest.clone(),
             last: history.last_config(),
             after: history.last_seq(),
+            questions: history.newest_records().into_iter().filter(|record| is_of_question(record)).collect(),
         }
     }
 }
