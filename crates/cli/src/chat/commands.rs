@@ -17,8 +17,7 @@ use archon::types::{Collection, SessionId, nearest};
 use archon_terminal::Meter;
 use tokio::sync::mpsc::UnboundedSender;
 
-use self::help::Entry;
-pub(crate) use self::reports::warning;
+pub(crate) use self::{help::Entry, reports::warning};
 use super::{
     custom_commands::{self, CustomCommand},
     events::Request,
@@ -221,7 +220,7 @@ fn unknown(name: &str, own: &[CustomCommand]) -> String {
 }
 
 /// Returns the names of all commands with their arguments and effects, for the help and for completion.
-fn entries(own: &[CustomCommand]) -> Vec<Entry> {
+pub(crate) fn entries(own: &[CustomCommand]) -> Vec<Entry> {
     let built_in = COMMANDS.iter().map(|known| Entry {
         name: known.name.to_owned(),
         arguments: known.arguments.to_owned(),
