@@ -38,7 +38,7 @@ impl Person {
 }
 
 /// The answer after the result of a line.
-const END: &str = "The person ran this line.";
+const END: &str = "The person gave this line.";
 /// The answer to a message that is no line.
 const NOT_READ: &str = "No model has read this message: it came while a line of the person ran.";
 
@@ -52,8 +52,7 @@ impl Provider for Person {
         request: Request,
         _: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let is_message =
-            request.messages.iter().last().is_some_and(|last| matches!(**last, Message::User(_)));
+        let is_message = request.messages.last().is_some_and(|last| matches!(**last, Message::User(_)));
         let (content, stop_reason) = match self.take_line() {
             Some(command) => {
                 let call = ToolCall::new("line", Self::TOOL, json!({ "command": command }));

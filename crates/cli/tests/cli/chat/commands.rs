@@ -197,7 +197,7 @@ async fn line_with_an_exclamation_mark_runs_without_a_question_and_the_model_rea
     let mut window = window(&place, "chat --session line").await;
     window.says("!echo one-$((1 + 1))").await;
     window.shows("one-2").await;
-    answers(&mut window, "The person ran this line.").await;
+    answers(&mut window, "The person gave this line.").await;
     window.says("What did it print?").await;
     window.shows("I have seen it.").await;
     let texts = texts(&server, 0);
@@ -240,7 +240,7 @@ async fn line_with_an_exclamation_mark_is_under_the_deny_rules() {
         .expect("a file");
     let mut window = window(&place, "chat").await;
     window.says("!touch made").await;
-    window.shows("The person ran this line.").await;
+    window.shows("The person gave this line.").await;
     assert!(!place.path("made").exists());
     assert!(window.all().contains("bash(touch:*)"), "{}", window.all());
 }
