@@ -240,7 +240,7 @@ pub(crate) async fn from_config(
         }
     };
     let model = format!("{}:{}", config.provider, config.model);
-    let chosen = match client_calls(config) {
+    let chosen = match without_model(config) {
         Some(chosen) => chosen,
         None => choose::model(app, Some(&model)).await?,
     };
@@ -259,6 +259,17 @@ pub(crate) async fn from_config(
     with_surroundings(app, builder, config).await
 }
 
+/// Returns true for a run whose calls come from a person or a client, so that it says nothing about the agents of the
+/// session.
+pub(crate) fn asks_no_model(config: &RunConfig) -> bool {
+    without_model(config).is_some()
+}
+
+/// Returns the provider of a run that asks no model; `None` for other runs.
+fn without_model(config: &RunConfig) -> Option<Chosen> {
+    client_calls(config).or_else(|| line_of_a_person(config))
+}
+
 /// Returns the provider of a run that is a client's call at `archon mcp serve`: it asks no model. Returns `None` for
 /// other runs.
 #[cfg(all(unix, feature = "mcp-serve"))]
@@ -275,6 +286,27 @@ fn client_calls(config: &RunConfig) -> Option<Chosen> {
 
 #[cfg(not(all(unix, feature = "mcp-serve")))]
 fn client_calls(_: &RunConfig) -> Option<Chosen> {
+    None
+}
+
+/// Returns the provider of a run that is a line of a person in a conversation: it asks no model. Returns `None` for
+/// other runs.
+#[cfg(feature = "chat")]
+fn line_of_a_person(config: &RunConfig) -> Option<Chosen> {
+    use archon::types::Provider;
+
+    use crate::person::Person;
+
+    if config.provider != Person::ID {
+        return None;
+    }
+    let provider: Arc<dyn Provider> = Arc::new(Person::default());
+    let why = "a person chose the command".to_owned();
+    Some(Chosen::new((provider, Vec::new()), Person::MODEL, why))
+}
+
+#[cfg(not(feature = "chat"))]
+fn line_of_a_person(_: &RunConfig) -> Option<Chosen> {
     None
 }
 

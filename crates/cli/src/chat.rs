@@ -1,7 +1,9 @@
 //! The conversation on the terminal: a loop between a person's keys, a run service and a screen.
 
 mod agent;
+mod commands;
 mod conversation;
+mod custom_commands;
 mod display;
 mod ending;
 mod events;
@@ -15,11 +17,13 @@ mod plain;
 mod question_queue;
 mod questions;
 mod screen_loop;
+mod shell_line;
 mod sources;
 mod surroundings;
 mod transcript;
 mod tty;
 mod view;
+mod way_back;
 
 use archon_terminal::Support;
 

@@ -417,9 +417,14 @@ impl SessionFlags {
 async fn last_config(app: &App, session: &SessionId) -> Option<RunConfig> {
     let runs = app.runs().ok()?;
     let heads = runs.list(&RunFilter::of_session(session.clone()).top_level().limit(LOOKED_AT)).await.ok()?;
-    let last = heads.iter().find(|head| head.kind == Some(RunKind::Loop))?;
-    let records = runs.records(&last.run_id, None).await.ok()?.whole().ok()?;
-    RunStarted::of(&records).map(|started| started.config.clone())
+    for head in heads.iter().filter(|head| head.kind == Some(RunKind::Loop)) {
+        let records = runs.records(&head.run_id, None).await.ok()?.whole().ok()?;
+        let config = RunStarted::of(&records).map(|started| started.config.clone())?;
+        if !assemble::asks_no_model(&config) {
+            return Some(config);
+        }
+    }
+    None
 }
 
 /// The maximum number of runs to check for one whose log can be read.

@@ -19,6 +19,7 @@ mod drive;
 mod exit;
 mod failure;
 mod interrupt;
+mod lists;
 mod local;
 mod mcp;
 mod memory;
@@ -27,6 +28,8 @@ mod name_advice;
 mod output;
 mod own_file;
 mod permissions;
+#[cfg(feature = "chat")]
+mod person;
 mod piped;
 mod planning;
 mod question;

@@ -10,6 +10,8 @@ mod connect;
 #[cfg(all(unix, feature = "mcp"))]
 mod entry;
 #[cfg(all(unix, feature = "mcp"))]
+mod listing;
+#[cfg(all(unix, feature = "mcp"))]
 mod pins;
 #[cfg(all(unix, feature = "mcp"))]
 mod project;
@@ -32,6 +34,8 @@ pub(crate) use connect::{
 };
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use entry::find;
+#[cfg(all(unix, feature = "mcp"))]
+pub(crate) use listing::list;
 #[cfg(all(unix, feature = "mcp", feature = "setup"))]
 pub(crate) use pins::forget;
 #[cfg(all(unix, feature = "mcp"))]

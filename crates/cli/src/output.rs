@@ -61,6 +61,12 @@ pub(crate) enum Look {
     Dim,
     /// The style of important text.
     Warning,
+    /// The style of an added line of a difference.
+    #[cfg_attr(not(feature = "chat"), allow(dead_code, reason = "only a conversation shows differences so"))]
+    Added,
+    /// The style of a removed line of a difference.
+    #[cfg_attr(not(feature = "chat"), allow(dead_code, reason = "only a conversation shows differences so"))]
+    Removed,
 }
 
 impl Output {
@@ -266,6 +272,8 @@ impl Output {
             Look::Plain => return text.to_owned(),
             Look::Dim => "2",
             Look::Warning => "33",
+            Look::Added => "32",
+            Look::Removed => "31",
         };
         // The reset comes before the newline; otherwise a terminal may fill the next line with the style.
         match text.strip_suffix('\n') {

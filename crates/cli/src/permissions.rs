@@ -83,10 +83,24 @@ impl StoredRules {
             return Ok(());
         }
         rules.allow.push(rule.to_owned());
+        self.write(&document)
+    }
+
+    /// Removes a rule of this workspace from the file, which is replaced atomically.
+    #[cfg(feature = "chat")]
+    pub(crate) fn forget(&self, rule: &str) -> io::Result<()> {
+        let mut document = self.read()?;
+        if let Some(rules) = document.workspaces.get_mut(&self.workspace) {
+            rules.allow.retain(|other| other != rule);
+        }
+        self.write(&document)
+    }
+
+    fn write(&self, document: &Document) -> io::Result<()> {
         if let Some(dir) = self.file.parent() {
             fs::create_dir_all(dir)?;
         }
-        let text = toml::to_string_pretty(&document).map_err(io::Error::other)?;
+        let text = toml::to_string_pretty(document).map_err(io::Error::other)?;
         let about = "# Answered with `always`, each for its workspace. Rules may be changed or removed.";
         let new = self.file.with_extension("toml.new");
         fs::write(&new, format!("{about}\n\n{text}"))?;

@@ -1,6 +1,9 @@
 //! The conversation as a client of the run service: sends messages, watches runs and answers questions, for a screen
 //! that never waits.
 
+mod changes;
+mod found;
+
 use std::{sync::Arc, time::Duration};
 
 use archon::{
@@ -15,12 +18,14 @@ use archon::{
 use futures_util::StreamExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use self::found::{Beginning, Found};
 use super::{
     agent,
     events::{Request, Update},
-    history_of_session::{self, History, newest},
+    history_of_session::newest,
+    shell_line,
 };
-use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory};
+use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failure, memory, person::Person};
 
 /// The interval in which the session is looked at while a question waits that another process may answer.
 const LOOK: Duration = Duration::from_secs(1);
@@ -47,16 +52,32 @@ pub(crate) struct Opening {
     pub(crate) memory: Option<Collection>,
 }
 
+/// The lines that the person runs.
+#[derive(Default)]
+struct Lines {
+    /// The run of the last line.
+    run: Option<RunId>,
+    /// The messages that came while a line ran.
+    late: Vec<String>,
+}
+
 /// A conversation whose agent is built.
 pub(crate) struct Conversation {
     runs: Runs,
     journal: Arc<JsonlJournal>,
     app: App,
+    /// The collection of its memories.
+    memory: Option<Collection>,
+    /// The provider of the lines that the person runs.
+    person: Person,
+    lines: Lines,
     session: Option<SessionId>,
     /// The newest run, the sequence number of its last known record, and its events while it works.
     run: Option<RunId>,
     after: Option<u64>,
     events: Option<Watch>,
+    /// True if this process works on the run, as long as there are events.
+    is_here: bool,
     /// The first record of the run, and those of its questions: all of the log that an answer needs.
     questions: Vec<Arc<Record>>,
     /// True if the run has an open question.
@@ -108,7 +129,10 @@ pub(crate) async fn converse(
                 Some(request) => conversation.handle(request).await,
                 None => return,
             },
-            event = next(&mut conversation.events) => conversation.pass(event),
+            event = next(&mut conversation.events) => {
+                conversation.pass(event);
+                conversation.send_late().await;
+            }
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => conversation.look().await,
         }
     }
@@ -132,7 +156,11 @@ pub(crate) async fn send(
     session: Option<&SessionId>,
     text: &str,
 ) -> Result<StartedRun, RunError> {
-    let request = StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue);
+    start(runs, session, StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue)).await
+}
+
+/// Starts a run in a session, or in a new one. A run that was cut off is stopped first.
+async fn start(runs: &Runs, session: Option<&SessionId>, request: StartRun) -> Result<StartedRun, RunError> {
     let Some(session) = session else { return runs.start(request).await };
     let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);
     if let Some(RunHead { run_id: run, .. }) = cut_off {
@@ -145,48 +173,61 @@ pub(crate) async fn send(
 
 impl Conversation {
     async fn open(app: &App, opening: Opening, updates: UnboundedSender<Update>) -> Result<Self, Failure> {
-        let reading = app.runs()?;
-        let session = opening.which.find(&reading).await?;
-        let mut history = match &session {
-            Some(session) => history_of_session::read(&reading, session).await?,
-            None => History::default(),
-        };
-        let (newest, last) = (history.newest.clone(), history.last_config());
-        let questions =
-            history.newest_records().into_iter().filter(|record| is_of_question(record)).collect();
-        if let Some(session) = &session {
-            let _ = updates.send(Update::Session(session.clone()));
-        }
-        if let Some(damage) = history.damage.take() {
-            let _ = updates.send(Update::Failed(damage));
-        }
-        let after = history.last_seq();
-        let _ = updates.send(Update::History(Box::new(history)));
-        let memory = match &opening.memory {
+        let found = Found::read(app, &opening.which).await?;
+        let newest = found.history.newest.clone();
+        let beginning = Beginning::of(&found);
+        found.show(&updates);
+        let (mut conversation, model) = Self::build(app, opening.memory, beginning, updates).await?;
+        conversation.begin(model, newest).await?;
+        Ok(conversation)
+    }
+
+    /// Builds the agents of a conversation. Nothing is shown yet.
+    async fn build(
+        app: &App,
+        memory: Option<Collection>,
+        beginning: Beginning,
+        updates: UnboundedSender<Update>,
+    ) -> Result<(Self, String), Failure> {
+        let opened = match &memory {
             Some(collection) => Some(memory::open(app, collection).await?),
             None => None,
         };
-        let built = agent::build(app, memory, last.as_ref()).await?;
-        let runs = app.open_runs()?.with_agent(built.archon.run_agent());
-        let mut conversation = Self {
+        let built = agent::build(app, opened, beginning.last.as_ref()).await?;
+        let mut runs = app.open_runs()?.with_agent(built.archon.run_agent());
+        // Why there is none is said to a person who needs it.
+        let person = Person::default();
+        if let Ok(agent) = shell_line::agent(app, &person).await {
+            runs = runs.with_agent(agent.run_agent());
+        }
+        let conversation = Self {
             runs,
             journal: app.open_journal()?,
             app: app.clone(),
-            session,
-            run: newest.as_ref().map(|head| head.run_id.clone()),
-            after,
+            memory,
+            person,
+            lines: Lines::default(),
+            session: beginning.session,
+            run: beginning.newest.as_ref().map(|head| head.run_id.clone()),
+            after: beginning.after,
             events: None,
-            questions,
-            is_suspended: newest.as_ref().is_some_and(|head| head.status == RunStatus::Suspended),
+            is_here: false,
+            questions: beginning.questions,
+            is_suspended: beginning.newest.is_some_and(|head| head.status == RunStatus::Suspended),
             waiting: 0,
             looks: 0,
             updates,
         };
-        conversation.update(Update::Ready { model: built.model });
-        if let Some(head) = newest.filter(|head| head.status == RunStatus::Running) {
-            conversation.watch(&head.run_id, true).await?;
+        Ok((conversation, built.model))
+    }
+
+    /// Lets the screen send messages, and watches a run that another process works on.
+    async fn begin(&mut self, model: String, newest: Option<RunHead>) -> Result<(), RunError> {
+        self.update(Update::Ready { model });
+        match newest.filter(|head| head.status == RunStatus::Running) {
+            Some(head) => self.watch(&head.run_id, true).await,
+            None => Ok(()),
         }
-        Ok(conversation)
     }
 
     fn update(&self, update: Update) {
@@ -196,23 +237,47 @@ impl Conversation {
 
     async fn handle(&mut self, request: Request) {
         let result = match request {
+            // A run of a line has no model that could read it.
+            Request::Send(text) if self.is_line_at_work() => return self.lines.late.push(text),
             Request::Send(text) => {
-                if let Err(error) = self.send(&text).await {
-                    self.update(Update::NotSent(text, error.into()));
-                }
-                return;
+                let sent = self.send(&text).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
             }
-            Request::Answer(id, answer) => self.answer(&id, answer).await,
-            Request::Cancel => self.cancel().await,
-            Request::Refuse(id) => self.refuse(&id).await,
+            Request::SendFrom(point, text) => {
+                let sent = self.send_from(&point, &text).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, Some(point), failure));
+            }
+            Request::Line(line) => {
+                let run = self.run_line(&line).await;
+                return self.tell_unsent(run, |failure| Update::NotRun(line, failure));
+            }
+            Request::Answer(id, answer) => self.answer(&id, answer).await.map_err(Failure::from),
+            Request::Cancel => self.cancel().await.map_err(Failure::from),
+            Request::Refuse(id) => self.refuse(&id).await.map_err(Failure::from),
+            Request::Back(number) => self.look_back(number).await,
+            Request::Fork => self.fork().await,
+            Request::Open(session) => self.go_over(session).await,
+            Request::Model(name) => self.use_model(name).await,
+            Request::Reload => self.use_app(self.app.clone()).await,
         };
-        if let Err(error) = result {
-            self.update(Update::Failed(error.into()));
+        if let Err(failure) = result {
+            self.update(Update::Failed(failure));
+        }
+    }
+
+    fn tell_unsent<E: Into<Failure>>(&self, sent: Result<(), E>, update: impl FnOnce(Failure) -> Update) {
+        if let Err(error) = sent {
+            self.update(update(error.into()));
         }
     }
 
     async fn send(&mut self, text: &str) -> Result<(), RunError> {
         let started = send(&self.runs, self.session.as_ref(), text).await?;
+        self.follow(started).await
+    }
+
+    /// Follows a run that a message of the person has started or joined.
+    async fn follow(&mut self, started: StartedRun) -> Result<(), RunError> {
         if self.events.is_none() && self.run.as_ref() != Some(&started.run) {
             self.pass_rest().await?;
         }
@@ -306,6 +371,7 @@ impl Conversation {
         }
         self.events = Some(self.runs.watch(run, self.after).await?);
         (self.is_suspended, self.looks) = (false, 0);
+        self.is_here = !is_elsewhere;
         self.update(Update::Working { run: run.clone(), is_elsewhere });
         Ok(())
     }

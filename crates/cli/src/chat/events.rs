@@ -2,7 +2,10 @@
 
 use archon::types::{Answer, Event, RunId, SessionId};
 
-use super::history_of_session::History;
+use super::{
+    history_of_session::History,
+    way_back::{Earlier, Point},
+};
 use crate::failure::Failure;
 
 /// A request of the screen to the conversation.
@@ -16,6 +19,20 @@ pub(crate) enum Request {
     Cancel,
     /// Refuses the question with this id, and stops the run.
     Refuse(String),
+    /// Runs a line of the shell that the person wrote.
+    Line(String),
+    /// Looks for the earlier message with this number, counted from 1 and from the newest one.
+    Back(usize),
+    /// Goes back to a point, and sends a message there.
+    SendFrom(Point, String),
+    /// Continues in a fork of the newest run.
+    Fork,
+    /// Goes over to a session; `None` for a new one.
+    Open(Option<SessionId>),
+    /// Uses this model from the next message on.
+    Model(String),
+    /// Reads the permission rules again.
+    Reload,
 }
 
 /// News of the conversation for the screen.
@@ -40,8 +57,14 @@ pub(crate) enum Update {
     Event(Event),
     /// No run works any more: it has ended or is suspended, or it stopped with this failure.
     Rest(Option<Failure>),
-    /// A message was not sent.
-    NotSent(String, Failure),
+    /// The conversation goes over to another session; all that follows is about that one.
+    Anew,
+    /// An earlier message of the person, to be changed and sent from its point.
+    Earlier(Earlier),
+    /// A line was not run.
+    NotRun(String, Failure),
+    /// A message was not sent; its point is `None` for the end of the conversation.
+    NotSent(String, Option<Point>, Failure),
     /// A request failed.
     Failed(Failure),
     /// The conversation cannot begin.

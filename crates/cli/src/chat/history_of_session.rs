@@ -10,7 +10,7 @@ use archon::{
     },
 };
 
-use crate::failure::Failure;
+use crate::{assemble::asks_no_model, failure::Failure};
 
 /// The number of records with something to show after which no earlier run is read.
 const ENOUGH: usize = 400;
@@ -29,10 +29,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the configuration of the newest run; `None` if it is not the loop of an agent.
+    /// Returns the configuration of the newest run that asks a model; `None` if it is not the loop of an agent.
     pub(crate) fn last_config(&self) -> Option<RunConfig> {
-        let records = self.newest_records();
-        let started = RunStarted::of(&records)?;
+        let started = self.records.iter().rev().find_map(|(_, record)| match &record.body {
+            RecordBody::RunStarted(started) if !asks_no_model(&started.config) => Some(started),
+            _ => None,
+        })?;
         (started.kind == RunKind::Loop).then(|| started.config.clone())
     }
 
@@ -67,6 +69,18 @@ pub(crate) async fn newest(runs: &Runs, session: &SessionId) -> Result<Option<Ru
 /// # Errors
 /// The journal cannot be listed or read.
 pub(crate) async fn read(runs: &Runs, session: &SessionId) -> Result<History, RunError> {
+    read_until(runs, session, ENOUGH).await
+}
+
+/// Does the same as [`read`], with all runs of the line.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_all(runs: &Runs, session: &SessionId) -> Result<History, RunError> {
+    read_until(runs, session, usize::MAX).await
+}
+
+async fn read_until(runs: &Runs, session: &SessionId, enough: usize) -> Result<History, RunError> {
     let heads = runs.list(&RunFilter::of_session(session.clone()).top_level()).await?;
     let Some(newest) = heads.first().cloned() else { return Ok(History::default()) };
     let mut history = History { newest: Some(newest.clone()), ..History::default() };

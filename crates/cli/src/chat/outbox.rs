@@ -4,7 +4,7 @@ use archon::types::RunId;
 use archon_terminal::{Cells, Work};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::events::Request;
+use super::{events::Request, way_back::Point};
 
 /// What works now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,29 @@ impl Outbox {
     pub(crate) fn message(&mut self, text: String) {
         self.unread.push(text.clone());
         self.request(Request::Send(text));
+    }
+
+    /// Sends a message from an earlier point of the conversation.
+    pub(crate) fn message_from(&mut self, point: Point, text: String) {
+        self.unread.push(text.clone());
+        self.request(Request::SendFrom(point, text));
+    }
+
+    /// Runs a line of the shell, which is unread until its run has it.
+    pub(crate) fn line(&mut self, line: String) {
+        self.unread.push(line.clone());
+        self.request(Request::Line(line));
+    }
+
+    /// Returns the sender for requests of commands.
+    pub(crate) fn requests(&self) -> &UnboundedSender<Request> {
+        &self.requests
+    }
+
+    /// Forgets the conversation, for another one.
+    pub(crate) fn clear(&mut self) {
+        self.unread.clear();
+        (self.at_work, self.run) = (AtWork::Nobody, None);
     }
 
     /// Returns the messages that no run has read yet.

@@ -1,14 +1,15 @@
 //! The loop of a conversation on a screen: applies keys and news, and draws frames.
 
+mod drafts;
+
 use std::{io, sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
-    types::{Answer, ApprovalSettings, Clock, Event, SessionId, Timestamp},
+    types::{Answer, ApprovalSettings, Clock, Collection, Event, SessionId, Timestamp},
 };
 use archon_terminal::{
-    Action, Composer, Draft, DraftKind, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support,
-    Work,
+    Action, Composer, Draft, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support, Work,
 };
 use tokio::{sync::mpsc::unbounded_channel, time::Instant};
 
@@ -28,6 +29,7 @@ use super::{
     transcript::Transcript,
     tty::{self, Tty},
     view::View,
+    way_back::Point,
 };
 use crate::{
     app::{App, Consent},
@@ -59,7 +61,7 @@ pub(crate) async fn converse(
     let (notes, texts) = unbounded_channel();
     let early = EarlyInput::new(tty.early_bytes());
     let display = Display::new(tty, support).map_err(cannot)?;
-    let mut talk = Talk::new(app, display, Outbox::new(requests));
+    let mut talk = Talk::new(app, display, Outbox::new(requests), opening.memory.clone());
     // The person can type before anything else is ready.
     talk.draw().map_err(cannot)?;
     let log = log_file(app);
@@ -111,6 +113,12 @@ struct Talk {
     model: String,
     branch: Option<String>,
     is_sandboxed: bool,
+    /// True if no run has had the model yet.
+    is_model_new: bool,
+    /// The collection that memories are stored in and recalled from.
+    memory: Option<Collection>,
+    /// The point from which the next message continues; `None` for the end of the conversation.
+    point: Option<Point>,
     ending: Option<Ending>,
 }
 
@@ -123,7 +131,7 @@ enum Stop {
 }
 
 impl Talk {
-    fn new(app: &App, display: Display, outbox: Outbox) -> Self {
+    fn new(app: &App, display: Display, outbox: Outbox, memory: Option<Collection>) -> Self {
         Self {
             app: app.clone(),
             display,
@@ -135,6 +143,9 @@ impl Talk {
             model: String::new(),
             branch: toolset::folder(app).and_then(|folder| surroundings::branch(&folder)),
             is_sandboxed: surroundings::is_sandboxed(),
+            is_model_new: true,
+            memory,
+            point: None,
             ending: None,
         }
     }
@@ -214,26 +225,10 @@ impl Talk {
         Ok(())
     }
 
-    /// Sends a message. Of commands there is only one that ends the conversation.
-    fn send(&mut self, draft: Draft) {
-        let unknown = match draft.kind {
-            DraftKind::Command if matches!(draft.body(), "exit" | "quit") => {
-                return self.leave(Exit::Finished);
-            }
-            DraftKind::Command => "there is no such command; /exit ends the conversation",
-            DraftKind::Shell => "a line with ! is not run here; ask for the command in a message",
-            DraftKind::Memory => "a line with # is not stored here; write it as a message",
-            _ => return self.outbox.message(draft.text),
-        };
-        let advice = format!("{unknown}. With a space before it, the line is a message.");
-        self.transcript.note(Look::Warning, &advice);
-        self.composer.replace(draft);
-    }
-
     fn interrupt(&mut self, meaning: Interrupt) {
         match meaning {
             Interrupt::CancelRun => self.cancel(),
-            Interrupt::ClearDraft => {}
+            Interrupt::ClearDraft => self.stay(),
             Interrupt::Leave => self.leave(Exit::Finished),
             Interrupt::LeaveAtOnce => self.leave_at_once(),
         }
@@ -298,19 +293,30 @@ impl Talk {
             Update::History(history) => self.add_history(*history),
             Update::Ready { model } => {
                 self.transcript.row(surroundings::title(&self.app, &model));
-                self.model = model;
+                (self.model, self.is_model_new) = (model, true);
             }
+            Update::Anew => self.begin_anew(),
+            Update::Earlier(message) => self.take_earlier(message),
             Update::Session(session) => self.session = Some(session),
             Update::Working { run, is_elsewhere } => {
                 self.questions.go_on();
+                self.is_model_new = false;
                 self.outbox.begin(run, is_elsewhere);
             }
             Update::Event(event) => self.event(&event),
             Update::Rest(failure) => self.rest(failure),
-            Update::NotSent(text, failure) => {
+            Update::NotSent(text, point, failure) => {
                 self.outbox.forget(&text);
                 if self.composer.is_empty() {
+                    self.point = point;
                     self.composer.replace(Draft::message(text));
+                }
+                self.transcript.note_failure(&failure);
+            }
+            Update::NotRun(line, failure) => {
+                self.outbox.forget(&line);
+                if self.composer.is_empty() {
+                    self.composer.replace(Draft::typed(format!("!{line}")));
                 }
                 self.transcript.note_failure(&failure);
             }
@@ -321,6 +327,16 @@ impl Talk {
             Update::Over(failure) => return Err(Stop::Failed(failure)),
         }
         Ok(())
+    }
+
+    /// Forgets the conversation, for another one. What is printed stays.
+    fn begin_anew(&mut self) {
+        // What is not printed yet would be lost.
+        let _ = self.draw();
+        self.transcript = Transcript::default();
+        self.questions = QuestionQueue::default();
+        self.outbox.clear();
+        (self.session, self.point) = (None, None);
     }
 
     fn add_history(&mut self, history: History) {
@@ -376,8 +392,13 @@ impl Talk {
         let page = self.display.page(size);
         let committed = self.transcript.commit(&page);
         let cells = self.transcript.cells();
+        let mut without_model = None;
+        if self.is_model_new {
+            // The meter still has the model of the last run.
+            without_model.insert(cells.meter().clone()).model.clear();
+        }
         let status = Status {
-            meter: cells.meter(),
+            meter: without_model.as_ref().unwrap_or_else(|| cells.meter()),
             model: &self.model,
             work: self.work(),
             branch: self.branch.as_deref(),
@@ -413,5 +434,7 @@ fn look_of(look: output::Look) -> Look {
         output::Look::Plain => Look::Plain,
         output::Look::Dim => Look::Dim,
         output::Look::Warning => Look::Warning,
+        output::Look::Added => Look::Added,
+        output::Look::Removed => Look::Removed,
     }
 }

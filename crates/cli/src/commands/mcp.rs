@@ -64,7 +64,10 @@ impl McpArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self.command {
             McpCommand::Add(args) => args.run(app),
-            McpCommand::List => look::list(app).await,
+            McpCommand::List => {
+                crate::mcp::list(app).await?;
+                Ok(Exit::Finished)
+            }
             McpCommand::Remove { name } => add::remove(app, &name),
             #[cfg(feature = "mcp-sign-in")]
             McpCommand::Login { name } => login::login(app, &name).await,

@@ -9,12 +9,8 @@ use std::{
 };
 
 use archon::{
-    SystemClock,
     memory::{Embedded, Memory},
-    types::{
-        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage,
-        MemoryQuery, Trust,
-    },
+    types::{Collection, Listing, MemoryFilter, MemoryOrder, MemoryPage, Trust},
 };
 use clap::Subcommand;
 use indicatif::ProgressBar;
@@ -27,9 +23,10 @@ use crate::{
     config::Settings,
     exit::Exit,
     failure::Failure,
+    lists::memories,
     memory::open,
     output::Look,
-    text::{escaped, format_time, one_line, visible},
+    text::{escaped, visible},
 };
 
 #[derive(Debug, Subcommand)]
@@ -156,8 +153,14 @@ impl MemoryCommand {
                 warn_of_collection(app, &text);
                 add(app, &of, &to_remember(&text)?).await
             }
-            Self::Search { of, limit, question } => search(app, &of, limit, question.join(" ")).await,
-            Self::List { of, limit } => list(app, &of, limit).await,
+            Self::Search { of, limit, question } => {
+                memories::search(app, &of.collection, limit, question.join(" ")).await?;
+                Ok(Exit::Finished)
+            }
+            Self::List { of, limit } => {
+                memories::list(app, &of.collection, limit).await?;
+                Ok(Exit::Finished)
+            }
             Self::Forget { of, ids } => forget(app, &of, ids).await,
             Self::Stats { of } => stats(app, &of).await,
             Self::Import { of, untrusted, file } => {
@@ -174,12 +177,7 @@ impl MemoryCommand {
 }
 
 async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection).await?;
-    let mut entry = MemoryEntry::new("", text, SystemClock.now());
-    // A person at the keyboard is trusted.
-    entry.trust = Trust::Trusted;
-    let ids = memory.keep(vec![entry]).await?;
-    for id in ids {
+    for id in memories::add(app, &of.collection, text).await? {
         app.item(&json!({"id": id}), || id.clone());
     }
     Ok(Exit::Finished)
@@ -208,41 +206,6 @@ fn to_remember(words: &[String]) -> Result<String, Failure> {
         }
         _ => Ok(text),
     }
-}
-
-async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Exit, Failure> {
-    if question.trim().is_empty() {
-        let advice = "give a question: archon memory search \"What does Anna prefer?\"";
-        return Err(Failure::usage("the question is empty", advice));
-    }
-    let mut query = MemoryQuery::new(question);
-    query.limit = limit;
-    let found = open(app, &of.collection).await?.long_term().query(&query).await?;
-    let none = format!("no memory in {} fits the question", of.collection);
-    app.list(&found, &none, |hit| format!("{:.2}  {}", hit.score, row(&hit.entry)));
-    Ok(Exit::Finished)
-}
-
-fn row(entry: &MemoryEntry) -> String {
-    let when = format_time(entry.timestamp);
-    let (kind, trust) = (entry.kind.as_str(), entry.trust.as_str());
-    format!("{}  {when:<16}  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
-}
-
-/// Selects all entries except the markers of forgotten entries.
-fn not_forgotten() -> MemoryFilter {
-    MemoryFilter::all().of(&MemoryKind::WITH_CONTENT)
-}
-
-async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection).await?;
-    let mut page = memory.store().list(&Listing::new(not_forgotten(), MemoryOrder::Latest, limit)).await?;
-    for damaged in &page.damaged {
-        app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
-    }
-    page.entries.iter_mut().for_each(|entry| entry.embedding = None);
-    app.list(&page.entries, &format!("no memories in {}", of.collection), row);
-    Ok(Exit::Finished)
 }
 
 async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
@@ -277,7 +240,7 @@ async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
     let mut damaged = 0;
-    for_each_page(&memory, not_forgotten(), |page| {
+    for_each_page(&memory, memories::not_forgotten(), |page| {
         damaged += page.damaged.len();
         for entry in page.entries {
             *counts.entry((entry.collection.to_string(), entry.kind.as_str())).or_default() += 1;

@@ -3,28 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde::Serialize;
 use serde_json::json;
 
 use archon::{
-    providers::{
-        Catalogue, LocalServer, ModelInfo, ModelRef, PROFILES, PROTOCOLS, ServerAnswer, SetupError,
-        ask_local_servers, catalogue_source,
-    },
+    providers::{Catalogue, ModelRef, PROFILES, PROTOCOLS, SetupError, catalogue_source},
     types::{ModelPrice, format_money},
 };
 
 use super::ModelFlags;
 use crate::{
     app::App,
-    choose,
     config::{Settings, catalogue_reason},
     exit::Exit,
     failure::Failure,
-    local,
-    output::Look,
+    lists::models::{Item, grouped, list},
     own_file,
-    text::one_line,
 };
 
 #[derive(Debug, Subcommand)]
@@ -49,73 +42,6 @@ pub(crate) enum ModelsCommand {
     },
 }
 
-/// A model that can be used.
-#[derive(Debug, Serialize)]
-struct Item {
-    /// The name for `--model`.
-    model: String,
-    /// The provider of the model.
-    from: String,
-    #[serde(flatten)]
-    known: Known,
-}
-
-/// The known properties of a model.
-#[derive(Debug, Default, Serialize)]
-struct Known {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    context_window: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output: Option<u64>,
-    /// The price in millionths of a US dollar per million tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    price: Option<ModelPrice>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vision: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    small: Option<bool>,
-    /// The source of these properties.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-}
-
-impl From<ModelInfo> for Known {
-    fn from(info: ModelInfo) -> Self {
-        Self {
-            context_window: info.context_window,
-            max_output: info.max_output,
-            price: info.price,
-            thinking: Some(info.thinking),
-            vision: Some(info.vision),
-            tools: info.tools,
-            small: info.is_small,
-            source: Some(info.source),
-        }
-    }
-}
-
-impl Known {
-    fn of(catalogue: &Catalogue, provider: &str, model: &str) -> Self {
-        catalogue.info(provider, model).map(Self::from).unwrap_or_default()
-    }
-
-    /// Formats the properties as a line; empty if none are known.
-    fn line(&self) -> String {
-        let mut parts = Vec::new();
-        parts.extend(self.context_window.map(|tokens| format!("{} tokens", grouped(tokens))));
-        parts.extend(
-            self.price.map(|p| format!("${} in, ${} out", format_money(p.input), format_money(p.output))),
-        );
-        parts.extend(self.thinking.filter(|is| *is).map(|_| "thinks".to_owned()));
-        parts.extend(self.vision.filter(|is| *is).map(|_| "sees".to_owned()));
-        parts.join(", ")
-    }
-}
-
 impl ModelsCommand {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
@@ -128,60 +54,14 @@ impl ModelsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::List { provider: Some(provider), .. } => known(app, &provider),
-            Self::List { .. } => list(app).await,
+            Self::List { .. } => {
+                list(app).await?;
+                Ok(Exit::Finished)
+            }
             Self::Show { model } => show(app, &model),
             Self::Import { file } => import(app, &file),
         }
     }
-}
-
-async fn list(app: &App) -> Result<Exit, Failure> {
-    let mut items = Vec::new();
-    let catalogue = app.catalogue()?;
-    let configured = app.config.settings.base_url.as_deref();
-    let mut servers = choose::local_servers(app);
-    servers.extend(configured.map(|url| LocalServer::new("openai-compatible", url)));
-    app.output.wait("looking for models");
-    for (LocalServer { profile, base_url: url, .. }, answer) in
-        ask_local_servers(servers, choose::TIMEOUT).await
-    {
-        let models = match answer {
-            ServerAnswer::Models(models) => models,
-            ServerAnswer::Late => {
-                let note = format!("{profile} at {url} did not list its models in time");
-                app.output.note(Look::Plain, note);
-                continue;
-            }
-            _ => continue,
-        };
-        let named = |model: &String| match configured {
-            Some(configured) if configured == url => format!("openai-compatible@{url}:{model}"),
-            _ => format!("{profile}:{model}"),
-        };
-        items.extend(models.iter().map(|m| {
-            let known = Known::of(&catalogue, profile, m);
-            Item { model: named(m), from: url.clone(), known }
-        }));
-    }
-    items.extend(choose::keyed(app).map(|(name, variable)| Item {
-        model: format!("{name}:MODEL"),
-        from: format!("{variable} is set; `archon models list --provider {name}`"),
-        known: Known::default(),
-    }));
-    items.extend(local::files(app).into_iter().map(|(name, path)| Item {
-        model: format!("local:{name}"),
-        from: path.display().to_string(),
-        known: Known::default(),
-    }));
-    app.output.stop_waiting();
-    app.note_if(items.is_empty(), "no models were found: `archon doctor` says where it looked");
-    for item in &items {
-        let line = item.known.line();
-        // A server may choose its models' names freely, so they are made single lines.
-        let name = || one_line(&item.model, usize::MAX);
-        app.item(item, || format!("{:<40}  {}  {line}", name(), item.from).trim_end().to_owned());
-    }
-    Ok(Exit::Finished)
 }
 
 /// Lists the models of a provider in the catalogue.
@@ -305,31 +185,4 @@ fn wrong_name(name: &str) -> Failure {
         Ok(_) => format!("model {name:?}"),
     };
     Failure::usage(reason, "write PROVIDER:MODEL, as in openai:gpt-5-mini")
-}
-
-/// Formats a number with commas between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_for_people() {
-        for (number, text) in
-            [(0, "0"), (999, "999"), (1000, "1,000"), (272_000, "272,000"), (1_048_576, "1,048,576")]
-        {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

@@ -9,18 +9,17 @@ use archon::{
     store::FileSystemSessionStore,
     types::{
         AgentMessage, Content, Journal, LoopId, Message, RunFilter, RunHead, RunStatus, SessionId, StartRuns,
-        Timestamp,
     },
     views::{ConversationMetrics, GlobalStats, LoopRecord, Session, SessionStore},
 };
 use clap::Subcommand;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::{
     app::App,
     exit::Exit,
     failure::Failure,
+    lists::sessions::{Item, items},
     text::{escaped, format_time, one_line},
 };
 
@@ -48,17 +47,6 @@ pub(crate) enum SessionsCommand {
     },
 }
 
-#[derive(Debug, Serialize)]
-struct Item {
-    session_id: SessionId,
-    started_at: Timestamp,
-    updated_at: Timestamp,
-    runs: usize,
-    status: RunStatus,
-    /// The first prompt, shortened.
-    task: String,
-}
-
 impl SessionsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
@@ -75,31 +63,6 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     let items = items(app.runs()?.list(&RunFilter::all()).await?);
     app.list(&items, &format!("no sessions in {}", app.data_dir.display()), row);
     Ok(Exit::Finished)
-}
-
-/// Returns an item for each session of the runs. Runs and items are ordered by the last write, newest first.
-fn items(heads: Vec<RunHead>) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
-    for head in heads {
-        let Some(session_id) = head.session else { continue };
-        match items.iter_mut().find(|item| item.session_id == session_id) {
-            Some(item) => {
-                item.runs += 1;
-                if head.started_at <= item.started_at {
-                    (item.started_at, item.task) = (head.started_at, head.task);
-                }
-            }
-            None => items.push(Item {
-                session_id,
-                started_at: head.started_at,
-                updated_at: head.updated_at,
-                runs: 1,
-                status: head.status,
-                task: head.task,
-            }),
-        }
-    }
-    items
 }
 
 fn row(item: &Item) -> String {

@@ -20,9 +20,8 @@ use crate::{
     drive::find_missing_rule,
     exit::Exit,
     failure::Failure,
-    interrupt, mcp,
+    interrupt, lists, mcp,
     servers::Tools,
-    text::one_line,
     toolset::{self, Picked},
 };
 
@@ -68,19 +67,7 @@ impl ToolsCommand {
 
 async fn list(app: &App) -> Result<Exit, Failure> {
     toolset::settle(app).await;
-    let Picked { tools, agents } = toolset::chosen(app).await?;
-    // Tools of servers that have not answered are not known.
-    for tool in tools.iter().filter(|tool| tool.source().is_none()) {
-        let spec = tool.spec();
-        app.item(spec, || format!("{:<12}  {}", spec.name, one_line(&spec.description, 100)));
-    }
-    for name in agents {
-        let described = app.config.settings.agents.as_ref().and_then(|agents| agents.get(&name));
-        let about = described.map(|agent| agent.description.clone()).unwrap_or_default();
-        app.item(&json!({"name": name, "description": about, "agent": true}), || {
-            format!("{name:<12}  {}", one_line(&about, 100))
-        });
-    }
+    lists::tools::list(app, &toolset::chosen(app).await?);
     Ok(Exit::Finished)
 }
 

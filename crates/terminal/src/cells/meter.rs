@@ -59,7 +59,10 @@ impl Meter {
     }
 
     pub(super) fn model_call_finished(&mut self, message: &AssistantMessage) {
-        self.filled = message.usage.total();
+        // An answer without a model, such as that to a line of a person, says nothing about the window.
+        if message.usage.total() > 0 {
+            self.filled = message.usage.total();
+        }
         let cost = self.price.map_or(0, |price| price.cost(&message.usage));
         self.add(Spending::new(message.usage.total(), cost));
     }

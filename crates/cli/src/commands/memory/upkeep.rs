@@ -6,7 +6,7 @@ use archon::{memory::Limits, types::Timestamp};
 use jiff::{civil::Date, tz::TimeZone};
 use serde_json::json;
 
-use super::{Of, for_each_page, not_forgotten, open};
+use super::{Of, for_each_page, memories::not_forgotten, open};
 use crate::{app::App, config::Span, exit::Exit, failure::Failure};
 
 #[derive(Clone, Copy, Debug, clap::Args)]

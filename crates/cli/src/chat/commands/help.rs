@@ -1,0 +1,41 @@
+//! `/help`: the commands, the signs of drafts, and the person's own commands.
+
+use super::entries;
+use crate::{app::App, chat::custom_commands::Found, output::Look, text::visible_path};
+
+/// A command in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The name without the `/`.
+    pub(crate) name: String,
+    /// The arguments, for people; empty without arguments.
+    pub(crate) arguments: String,
+    /// The effect, as one line.
+    pub(crate) about: String,
+}
+
+/// The drafts that are no commands.
+const SIGNS: &[(&str, &str)] = &[
+    ("!LINE", "Run a line of the shell, under your deny rules and in the sandbox, without a question"),
+    ("#TEXT", "Store a text in the memory"),
+];
+
+/// The number of columns of the first column.
+const FIRST: usize = 28;
+
+/// Prints the help.
+pub(super) fn print(app: &App, own: &Found) {
+    for entry in entries(&own.commands) {
+        let name = format!("/{} {}", entry.name, entry.arguments);
+        app.note(row(name.trim_end(), &entry.about));
+    }
+    SIGNS.iter().for_each(|(sign, about)| app.note(row(sign, about)));
+    for (file, why) in &own.problems {
+        app.output.note(Look::Warning, format!("{}: {why}", visible_path(file)));
+    }
+    app.hint("your own commands: Markdown files in .archon/commands of the project, or in commands beside your settings");
+}
+
+fn row(name: &str, about: &str) -> String {
+    format!("{name:<FIRST$}  {about}")
+}

@@ -1,0 +1,41 @@
+//! `/back`: the earlier messages of the person, and going back to one.
+
+use super::{Request, Situation};
+use crate::{
+    chat::{history_of_session, way_back},
+    text::one_line,
+};
+
+/// The maximum number of listed messages.
+const LISTED: usize = 20;
+/// The maximum number of shown characters of a message.
+const SHOWN: usize = 70;
+
+/// Lists the messages, or asks the conversation for one.
+///
+/// # Errors
+/// The text about an argument that is no number.
+pub(super) fn back(word: &str, situation: &Situation<'_>) -> Result<(), String> {
+    if !word.is_empty() {
+        let number = word.parse().map_err(|_| format!("{word:?} is no number: /back lists your messages"))?;
+        situation.request(Request::Back(number));
+        return Ok(());
+    }
+    let (app, session) = (situation.app.clone(), situation.session.cloned());
+    situation.spawn(async move {
+        let earlier = match &session {
+            Some(session) => way_back::earlier(&history_of_session::read_all(&app.runs()?, session).await?),
+            None => Vec::new(),
+        };
+        for (number, message) in (1..).zip(&earlier).take(LISTED) {
+            app.note(format!("{number:>3}  {}", one_line(&message.text, SHOWN)));
+        }
+        match earlier.is_empty() {
+            true => app.note("there is no message to go back to"),
+            false => app
+                .hint("/back N takes a message into the draft; what you send then continues from its place"),
+        }
+        Ok(())
+    });
+    Ok(())
+}

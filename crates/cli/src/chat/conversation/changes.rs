@@ -1,0 +1,148 @@
+//! What a person changes about a conversation by commands: its session, its model, the way it goes; and the lines that
+//! the person runs in it.
+
+use archon::{
+    providers::ModelRef,
+    types::{ManageRuns, SessionId},
+};
+
+use super::{
+    Conversation, Which,
+    found::{Beginning, Found},
+    start,
+};
+use crate::{
+    app::App,
+    chat::{
+        events::Update,
+        history_of_session, shell_line,
+        way_back::{Point, earlier},
+    },
+    failure::Failure,
+};
+
+impl Conversation {
+    /// Runs a line of the shell as a run of the session.
+    pub(super) async fn run_line(&mut self, line: &str) -> Result<(), Failure> {
+        self.check_rest()?;
+        if self.is_suspended {
+            return Err(Failure::usage("a question waits for you", "answer it first, then run the line"));
+        }
+        // The reason why this machine runs no commands.
+        shell_line::agent(&self.app, &self.person).await?;
+        self.person.set_line(Some(line.to_owned()));
+        let started = start(&self.runs, self.session.as_ref(), shell_line::request(line)).await;
+        let started = started.inspect_err(|_| self.person.set_line(None))?;
+        self.lines.run = Some(started.run.clone());
+        Ok(self.follow(started).await?)
+    }
+
+    /// Returns true while a line works that this person runs.
+    pub(super) fn is_line_at_work(&self) -> bool {
+        self.events.is_some() && self.run.is_some() && self.run == self.lines.run
+    }
+
+    /// Sends the messages that came while a line ran, once it has ended.
+    pub(super) async fn send_late(&mut self) {
+        if self.is_line_at_work() {
+            return;
+        }
+        for text in std::mem::take(&mut self.lines.late) {
+            let sent = self.send(&text).await;
+            self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
+        }
+    }
+
+    /// Finds an earlier message, for a change of it.
+    pub(super) async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
+        self.check_rest()?;
+        let messages = match &self.session {
+            Some(session) => earlier(&history_of_session::read_all(&self.runs, session).await?),
+            None => Vec::new(),
+        };
+        let count = messages.len();
+        let Some(message) = number.checked_sub(1).and_then(|index| messages.into_iter().nth(index)) else {
+            let what = format!("there is no message {number}: the conversation has {count}");
+            return Err(Failure::usage(what, "/back lists your messages with their numbers"));
+        };
+        self.update(Update::Earlier(message));
+        Ok(())
+    }
+
+    /// Sends a message from an earlier point: what followed the point is left behind, and stays in the logs.
+    pub(super) async fn send_from(&mut self, point: &Point, text: &str) -> Result<(), Failure> {
+        self.check_rest()?;
+        match point {
+            Point::Beginning => (self.session, self.run, self.after) = (None, None, None),
+            Point::After { run, turns } => drop(self.runs.fork(run, Some(*turns)).await?),
+        }
+        self.is_suspended = false;
+        Ok(self.send(text).await?)
+    }
+
+    /// Continues in a fork of the newest run.
+    pub(super) async fn fork(&mut self) -> Result<(), Failure> {
+        self.check_rest()?;
+        let Some(run) = self.run.clone() else {
+            return Err(Failure::usage("there is nothing to fork", "send a message first"));
+        };
+        let fork = self.runs.fork(&run, None).await?;
+        (self.run, self.after) = (Some(fork.run.clone()), None);
+        self.questions.clear();
+        self.app.note(format!("the conversation goes on in the fork {}; {run} stays as it is", fork.run));
+        Ok(())
+    }
+
+    /// Goes over to another session, or to a new one.
+    pub(super) async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
+        self.check_rest()?;
+        if session.is_some() && session == self.session {
+            return Err(Failure::usage("this is that conversation already", "/resume lists the others"));
+        }
+        let found = Found::read(&self.app, &session.map_or(Which::New, Which::Named)).await?;
+        let newest = found.history.newest.clone();
+        let (next, model) =
+            Self::build(&self.app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
+        self.update(Update::Anew);
+        found.show(&self.updates);
+        *self = next;
+        Ok(self.begin(model, newest).await?)
+    }
+
+    /// Uses another model from the next message on.
+    pub(super) async fn use_model(&mut self, name: String) -> Result<(), Failure> {
+        let mut app = self.app.clone();
+        let settings = &mut app.config.settings;
+        if name.parse::<ModelRef>().is_ok() {
+            // The name has its provider, so the address of another one does not count.
+            settings.base_url = None;
+        }
+        settings.model = Some(name);
+        self.use_app(app).await
+    }
+
+    /// Builds the agents again, for other settings or rules.
+    pub(super) async fn use_app(&mut self, app: App) -> Result<(), Failure> {
+        self.check_rest()?;
+        if self.is_suspended {
+            let what =
+                "a run of this conversation waits with a question, and its agent stays as it is until then";
+            return Err(Failure::usage(what, "answer the question, then give the command again"));
+        }
+        let found = Found::read(&app, &self.session.clone().map_or(Which::New, Which::Named)).await?;
+        let (next, model) =
+            Self::build(&app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
+        *self = next;
+        Ok(self.begin(model, None).await?)
+    }
+
+    /// Checks that no run of this process is at work, which a change would cut off.
+    fn check_rest(&self) -> Result<(), Failure> {
+        match self.events.is_some() && self.is_here || self.waiting > 0 {
+            true => {
+                Err(Failure::usage("a run works", "wait for its end or stop it with Esc, then try again"))
+            }
+            false => Ok(()),
+        }
+    }
+}

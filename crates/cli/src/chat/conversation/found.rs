@@ -1,0 +1,68 @@
+//! What a conversation finds of its session when it is opened, or when it goes over to another one.
+
+use std::sync::Arc;
+
+use archon::types::{Record, RunConfig, RunHead, SessionId};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Which, is_of_question};
+use crate::{
+    app::App,
+    chat::{
+        events::Update,
+        history_of_session::{self, History},
+    },
+    failure::Failure,
+};
+
+/// What was found of a session.
+pub(super) struct Found {
+    pub(super) session: Option<SessionId>,
+    pub(super) history: History,
+}
+
+impl Found {
+    pub(super) async fn read(app: &App, which: &Which) -> Result<Self, Failure> {
+        let reading = app.runs()?;
+        let session = which.find(&reading).await?;
+        let history = match &session {
+            Some(session) => history_of_session::read(&reading, session).await?,
+            None => History::default(),
+        };
+        Ok(Self { session, history })
+    }
+
+    pub(super) fn show(mut self, updates: &UnboundedSender<Update>) {
+        let session = self.session.map(Update::Session);
+        let damage = self.history.damage.take().map(Update::Failed);
+        let history = Update::History(Box::new(self.history));
+        for update in session.into_iter().chain(damage).chain([history]) {
+            // A screen that is gone needs no news.
+            let _ = updates.send(update);
+        }
+    }
+}
+
+/// What a conversation goes on from.
+pub(super) struct Beginning {
+    pub(super) session: Option<SessionId>,
+    pub(super) newest: Option<RunHead>,
+    /// The configuration of the last run, whose tools stay defined.
+    pub(super) last: Option<RunConfig>,
+    /// The sequence number of the last record of the newest run.
+    pub(super) after: Option<u64>,
+    /// The first record of the newest run, and those of its questions.
+    pub(super) questions: Vec<Arc<Record>>,
+}
+
+impl Beginning {
+    pub(super) fn of(Found { session, history }: &Found) -> Self {
+        Self {
+            session: session.clone(),
+            newest: history.newest.clone(),
+            last: history.last_config(),
+            after: history.last_seq(),
+            questions: history.newest_records().into_iter().filter(|record| is_of_question(record)).collect(),
+        }
+    }
+}

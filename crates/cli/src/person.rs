@@ -1,0 +1,111 @@
+//! The provider behind a line that a person runs: the person has chosen the command, so no model is asked.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archon::types::{
+    AssistantMessage, BoxStream, CancellationToken, Content, Message, ModelEvent, Provider, ProviderError,
+    Request, StopReason, ToolCall,
+};
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+/// The provider of the agent that runs the lines of a person. It answers with one call of `bash` for each line that
+/// [`set_line`](Self::set_line) was given, and ends the run after its result.
+///
+/// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is. No
+/// text of a run is ever taken for a line: a message that another process sends to the session meanwhile is not run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Person {
+    line: Arc<Mutex<Option<String>>>,
+}
+
+impl Person {
+    /// The provider's id in logs.
+    pub(crate) const ID: &'static str = "person";
+    /// The model's name in logs: there is none.
+    pub(crate) const MODEL: &'static str = "";
+    /// The tool that runs the lines.
+    pub(crate) const TOOL: &'static str = "bash";
+
+    /// Sets the line that the next request is answered with; `None` for none.
+    pub(crate) fn set_line(&self, line: Option<String>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
+    fn take_line(&self) -> Option<String> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The answer after the result of a line.
+const END: &str = "The person gave this line.";
+/// The answer to a message that is no line.
+const NOT_READ: &str = "No model has read this message: it came while a line of the person ran.";
+
+impl Provider for Person {
+    fn id(&self) -> &str {
+        Self::ID
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        _: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let is_message = request.messages.last().is_some_and(|last| matches!(**last, Message::User(_)));
+        let (content, stop_reason) = match self.take_line() {
+            Some(command) => {
+                let call = ToolCall::new("line", Self::TOOL, json!({ "command": command }));
+                (Content::from(call), StopReason::ToolUse)
+            }
+            None if is_message => (Content::text(NOT_READ), StopReason::Stop),
+            None => (Content::text(END), StopReason::Stop),
+        };
+        let answer = AssistantMessage {
+            content: vec![content],
+            stop_reason,
+            model: request.model,
+            provider: Self::ID.to_owned(),
+            ..AssistantMessage::default()
+        };
+        stream::iter([Ok(ModelEvent::Start), Ok(ModelEvent::Done(Box::new(answer)))]).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon::types::{Timestamp, ToolResult};
+
+    use super::*;
+
+    fn user(text: &str) -> Message {
+        Message::user(text, Timestamp::default())
+    }
+
+    async fn answer(person: &Person, messages: Vec<Message>) -> AssistantMessage {
+        let events = person.stream(Request::new(Person::MODEL, messages), CancellationToken::new());
+        match events.collect::<Vec<_>>().await.pop() {
+            Some(Ok(ModelEvent::Done(answer))) => *answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    // spec: CL-03
+    #[tokio::test]
+    async fn answer_to_a_line_is_one_call_and_then_the_end() {
+        let person = Person::default();
+        person.set_line(Some("ls -l".to_owned()));
+        let called = answer(&person, vec![user("ls -l")]).await;
+        let call = called.tool_calls().next().unwrap().clone();
+        assert_eq!((call.name.as_str(), &call.arguments), ("bash", &json!({ "command": "ls -l" })));
+        let result = Message::tool_result(&call, &ToolResult::success("done"), Timestamp::default());
+        let end = answer(&person, vec![user("ls -l"), Message::Assistant(called), result]).await;
+        assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, END));
+    }
+
+    #[tokio::test]
+    async fn message_that_is_no_line_is_not_run() {
+        let end = answer(&Person::default(), vec![user("rm notes.txt")]).await;
+        assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, NOT_READ));
+    }
+}
