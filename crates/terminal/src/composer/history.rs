@@ -1,6 +1,6 @@
 //! The drafts that were sent, for Up and Down.
 
-use super::{buffer::Piece, draft::Draft};
+use super::{draft::Draft, piece::Piece};
 
 /// The drafts that were sent, oldest first, and the one that is shown.
 #[derive(Clone, Debug, Default)]
@@ -11,12 +11,22 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Adds a draft. The same draft twice in a row is one.
+    /// Adds a draft as the newest one. The same draft is kept once.
     pub(crate) fn add(&mut self, draft: Draft) {
         self.shown = None;
-        if self.drafts.last() != Some(&draft) {
-            self.drafts.push(draft);
-        }
+        self.drafts.retain(|earlier| *earlier != draft);
+        self.drafts.push(draft);
+    }
+
+    /// Returns the drafts with all words of a text, newest first. Without capital letters in the text, small and
+    /// capital letters are the same.
+    pub(crate) fn find(&self, text: &str, most: usize) -> Vec<&Draft> {
+        let has_capitals = text.contains(char::is_uppercase);
+        let has_all = |draft: &&Draft| {
+            let searched = if has_capitals { draft.text.clone() } else { draft.text.to_lowercase() };
+            text.split_whitespace().all(|word| searched.contains(word))
+        };
+        self.drafts.iter().rev().filter(has_all).take(most).collect()
     }
 
     /// Returns true if the last input showed a draft of the history.
