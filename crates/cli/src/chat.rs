@@ -2,16 +2,21 @@
 
 mod agent;
 mod conversation;
+mod display;
+mod ending;
 mod events;
 #[cfg(unix)]
 mod guard;
 mod history_of_session;
 mod keys;
+mod outbox;
 mod plain;
+mod question_queue;
 mod questions;
 mod screen_loop;
 mod sources;
 mod surroundings;
+mod transcript;
 mod tty;
 mod view;
 

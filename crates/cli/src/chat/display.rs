@@ -1,0 +1,127 @@
+//! The terminal as a conversation draws on it: the modes, the screen, and the time of the next frame.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use archon_terminal::{Frame, Inline, Page, Place, Row, Screen, Size, Support};
+use tokio::time::Instant;
+
+use super::tty::{self, Tty};
+
+/// The least time between two frames, unless a key was pressed.
+const FRAME: Duration = Duration::from_millis(33);
+/// The time after a key in which the terminal's cursor stands at the draft's caret.
+const TYPING: Duration = Duration::from_millis(1_500);
+
+/// The terminal of a conversation.
+pub(crate) struct Display {
+    tty: Tty,
+    screen: Inline<Box<dyn Write>>,
+    support: Support,
+    drawn_at: Instant,
+    typed_at: Option<Instant>,
+    is_dirty: bool,
+}
+
+impl Display {
+    /// Creates a display without a frame yet.
+    ///
+    /// # Errors
+    /// Standard output is closed.
+    pub(crate) fn new(tty: Tty, support: Support) -> io::Result<Self> {
+        Ok(Self {
+            tty,
+            screen: Inline::new(tty::output()?, support),
+            support,
+            drawn_at: Instant::now(),
+            typed_at: None,
+            is_dirty: false,
+        })
+    }
+
+    /// Returns the page for a terminal of this size.
+    pub(crate) fn page(&self, size: Size) -> Page {
+        Page::new(size.width(), self.support.theme())
+    }
+
+    /// Notes that the person pressed a key.
+    pub(crate) fn note_key(&mut self) {
+        self.typed_at = Some(Instant::now());
+    }
+
+    /// Lets the cursor rest if no key was pressed for some time.
+    pub(crate) fn rest_cursor(&mut self) {
+        self.typed_at.take_if(|typed| typed.elapsed() >= TYPING);
+    }
+
+    /// Returns true if a frame is due now; otherwise it becomes due.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let is_time = self.drawn_at.elapsed() >= FRAME;
+        self.is_dirty |= !is_time;
+        is_time
+    }
+
+    /// Returns the time of the next frame; `None` if nothing changes by itself.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let frame = self.is_dirty.then(|| self.drawn_at + FRAME);
+        let cursor = self.typed_at.map(|typed| typed + TYPING);
+        frame.into_iter().chain(cursor).min()
+    }
+
+    /// Draws a frame.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn draw(
+        &mut self,
+        committed: &[Row],
+        live: &[Row],
+        caret: Place,
+        size: Size,
+    ) -> io::Result<()> {
+        let caret_is_real = self.typed_at.is_some_and(|typed| typed.elapsed() < TYPING);
+        self.screen.frame(&Frame { committed, live, caret: Some(caret), caret_is_real, size })?;
+        (self.drawn_at, self.is_dirty) = (Instant::now(), false);
+        Ok(())
+    }
+
+    /// Draws the next live area whole.
+    pub(crate) fn redraw(&mut self) {
+        self.screen.redraw();
+    }
+
+    /// Gives the terminal back to the shell until the shell continues this process.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            self.screen.leave()?;
+            self.tty.give_back();
+            tty::suspend();
+            self.tty.take()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the terminal again, after the process was continued: the shell may have set other modes.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+        self.tty.give_back();
+        self.tty.take()?;
+        self.screen.redraw();
+        Ok(())
+    }
+
+    /// Erases the live area, and gives the terminal back.
+    pub(crate) fn close(&mut self) {
+        // A terminal that is lost shows nothing.
+        let _ = self.screen.leave();
+        self.tty.give_back();
+    }
+}

@@ -1,0 +1,30 @@
+//! The end of a conversation, which waits for the run that is stopped.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::exit::Exit;
+
+/// The maximum time that a run has to end when the program ends.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The end of the conversation.
+pub(crate) struct Ending {
+    exit: Exit,
+    /// The time at which the conversation ends although a run is at work.
+    pub(crate) at: Instant,
+}
+
+impl Ending {
+    /// Creates an end with this exit code.
+    pub(crate) fn new(exit: Exit, is_at_work: bool) -> Self {
+        let patience = if is_at_work { PATIENCE } else { Duration::ZERO };
+        Self { exit, at: Instant::now() + patience }
+    }
+
+    /// Returns the exit code if the conversation ends now.
+    pub(crate) fn exit(&self, is_at_work: bool) -> Option<Exit> {
+        (!is_at_work || self.at <= Instant::now()).then_some(self.exit)
+    }
+}

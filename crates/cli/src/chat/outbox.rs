@@ -1,0 +1,102 @@
+//! The sending side of a conversation: requests, the messages that no run has read yet, and the run at work.
+
+use archon::types::RunId;
+use archon_terminal::{Cells, Work};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::events::Request;
+
+/// What works now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtWork {
+    /// No run.
+    Nobody,
+    /// A run of this process.
+    Here,
+    /// A run of another process.
+    Elsewhere,
+}
+
+/// The requests of the screen, and what it knows of their effect.
+pub(crate) struct Outbox {
+    requests: UnboundedSender<Request>,
+    unread: Vec<String>,
+    at_work: AtWork,
+    run: Option<RunId>,
+}
+
+impl Outbox {
+    pub(crate) fn new(requests: UnboundedSender<Request>) -> Self {
+        Self { requests, unread: Vec::new(), at_work: AtWork::Nobody, run: None }
+    }
+
+    /// Sends a request. A conversation that has ended takes none.
+    pub(crate) fn request(&self, request: Request) {
+        let _ = self.requests.send(request);
+    }
+
+    /// Sends a message, which is unread until a run has it.
+    pub(crate) fn message(&mut self, text: String) {
+        self.unread.push(text.clone());
+        self.request(Request::Send(text));
+    }
+
+    /// Returns the messages that no run has read yet.
+    pub(crate) fn unread(&self) -> &[String] {
+        &self.unread
+    }
+
+    /// Takes a message off the unread ones.
+    pub(crate) fn forget(&mut self, text: &str) {
+        if let Some(index) = self.unread.iter().position(|unread| unread.trim() == text.trim()) {
+            self.unread.remove(index);
+        }
+    }
+
+    /// Returns the newest run of the conversation.
+    pub(crate) fn run(&self) -> Option<&RunId> {
+        self.run.as_ref()
+    }
+
+    /// Takes the newest run of an earlier part of the conversation.
+    pub(crate) fn set_run(&mut self, run: RunId) {
+        self.run = Some(run);
+    }
+
+    /// Notes that a run works.
+    pub(crate) fn begin(&mut self, run: RunId, is_elsewhere: bool) {
+        self.run = Some(run);
+        self.at_work = if is_elsewhere { AtWork::Elsewhere } else { AtWork::Here };
+    }
+
+    /// Notes that no run works any more.
+    pub(crate) fn rest(&mut self) {
+        self.at_work = AtWork::Nobody;
+    }
+
+    /// Returns what works now.
+    pub(crate) fn at_work(&self) -> AtWork {
+        self.at_work
+    }
+
+    /// Returns true if a run works here, or begins to work. A run with an open question rests, and its messages wait in
+    /// the journal.
+    pub(crate) fn is_at_work(&self, has_question: bool) -> bool {
+        let is_on_its_way = !self.unread.is_empty() && !has_question;
+        self.at_work == AtWork::Here || self.at_work == AtWork::Nobody && is_on_its_way
+    }
+
+    /// Returns what the conversation does now, questions and the draft aside.
+    pub(crate) fn work(&self, cells: &Cells) -> Work {
+        match self.at_work {
+            AtWork::Elsewhere => Work::Elsewhere,
+            AtWork::Here => match cells.work() {
+                Work::Idle => Work::Model,
+                work => work,
+            },
+            // A message is on its way.
+            AtWork::Nobody if !self.unread.is_empty() => Work::Model,
+            AtWork::Nobody => Work::Idle,
+        }
+    }
+}
