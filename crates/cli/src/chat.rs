@@ -1,12 +1,16 @@
 //! The conversation on the terminal: a loop between a person's keys, a run service and a screen.
 
 mod agent;
+mod attachments;
 mod conversation;
 mod display;
+mod editor;
 mod ending;
 mod events;
+mod files;
 #[cfg(unix)]
 mod guard;
+mod history_file;
 mod history_of_session;
 mod keys;
 mod outbox;

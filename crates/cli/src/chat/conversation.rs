@@ -7,15 +7,16 @@ use archon::{
     Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Event, RunError, RunFilter, RunHead, RunId, RunStatus,
-        SessionId, StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
+        Answer, AnswerRuns, Clock, Collection, Content, Event, Message, RunError, RunFilter, RunHead, RunId,
+        RunStatus, SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, Watch,
+        WhenBusy,
     },
 };
 use futures_util::StreamExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::{
-    agent,
+    agent, attachments,
     events::{Request, Update},
     history_of_session::{self, History, newest},
 };
@@ -119,17 +120,20 @@ async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
     }
 }
 
-/// Sends a message to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
+/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
 /// nothing of it happens again: the model reads how far it came, and goes on with the message.
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.
 pub(crate) async fn send(
+    app: &App,
     runs: &Runs,
     session: Option<&SessionId>,
     text: &str,
 ) -> Result<StartedRun, RunError> {
-    let request = StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue);
+    let content = [Content::text(text)].into_iter().chain(attachments::of(app, text).await).collect();
+    let message = Message::User(UserMessage::new(content, Timestamp::default()));
+    let request = StartRun::with_messages(vec![message.into()]).agent(AGENT).when_busy(WhenBusy::Queue);
     let Some(session) = session else { return runs.start(request).await };
     let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);
     if let Some(RunHead { run_id: run, .. }) = cut_off {
@@ -206,7 +210,7 @@ impl Conversation {
     }
 
     async fn send(&mut self, text: &str) -> Result<(), RunError> {
-        let started = send(&self.runs, self.session.as_ref(), text).await?;
+        let started = send(&self.app, &self.runs, self.session.as_ref(), text).await?;
         if self.events.is_none() && self.run.as_ref() != Some(&started.run) {
             self.pass_rest().await?;
         }

@@ -10,7 +10,7 @@ use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt;
 use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
 
-use super::{events::Update, keys, questions::Waiting};
+use super::{events::Update, files::FileList, keys, questions::Waiting};
 use crate::output::Look;
 
 /// What happened.
@@ -25,6 +25,8 @@ pub(crate) enum Happening {
     Waiting(Box<Waiting>),
     /// The program has something to say.
     Note(Look, String),
+    /// The files of the workspace were listed.
+    Files(FileList),
     /// A signal came.
     Signal(Signal),
     /// The time that was waited for has come.
@@ -51,6 +53,7 @@ pub(crate) struct Sources {
     pub(crate) updates: UnboundedReceiver<Update>,
     pub(crate) waiting: UnboundedReceiver<Waiting>,
     pub(crate) notes: UnboundedReceiver<(Look, String)>,
+    pub(crate) files: UnboundedReceiver<FileList>,
     pub(crate) keys: EventStream,
     pub(crate) signals: Signals,
 }
@@ -73,10 +76,23 @@ impl Sources {
                 signal = self.signals.next() => Happening::Signal(signal),
                 Some(waiting) = self.waiting.recv() => Happening::Waiting(Box::new(waiting)),
                 Some((look, text)) = self.notes.recv() => Happening::Note(look, text),
+                Some(files) = self.files.recv() => Happening::Files(files),
                 () = tokio::time::sleep_until(until), if due.is_some() => Happening::Due,
                 Some(update) = self.updates.recv() => Happening::Update(update),
             };
         }
+    }
+}
+
+impl Sources {
+    /// Waits for work of another program that has the terminal: no key is read meanwhile, and an interrupt is meant for
+    /// that program.
+    pub(crate) async fn rest_until<T>(&mut self, work: impl Future<Output = T>) -> T {
+        // A stream reads keys from its first use until it is dropped.
+        self.keys = EventStream::new();
+        let done = work.await;
+        self.signals.forget_interrupts();
+        done
     }
 }
 
@@ -96,6 +112,16 @@ impl Signals {
             (continued, Signal::Continue),
         ];
         Self(kinds.into_iter().filter_map(|(kind, meaning)| Some((signal(kind).ok()?, meaning))).collect())
+    }
+
+    /// Forgets the interrupts that came until now.
+    fn forget_interrupts(&mut self) {
+        use tokio::signal::unix::{SignalKind, signal};
+        for (source, _) in self.0.iter_mut().filter(|(_, meaning)| *meaning == Signal::Interrupt) {
+            if let Ok(new) = signal(SignalKind::interrupt()) {
+                *source = new;
+            }
+        }
     }
 
     async fn next(&mut self) -> Signal {
@@ -120,6 +146,8 @@ impl Signals {
     pub(crate) fn new() -> Self {
         Self
     }
+
+    fn forget_interrupts(&mut self) {}
 
     async fn next(&mut self) -> Signal {
         std::future::pending().await

@@ -22,7 +22,7 @@ const WITH_SPACE: usize = 6;
 
 impl View<'_> {
     /// Returns at most `most` rows, at least one, and the place of the caret in them. The draft comes first, then the
-    /// question, the messages that wait, and the end of what is open.
+    /// question, the list below the draft, the messages that wait, and the end of what is open.
     pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place) {
         let most = most.max(1);
         let status = (most >= WITH_STATUS).then_some(self.status);
@@ -35,6 +35,8 @@ impl View<'_> {
             None => (Vec::new(), None),
         };
         room = room.saturating_sub(question.len());
+        let popup = self.composer.popup(page, room);
+        room = room.saturating_sub(popup.len());
         let unread = unread(self.unread, page, room);
         room = room.saturating_sub(unread.len());
         let mut rows = self.printed.open(self.cells, page, room);
@@ -47,6 +49,7 @@ impl View<'_> {
             None => Place { row: caret_in_draft.row + rows.len(), ..caret_in_draft },
         };
         rows.extend(draft);
+        rows.extend(popup);
         rows.extend(status);
         (rows, caret)
     }
