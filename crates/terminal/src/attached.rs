@@ -38,7 +38,8 @@ impl<'a> AttachedFile<'a> {
 
     /// Splits the blocks of a message into its own text and the files behind it.
     pub fn split(content: &'a [Content]) -> (String, Vec<Self>) {
-        let own = content.iter().enumerate().filter(|(number, block)| *number == 0 || Self::of(block).is_none());
+        let own =
+            content.iter().enumerate().filter(|(number, block)| *number == 0 || Self::of(block).is_none());
         let texts: Vec<&str> = own.filter_map(|(_, block)| block.as_text()).collect();
         (texts.join("\n"), content.iter().skip(1).filter_map(Self::of).collect())
     }

@@ -17,7 +17,7 @@ use archon_types::Timestamp;
 use self::{
     buffer::Buffer,
     completion::{Completion, Offers},
-    history::History,
+    history::{Entry, History},
     lines::{Label, Lines, columns_beside},
     piece::{FOLD, Piece},
     search::Search,
@@ -168,7 +168,7 @@ impl Composer {
 
     /// Adds a draft to the history as the newest one, such as a message of an earlier part of the conversation.
     pub fn remember(&mut self, draft: Draft) {
-        self.history.add(draft);
+        self.history.add(Entry { piece: draft.clone().into_piece(), draft });
     }
 
     /// Returns the draft as it would be sent now.
@@ -199,8 +199,7 @@ impl Composer {
         let sign = DraftKind::of(self.buffer.piece()).sign();
         self.view.columns = columns_beside(sign, page);
         let labels = self.labels();
-        let window =
-            self.lines(&labels).window(self.buffer.caret(), sign, page, self.view.top, most.max(1));
+        let window = self.lines(&labels).window(self.buffer.caret(), sign, page, self.view.top, most.max(1));
         self.view.top = window.top;
         (window.rows, window.caret)
     }
@@ -245,9 +244,10 @@ impl Composer {
         if draft.text.trim().is_empty() {
             return Some(Action::Nothing);
         }
+        let piece = self.buffer.piece().clone();
         self.buffer.clear();
         self.close_lists();
-        self.history.add(draft.clone());
+        self.history.add(Entry { draft: draft.clone(), piece });
         self.view = View { columns: self.view.columns, ..View::default() };
         Some(Action::Send(draft))
     }

@@ -241,9 +241,23 @@ mod tests {
 
     #[test]
     fn text_of_no_key_is_refused_with_the_form_of_a_key() {
-        for text in ["", "j", "space", "shift+j", "ctr+j", "ctrl+", "ctrl+ctrl+j", "ctrl+shift+j", "return", "ctrl+jj"] {
+        for text in [
+            "",
+            "j",
+            "space",
+            "shift+j",
+            "ctr+j",
+            "ctrl+",
+            "ctrl+ctrl+j",
+            "ctrl+shift+j",
+            "return",
+            "ctrl+jj",
+        ] {
             let error = text.parse::<Key>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{text}` cannot be bound: ")) && error.contains("esc"), "{error}");
+            assert!(
+                error.starts_with(&format!("`{text}` cannot be bound: ")) && error.contains("esc"),
+                "{error}"
+            );
         }
     }
 }

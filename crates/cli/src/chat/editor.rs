@@ -29,7 +29,8 @@ impl Editing {
             return Err(Failure::usage("there is no editor for the draft", advice));
         };
         let cannot = |e: io::Error| failed(editor, &e.to_string());
-        let mut file = tempfile::Builder::new().prefix("archon-draft-").suffix(".md").tempfile().map_err(cannot)?;
+        let mut file =
+            tempfile::Builder::new().prefix("archon-draft-").suffix(".md").tempfile().map_err(cannot)?;
         file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(cannot)?;
         let child = command(editor, file.path())
             .stdin(Stdio::inherit())

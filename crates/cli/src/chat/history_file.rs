@@ -127,7 +127,12 @@ mod tests {
         let folder = dir.path().join("data");
         let (mut file, none) = HistoryFile::open(&folder);
         assert!(none.is_empty());
-        let sent = [Draft::typed("two\nlines"), Draft::typed("!ls"), Draft::message("/pasted"), Draft::typed("/help")];
+        let sent = [
+            Draft::typed("two\nlines"),
+            Draft::typed("!ls"),
+            Draft::message("/pasted"),
+            Draft::typed("/help"),
+        ];
         sent.iter().for_each(|draft| file.append(draft).unwrap());
         assert_eq!(HistoryFile::open(&folder).1, sent);
         #[cfg(unix)]

@@ -7,8 +7,8 @@ use archon::{
     types::{Answer, ApprovalSettings, Clock, Event, SessionId, Timestamp},
 };
 use archon_terminal::{
-    Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status, Support,
-    Work,
+    Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status,
+    Support, Work,
 };
 use crossterm::event::EventStream;
 use tokio::{
@@ -270,7 +270,9 @@ impl Talk {
         if let Some(Err(e)) = self.history.as_mut().map(|file| file.append(draft)) {
             self.history = None;
             let folder = visible_path(&self.app.data_dir);
-            let note = format!("this draft and those that follow are not kept for later: cannot write history.jsonl in {folder}: {e}. Make the folder writable.");
+            let note = format!(
+                "this draft and those that follow are not kept for later: cannot write history.jsonl in {folder}: {e}. Make the folder writable."
+            );
             self.transcript.note(Look::Warning, &note);
         }
     }
@@ -290,7 +292,9 @@ impl Talk {
         match edited {
             Ok(text) if text == before.text => {}
             // A pasted sign stays a part of a message.
-            Ok(text) if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() => {
+            Ok(text)
+                if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() =>
+            {
                 self.composer.replace(Draft::message(text));
             }
             Ok(text) => self.composer.replace(Draft::typed(text)),

@@ -28,7 +28,10 @@ enum OneOrMore {
 const ACTIONS: &[(&str, &str)] = &[
     ("send", "Sends the draft; by default `enter`."),
     ("newline", "Begins a new line in the draft; by default `shift+enter`, `alt+enter` and `ctrl+j`."),
-    ("complete", "Takes the selected entry of the list below the draft, or opens the list; by default `tab`."),
+    (
+        "complete",
+        "Takes the selected entry of the list below the draft, or opens the list; by default `tab`.",
+    ),
     ("search_history", "Searches the drafts that were sent; by default `ctrl+r`."),
     ("open_editor", "Opens the draft in the editor of `$VISUAL` or `$EDITOR`; by default `ctrl+g`."),
     ("stop", "Closes the list below the draft, or stops the run; by default `esc`."),
@@ -43,10 +46,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("yank", "Inserts the text that was erased last by a `kill` action; by default `ctrl+y`."),
     ("left", "Moves to the character before; by default `left` and `ctrl+b`."),
     ("right", "Moves to the next character; by default `right` and `ctrl+f`."),
-    (
-        "word_left",
-        "Moves to the beginning of the word; by default `ctrl+left`, `alt+left` and `alt+b`.",
-    ),
+    ("word_left", "Moves to the beginning of the word; by default `ctrl+left`, `alt+left` and `alt+b`."),
     ("word_right", "Moves to the end of the word; by default `ctrl+right`, `alt+right` and `alt+f`."),
     ("line_start", "Moves to the beginning of the line; by default `home` and `ctrl+a`."),
     ("line_end", "Moves to the end of the line; by default `end` and `ctrl+e`."),
@@ -66,10 +66,7 @@ const ACTIONS: &[(&str, &str)] = &[
         "kill_word_left",
         "Erases back to the beginning of the word; by default `ctrl+w`, `alt+backspace` and `ctrl+backspace`.",
     ),
-    (
-        "kill_word_right",
-        "Erases to the end of the word; by default `alt+d`, `alt+delete` and `ctrl+delete`.",
-    ),
+    ("kill_word_right", "Erases to the end of the word; by default `alt+d`, `alt+delete` and `ctrl+delete`."),
     ("kill_line_start", "Erases back to the beginning of the line; by default `ctrl+u`."),
     ("kill_line_end", "Erases to the end of the line; by default `ctrl+k`."),
 ];
@@ -193,7 +190,10 @@ mod tests {
             ("zzzzzz = 'enter'", &["there is no action `zzzzzz`", "known actions: send, newline"]),
             ("send = 'ctr+j'", &["`ctr+j` cannot be bound", "as in `ctrl+j`"]),
             ("send = ['enter', 'x']", &["`x` cannot be bound"]),
-            ("send = 'ctrl+j'\nnewline = 'Ctrl+J'", &["`ctrl+j` is bound to", "`send`", "`newline`", "remove it"]),
+            (
+                "send = 'ctrl+j'\nnewline = 'Ctrl+J'",
+                &["`ctrl+j` is bound to", "`send`", "`newline`", "remove it"],
+            ),
         ] {
             let problem = keys(text).unwrap_err();
             assert!(parts.iter().all(|part| problem.contains(part)), "{text}: {problem}");

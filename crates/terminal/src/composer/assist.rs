@@ -84,8 +84,8 @@ impl Composer {
         match binding {
             Some(Binding::Stop) => return Some(Action::Redraw),
             Some(Binding::Send | Binding::Complete) => {
-                if let Some(draft) = search.selected().cloned() {
-                    self.replace(draft);
+                if let Some(entry) = search.selected().cloned() {
+                    self.edit(|buffer| buffer.set(entry.piece));
                 }
                 return Some(Action::Redraw);
             }
@@ -172,7 +172,8 @@ impl Composer {
     pub(super) fn refresh(&mut self, may_open: bool) {
         let was_open = self.completion.take().is_some();
         let word = Word::at_caret(&self.buffer);
-        self.dismissed = self.dismissed.filter(|start| word.as_ref().is_some_and(|word| word.range.start == *start));
+        self.dismissed =
+            self.dismissed.filter(|start| word.as_ref().is_some_and(|word| word.range.start == *start));
         let word = word.filter(|_| (was_open || may_open) && self.dismissed.is_none());
         self.completion = word.map(|word| Completion::new(word, &self.offers));
     }

@@ -75,9 +75,7 @@ impl Completion {
                 let labels = offers.commands.iter().map(|command| command.label.as_str());
                 let found = pattern.best(labels, MOST).into_iter().filter_map(|n| offers.commands.get(n));
                 found
-                    .map(|command| {
-                        (command.insert.clone(), (command.label.clone(), command.detail.clone()))
-                    })
+                    .map(|command| (command.insert.clone(), (command.label.clone(), command.detail.clone())))
                     .unzip()
             }
             Named::File => {

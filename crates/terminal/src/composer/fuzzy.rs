@@ -146,7 +146,11 @@ mod tests {
             ("fb", &["xfxb", "foo_bar", "afbq"][..], "foo_bar afbq xfxb"),
             ("fb", &["afooBar", "fooBar"], "fooBar afooBar"),
             ("sm", &["src/chasm.rs", "src/main.rs"], "src/main.rs src/chasm.rs"),
-            ("main", &["src/main/lib.rs", "src/main.rs", "lib/domain.rs"], "src/main.rs src/main/lib.rs lib/domain.rs"),
+            (
+                "main",
+                &["src/main/lib.rs", "src/main.rs", "lib/domain.rs"],
+                "src/main.rs src/main/lib.rs lib/domain.rs",
+            ),
             ("read", &["crates/readme/x.md", "docs/README.md"], "docs/README.md crates/readme/x.md"),
             ("co", &["/context", "/compact", "/cost"], "/cost /context /compact"),
             ("abc", &["a-b-c", "xabc", "ab"], "a-b-c xabc"),

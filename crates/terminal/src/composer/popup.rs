@@ -84,7 +84,8 @@ impl Popup {
         let has_details = shown.clone().any(|(_, (_, detail))| !detail.is_empty());
         let room = page.width.saturating_sub(width(SIGN));
         let room = if has_details { room / 2 } else { room };
-        let columns = shown.clone().map(|(_, (label, _))| width(&harmless(label))).max().unwrap_or(0).min(room);
+        let columns =
+            shown.clone().map(|(_, (label, _))| width(&harmless(label))).max().unwrap_or(0).min(room);
         let row = |(number, (label, detail)): (usize, &(String, String))| {
             let label = harmless(label);
             let label = one_row(&label, columns);

@@ -1,6 +1,10 @@
 //! The search in the drafts that were sent.
 
-use super::{buffer::Buffer, draft::Draft, history::History, popup::Popup};
+use super::{
+    buffer::Buffer,
+    history::{Entry, History},
+    popup::Popup,
+};
 use crate::{keymap::Binding, wrap::one_row};
 
 /// The maximum number of drafts in the list.
@@ -13,7 +17,7 @@ const SHOWN: usize = 300;
 pub(crate) struct Search {
     pub(crate) text: Buffer,
     pub(crate) popup: Popup,
-    found: Vec<Draft>,
+    found: Vec<Entry>,
 }
 
 impl Search {
@@ -34,14 +38,14 @@ impl Search {
     }
 
     /// Returns the selected draft; `None` if no draft has the text.
-    pub(crate) fn selected(&self) -> Option<&Draft> {
+    pub(crate) fn selected(&self) -> Option<&Entry> {
         self.found.get(self.popup.selected())
     }
 
     fn find(&mut self, history: &History) {
-        self.found = history.find(self.text.text(), MOST).into_iter().cloned().collect();
-        let line = |draft: &Draft| {
-            let line = draft.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.found = history.find(self.text.text(), MOST);
+        let line = |entry: &Entry| {
+            let line = entry.draft.text.split_whitespace().collect::<Vec<_>>().join(" ");
             (one_row(&line, SHOWN).into_owned(), String::new())
         };
         self.popup = Popup::new(self.found.iter().map(line).collect());
@@ -52,6 +56,11 @@ impl Search {
 pub(crate) fn is_edit(binding: Binding) -> bool {
     matches!(
         binding,
-        Binding::Move(_) | Binding::Erase(_) | Binding::Kill(_) | Binding::Yank | Binding::Undo | Binding::Leave
+        Binding::Move(_)
+            | Binding::Erase(_)
+            | Binding::Kill(_)
+            | Binding::Yank
+            | Binding::Undo
+            | Binding::Leave
     )
 }
