@@ -4,10 +4,10 @@ mod assist;
 pub(crate) mod buffer;
 mod completion;
 mod draft;
-mod fold;
 mod fuzzy;
 mod history;
 pub(crate) mod lines;
+mod long_paste;
 mod piece;
 mod popup;
 mod search;
@@ -19,7 +19,7 @@ use self::{
     completion::{Completion, Offers},
     history::{Entry, History},
     lines::{Label, Lines, columns_beside},
-    piece::{FOLD, Piece},
+    piece::{Piece, STAND_IN},
     search::Search,
 };
 pub use self::{
@@ -119,7 +119,7 @@ impl Composer {
         let before = self.revision();
         let key = match input {
             Input::Paste(text) => {
-                self.edit(|buffer| buffer.paste_folded(&text));
+                self.edit(|buffer| buffer.paste_as_one(&text));
                 self.refresh(false);
                 return self.redraw_since(before);
             }
@@ -185,8 +185,8 @@ impl Composer {
     /// beside a long paste that is shown by its size.
     pub fn caret(&self) -> usize {
         let caret = self.buffer.caret();
-        let before = self.buffer.folds().take_while(|(at, _)| *at < caret);
-        before.fold(caret, |place, (_, fold)| place + fold.text().len() - FOLD.len_utf8())
+        let before = self.buffer.long_pastes().take_while(|(at, _)| *at < caret);
+        before.fold(caret, |place, (_, paste)| place + paste.text().len() - STAND_IN.len_utf8())
     }
 
     /// Returns the rows of the draft for a page, at most `most` and at least one, and the place of the caret in
@@ -209,8 +209,9 @@ impl Composer {
     fn labels(&self) -> Vec<Label> {
         let has_own_sign = DraftKind::of(self.buffer.piece()).has_own_sign();
         let sign = has_own_sign.then(|| Label { at: 0, shown: String::new() });
-        let folds = self.buffer.folds().map(|(at, fold)| Label { at, shown: fold.label().to_owned() });
-        sign.into_iter().chain(folds).collect()
+        let pastes = self.buffer.long_pastes();
+        let sizes = pastes.map(|(at, paste)| Label { at, shown: paste.label().to_owned() });
+        sign.into_iter().chain(sizes).collect()
     }
 
     fn lines<'a>(&'a self, labels: &'a [Label]) -> Lines<'a> {

@@ -23,8 +23,8 @@ impl Editing {
     /// # Errors
     /// [`Failure`] if there is no editor, or it does not start.
     pub(crate) fn open(app: &App, text: &str) -> Result<Self, Failure> {
-        let editor = ["VISUAL", "EDITOR"].into_iter().filter_map(|name| app.env(name));
-        let Some(editor) = editor.map(str::trim).find(|editor| !editor.is_empty()) else {
+        let editor = app.env("VISUAL").or_else(|| app.env("EDITOR")).map(str::trim);
+        let Some(editor) = editor.filter(|editor| !editor.is_empty()) else {
             let advice = "set the variable VISUAL or EDITOR, as in: export EDITOR=nano";
             return Err(Failure::usage("there is no editor for the draft", advice));
         };

@@ -5,8 +5,8 @@ use std::{collections::VecDeque, ops::Range};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use super::{
-    fold::Fold,
-    piece::{FOLD, Piece},
+    long_paste::LongPaste,
+    piece::{Piece, STAND_IN},
 };
 use crate::keymap::{Binding, Motion};
 
@@ -40,7 +40,7 @@ pub(crate) struct Buffer {
     killed: Piece,
     /// The long pastes that one character of the text stands for, by their numbers. They are never removed, since the
     /// changes and the killed text may have them.
-    folds: Vec<Fold>,
+    long_pastes: Vec<LongPaste>,
     last: Last,
     /// A number that is another one after each change of the text or the caret.
     revision: u64,
@@ -60,18 +60,20 @@ impl Buffer {
     pub(crate) fn whole(&self) -> String {
         let mut whole = String::new();
         let mut from = 0;
-        for (at, fold) in self.folds() {
+        for (at, paste) in self.long_pastes() {
             whole.push_str(self.text().get(from..at).unwrap_or_default());
-            whole.push_str(fold.text());
-            from = at + FOLD.len_utf8();
+            whole.push_str(paste.text());
+            from = at + STAND_IN.len_utf8();
         }
         whole.push_str(self.text().get(from..).unwrap_or_default());
         whole
     }
 
     /// Returns the long pastes of the text, each with the offset of the character that stands for it.
-    pub(crate) fn folds(&self) -> impl Iterator<Item = (usize, &Fold)> {
-        self.piece.folds().filter_map(|(at, number)| Some((at, self.folds.get(usize::from(number))?)))
+    pub(crate) fn long_pastes(&self) -> impl Iterator<Item = (usize, &LongPaste)> {
+        self.piece
+            .long_pastes()
+            .filter_map(|(at, number)| Some((at, self.long_pastes.get(usize::from(number))?)))
     }
 
     pub(crate) fn caret(&self) -> usize {
@@ -100,12 +102,12 @@ impl Buffer {
         self.change(self.caret..self.caret, Piece::pasted(with_line_ends(text)));
     }
 
-    /// Does the same; a long text is folded.
-    pub(crate) fn paste_folded(&mut self, text: &str) {
-        let fold = Fold::of(&with_line_ends(text)).zip(u16::try_from(self.folds.len()).ok());
-        let Some((fold, number)) = fold else { return self.paste(text) };
-        self.folds.push(fold);
-        self.change(self.caret..self.caret, Piece::folded(number));
+    /// Does the same; one character stands for a long text.
+    pub(crate) fn paste_as_one(&mut self, text: &str) {
+        let paste = LongPaste::of(&with_line_ends(text)).zip(u16::try_from(self.long_pastes.len()).ok());
+        let Some((paste, number)) = paste else { return self.paste(text) };
+        self.long_pastes.push(paste);
+        self.change(self.caret..self.caret, Piece::stand_in(number));
     }
 
     /// Replaces a part of the text by a typed one. The ends of the part are boundaries of graphemes.
@@ -120,8 +122,8 @@ impl Buffer {
 
     /// Begins with an empty text. What was killed is kept.
     pub(crate) fn clear(&mut self) {
-        let (killed, folds) = (std::mem::take(&mut self.killed), std::mem::take(&mut self.folds));
-        *self = Self { killed, folds, revision: self.revision + 1, ..Self::default() };
+        let (killed, long_pastes) = (std::mem::take(&mut self.killed), std::mem::take(&mut self.long_pastes));
+        *self = Self { killed, long_pastes, revision: self.revision + 1, ..Self::default() };
     }
 
     /// Moves the caret to this byte offset, or to the next boundary behind it.
@@ -253,7 +255,7 @@ impl Buffer {
 }
 
 fn is_word(word: &str) -> bool {
-    word.contains(|c: char| c.is_alphanumeric() || c == FOLD)
+    word.contains(|c: char| c.is_alphanumeric() || c == STAND_IN)
 }
 
 fn with_line_ends(text: &str) -> String {

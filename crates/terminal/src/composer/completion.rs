@@ -6,7 +6,7 @@ use super::{
     buffer::Buffer,
     draft::DraftKind,
     fuzzy::Pattern,
-    piece::FOLD,
+    piece::STAND_IN,
     popup::{Candidate, Popup},
 };
 
@@ -61,8 +61,8 @@ impl Word {
             _ => return None,
         };
         let query = query.as_str().to_owned();
-        let has_fold = buffer.text().get(start..end).is_some_and(|word| word.contains(FOLD));
-        (!has_fold).then_some(Self { named, range: start..end, query })
+        let has_long_paste = buffer.text().get(start..end).is_some_and(|word| word.contains(STAND_IN));
+        (!has_long_paste).then_some(Self { named, range: start..end, query })
     }
 }
 

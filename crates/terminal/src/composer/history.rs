@@ -6,7 +6,7 @@ use super::{draft::Draft, piece::Piece};
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) draft: Draft,
-    /// The text as it was edited, with its long pastes folded.
+    /// The text as it was edited, with one character for each long paste.
     pub(crate) piece: Piece,
 }
 

@@ -1,17 +1,17 @@
-//! A text that remembers how it came: typed, pasted, or as a long paste that one character stands for.
+//! A text with the origin of each byte: typed, pasted, or as a long paste that one character stands for.
 
 use std::ops::Range;
 
-/// The character that stands for a folded paste in the text of a draft.
-pub(crate) const FOLD: char = '\u{fffc}';
+/// The character that stands for a long paste in the text of a draft.
+pub(crate) const STAND_IN: char = '\u{fffc}';
 
 /// How a byte came into the text. A pasted `/` begins no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Typed,
     Pasted,
-    /// A byte of [`FOLD`], for the paste with this number.
-    Folded(u16),
+    /// A byte of [`STAND_IN`], for the paste with this number.
+    LongPaste(u16),
 }
 
 /// A text with a mark for each of its bytes.
@@ -31,8 +31,8 @@ impl Piece {
     }
 
     /// Creates the one character that stands for the paste with this number.
-    pub(crate) fn folded(number: u16) -> Self {
-        Self::new(FOLD.to_string(), Mark::Folded(number))
+    pub(crate) fn stand_in(number: u16) -> Self {
+        Self::new(STAND_IN.to_string(), Mark::LongPaste(number))
     }
 
     fn new(text: String, mark: Mark) -> Self {
@@ -53,11 +53,11 @@ impl Piece {
         self.marks.get(at) == Some(&Mark::Typed)
     }
 
-    /// Returns the folded pastes: the offset of each, and its number.
-    pub(crate) fn folds(&self) -> impl Iterator<Item = (usize, u16)> {
-        let places = self.text.match_indices(FOLD);
+    /// Returns the long pastes: the offset of each, and its number.
+    pub(crate) fn long_pastes(&self) -> impl Iterator<Item = (usize, u16)> {
+        let places = self.text.match_indices(STAND_IN);
         places.filter_map(|(at, _)| match self.marks.get(at) {
-            Some(Mark::Folded(number)) => Some((at, *number)),
+            Some(Mark::LongPaste(number)) => Some((at, *number)),
             _ => None,
         })
     }

@@ -9,13 +9,13 @@ const MOST_CHARACTERS: usize = 1_000;
 
 /// A long paste, and what is shown in its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Fold {
+pub(crate) struct LongPaste {
     text: Arc<str>,
     label: String,
 }
 
-impl Fold {
-    /// Folds a text; `None` if it is short enough to be shown.
+impl LongPaste {
+    /// Creates the long paste of a text; `None` if the text is short enough to be shown.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let (lines, characters) = (text.lines().count(), text.chars().count());
         let size = match lines > MOST_LINES {
@@ -39,14 +39,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fold_of_a_text_has_its_size_as_the_label() {
+    fn label_of_a_long_paste_is_its_size() {
         for (text, label) in [
             ("line\n".repeat(8), None),
             ("line\n".repeat(9), Some("[pasted 9 lines]")),
             ("é".repeat(1_000), None),
             ("é".repeat(1_001), Some("[pasted 1001 characters]")),
         ] {
-            assert_eq!(Fold::of(&text).as_ref().map(Fold::label), label);
+            assert_eq!(LongPaste::of(&text).as_ref().map(LongPaste::label), label);
         }
     }
 }
