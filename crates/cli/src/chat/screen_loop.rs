@@ -284,10 +284,8 @@ impl Talk {
     async fn edit_draft(&mut self, sources: &mut Sources) -> io::Result<()> {
         let before = self.composer.draft();
         self.display.give_back()?;
-        let edited = match Editing::open(&self.app, &before.text) {
-            Ok(mut editing) => sources.rest_until(editing.text()).await,
-            Err(failure) => Err(failure),
-        };
+        let editing = async { Editing::open(&self.app, &before.text)?.text().await };
+        let edited = sources.rest_until(editing).await;
         self.display.take_again()?;
         match edited {
             Ok(text) if text == before.text => {}

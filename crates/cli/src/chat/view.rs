@@ -70,7 +70,7 @@ fn unread(texts: &[String], page: &Page, most: usize) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use archon::types::{ApprovalRequest, Timestamp};
-    use archon_terminal::{Draft, Input, Key, Keymap, Theme};
+    use archon_terminal::{Candidate, Draft, Input, Key, Keymap, Theme, Work};
 
     use super::*;
 
@@ -124,6 +124,28 @@ mod tests {
         let (rows, caret) = rows(view, 9);
         let draft = rows.len() - 2;
         assert!(caret.row < draft, "{caret:?} {rows:?}");
+    }
+
+    #[test]
+    fn rows_of_a_list_stand_between_the_draft_and_the_status() {
+        let (cells, printed) = (Cells::default(), Printed::default());
+        let mut composer = Composer::new(Keymap::default());
+        let names = ["/one", "/two", "/three", "/four", "/five", "/six", "/seven"];
+        composer.set_commands(names.map(|name| Candidate::new(name, name, "")).to_vec());
+        composer.apply(Input::Key(Key::char('/')), Timestamp::from_millis(0), Work::Idle);
+        for (most, expected) in [(1, 0), (3, 1), (8, 5), (20, 6)] {
+            let view = View {
+                cells: &cells,
+                printed: &printed,
+                composer: &mut composer,
+                question: None,
+                unread: &[],
+                status: Row::of("status", Look::Dim, &page()),
+            };
+            let (rows, caret) = rows(view, most);
+            let list = rows.iter().skip(caret.row + 1).take_while(|row| *row != "status");
+            assert_eq!((list.count(), rows.len() <= most), (expected, true), "{most}: {rows:?}");
+        }
     }
 
     #[test]
