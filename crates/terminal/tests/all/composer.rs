@@ -385,7 +385,7 @@ fn random_keys_keep_the_caret_at_a_boundary_and_undo_returns() {
     }
 }
 
-pub(crate) fn check_rows(composer: &mut Composer, width: usize, seed: u64) {
+fn check_rows(composer: &mut Composer, width: usize, seed: u64) {
     let (rows, caret) = composer.rows(&page(width), 4);
     assert!((1..=4).contains(&rows.len()), "seed {seed}");
     let reversed = Theme::new(true).style(Look::Caret);

@@ -4,7 +4,7 @@ use archon_terminal::{Action, Composer, Draft, DraftKind, Input, Place, Row, Wor
 use archon_testkit::{Chance, cases, first_seed};
 
 use crate::{
-    composer::{apply, check_rows, composer_with, page, random_input, shown},
+    composer::{apply, composer_with, page, random_input, shown},
     typing::at,
 };
 
@@ -118,7 +118,10 @@ fn random_keys_never_split_a_long_paste() {
             }
             assert!(composer.caret() <= composer.draft().text.len(), "seed {seed}");
             let width = 4 + usize::try_from(chance.below(30)).unwrap();
-            check_rows(&mut composer, width, seed);
+            let (rows, caret) = composer.rows(&page(width), 4);
+            assert!((1..=4).contains(&rows.len()), "seed {seed}");
+            assert!(rows.iter().all(|row| row.width() <= width), "seed {seed}: {rows:?}");
+            assert!(caret.row < rows.len() && caret.column < width, "seed {seed}: {caret:?}");
         }
     }
 }
