@@ -1,14 +1,18 @@
 //! The conversation on the terminal: a loop between a person's keys, a run service and a screen.
 
 mod agent;
+mod attachments;
 mod commands;
 mod conversation;
 mod custom_commands;
 mod display;
+mod editor;
 mod ending;
 mod events;
+mod files;
 #[cfg(unix)]
 mod guard;
+mod history_file;
 mod history_of_session;
 mod key_reader;
 mod keys;

@@ -8,6 +8,7 @@ mod agreed;
 #[cfg(feature = "setup")]
 mod edit;
 mod file;
+mod keys;
 mod models;
 mod name;
 mod rules;
@@ -37,6 +38,7 @@ pub(crate) use edit::Edit;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
 pub(crate) use file::{Problem, line_at, resolve_paths};
+use keys::Keys;
 pub(crate) use models::{Models, catalogue_reason};
 pub(crate) use name::{Name, Names};
 pub(crate) use rules::PermissionRules;
@@ -165,6 +167,10 @@ settings! {
     /// Servers to look for on this machine: `"none"`, or a list of `PROFILE` (at its own port) and
     /// `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`. Not in a project's settings.
     local_servers: LocalServers,
+    /// Keys of a conversation on the terminal. A key is a character behind `ctrl+` or `alt+`, as in `"ctrl+j"`, or
+    /// `enter`, `tab`, `backtab`, `backspace`, `delete`, `left`, `right`, `up`, `down`, `home`, `end`, `pageup`,
+    /// `pagedown` or `esc`, also behind `ctrl+`, `alt+` or `shift+`. Not in a project's settings.
+    keys: Keys,
 }
 
 /// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.
@@ -183,6 +189,7 @@ only_in_files! {
     Models: "models can be set only in a file, under [models.\"PROVIDER:MODEL\"]",
     Agents: "agents can be set only in a file, under [agents.NAME]",
     Servers: "servers can be set only in a file, under [mcp.NAME]",
+    Keys: "keys can be set only in a file, under [keys]",
 }
 
 /// The origin of a setting.

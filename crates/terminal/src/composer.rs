@@ -1,17 +1,30 @@
 //! The composer: the draft of the next message, and the keys that change it.
 
+mod assist;
 pub(crate) mod buffer;
+mod completion;
 mod draft;
+mod fuzzy;
 mod history;
 pub(crate) mod lines;
+mod long_paste;
+mod piece;
+mod popup;
+mod search;
 
 use archon_types::Timestamp;
 
-pub use self::draft::{Draft, DraftKind};
 use self::{
-    buffer::{Buffer, Piece},
-    history::History,
-    lines::{Lines, columns_beside},
+    buffer::Buffer,
+    completion::{Completion, Offers},
+    history::{Entry, History},
+    lines::{Label, Lines, columns_beside},
+    piece::{Piece, STAND_IN},
+    search::Search,
+};
+pub use self::{
+    draft::{Draft, DraftKind},
+    popup::Candidate,
 };
 use crate::{
     interrupts::{Interrupt, Interrupts},
@@ -38,6 +51,9 @@ pub enum Action {
     Interrupt(Interrupt),
     /// Suspends the program, as Ctrl+Z does in a shell.
     Suspend,
+    /// Opens the draft in the person's editor. The program takes [`Composer::draft`], and gives the text of the editor
+    /// back with [`Composer::replace`].
+    OpenEditor,
     /// Ends the program.
     Leave,
 }
@@ -63,6 +79,13 @@ pub struct Composer {
     history: History,
     interrupts: Interrupts,
     view: View,
+    offers: Offers,
+    /// The names for the word at the caret.
+    completion: Option<Completion>,
+    /// The place of the word whose list was closed.
+    dismissed: Option<usize>,
+    /// The search in the history. The draft waits meanwhile.
+    search: Option<Search>,
 }
 
 /// The last frame: Up and Down move in its rows.
@@ -82,9 +105,6 @@ impl Default for View {
     }
 }
 
-/// The sign of the draft.
-const SIGN: &str = "› ";
-
 impl Composer {
     /// Creates an empty composer.
     pub fn new(keymap: Keymap) -> Self {
@@ -93,53 +113,67 @@ impl Composer {
 
     /// Applies an input that was read at this time, while the conversation does `work`.
     pub fn apply(&mut self, input: Input, at: Timestamp, work: Work) -> Action {
-        let before = self.buffer.revision();
+        if let Some(action) = self.apply_to_search(&input, at, work) {
+            return action;
+        }
+        let before = self.revision();
         let key = match input {
             Input::Paste(text) => {
-                self.edit(|buffer| buffer.paste(&text));
+                self.edit(|buffer| buffer.paste_as_one(&text));
+                self.refresh(false);
                 return self.redraw_since(before);
             }
             Input::Key(key) => key,
         };
+        if let Some(action) = self.apply_to_completion(&key) {
+            return action;
+        }
         match self.keymap.binding(&key) {
             Some(binding) => match self.action(binding, at, work) {
                 Some(action) => action,
                 None => {
                     self.perform(binding);
+                    self.refresh(matches!(binding, Binding::Erase(_) | Binding::Kill(_) | Binding::Complete));
                     self.redraw_since(before)
                 }
             },
             None => {
                 if let Some(c) = key.text() {
                     self.edit(|buffer| buffer.type_char(c));
+                    self.refresh(true);
                 }
                 self.redraw_since(before)
             }
         }
     }
 
-    /// Does what Ctrl+C does, for an interrupt that comes as a signal.
+    /// Does what Ctrl+C does, for an interrupt that comes as a signal. A search is closed before a draft is cleared.
     pub fn interrupt(&mut self, at: Timestamp, work: Work) -> Interrupt {
-        let meaning = self.interrupts.press(at, work, !self.is_empty());
+        let is_search = self.search.is_some();
+        let meaning = self.interrupts.press(at, work, is_search || !self.is_empty());
         if meaning == Interrupt::ClearDraft {
-            self.edit(|buffer| buffer.set(Draft::default().into_piece()));
+            match is_search {
+                true => self.close_lists(),
+                false => self.replace(Draft::default()),
+            }
         }
         meaning
     }
 
     /// Replaces the draft. The replaced one can be taken back with the key for that.
     pub fn replace(&mut self, draft: Draft) {
+        self.close_lists();
         self.edit(|buffer| buffer.set(draft.into_piece()));
     }
 
     /// Adds a draft to the history as the newest one, such as a message of an earlier part of the conversation.
     pub fn remember(&mut self, draft: Draft) {
-        self.history.add(draft);
+        self.history.add(Entry { piece: draft.clone().into_piece(), draft });
     }
 
     /// Returns the draft as it would be sent now.
     pub fn draft(&self) -> Draft {
-        Draft::of(self.buffer.piece().clone())
+        Draft { text: self.buffer.whole(), kind: DraftKind::of(self.buffer.piece()) }
     }
 
     /// Returns true if the draft has no text.
@@ -147,20 +181,41 @@ impl Composer {
         self.buffer.text().is_empty()
     }
 
-    /// Returns the place of the caret in the draft's text, as a byte offset at the boundary of a grapheme.
+    /// Returns the place of the caret in the draft's text, as a byte offset. It stands at the boundary of a grapheme, or
+    /// beside a long paste that is shown by its size.
     pub fn caret(&self) -> usize {
-        self.buffer.caret()
+        let caret = self.buffer.caret();
+        let before = self.buffer.long_pastes().take_while(|(at, _)| *at < caret);
+        before.fold(caret, |place, (_, paste)| place + paste.text().len() - STAND_IN.len_utf8())
     }
 
     /// Returns the rows of the draft for a page, at most `most` and at least one, and the place of the caret in
-    /// them. Of a longer draft the rows around the caret are shown. Up and Down move in the rows of the last
-    /// call.
+    /// them; during a search the row of its text. Of a longer draft the rows around the caret are shown. Up and Down move
+    /// in the rows of the last call.
     pub fn rows(&mut self, page: &Page, most: usize) -> (Vec<Row>, Place) {
-        self.view.columns = columns_beside(SIGN, page);
-        let lines = Lines::new(self.buffer.text(), self.view.columns);
-        let window = lines.window(self.buffer.caret(), SIGN, page, self.view.top, most.max(1));
+        if let Some(shown) = self.search_row(page) {
+            return shown;
+        }
+        let sign = DraftKind::of(self.buffer.piece()).sign();
+        self.view.columns = columns_beside(sign, page);
+        let labels = self.labels();
+        let window = self.lines(&labels).window(self.buffer.caret(), sign, page, self.view.top, most.max(1));
         self.view.top = window.top;
         (window.rows, window.caret)
+    }
+
+    /// Returns what is shown in place of some characters: the size of a long paste, and nothing for a character that
+    /// the sign before the draft stands for.
+    fn labels(&self) -> Vec<Label> {
+        let has_own_sign = DraftKind::of(self.buffer.piece()).has_own_sign();
+        let sign = has_own_sign.then(|| Label { at: 0, shown: String::new() });
+        let pastes = self.buffer.long_pastes();
+        let sizes = pastes.map(|(at, paste)| Label { at, shown: paste.label().to_owned() });
+        sign.into_iter().chain(sizes).collect()
+    }
+
+    fn lines<'a>(&'a self, labels: &'a [Label]) -> Lines<'a> {
+        Lines::with_labels(self.buffer.text(), labels, self.view.columns)
     }
 
     /// Returns the action of a binding that is more than a change of the draft.
@@ -172,6 +227,11 @@ impl Composer {
             Binding::Leave if self.is_empty() => Some(Action::Leave),
             Binding::Suspend => Some(Action::Suspend),
             Binding::Repaint => Some(Action::Repaint),
+            Binding::OpenEditor => Some(Action::OpenEditor),
+            Binding::SearchHistory => {
+                self.open_search();
+                Some(Action::Redraw)
+            }
             _ => None,
         }
     }
@@ -181,11 +241,14 @@ impl Composer {
             self.history.leave();
             return Some(Action::Redraw);
         }
-        if self.buffer.text().trim().is_empty() {
+        let draft = self.draft();
+        if draft.text.trim().is_empty() {
             return Some(Action::Nothing);
         }
-        let draft = Draft::of(self.buffer.take());
-        self.history.add(draft.clone());
+        let piece = self.buffer.piece().clone();
+        self.buffer.clear();
+        self.close_lists();
+        self.history.add(Entry { draft: draft.clone(), piece });
         self.view = View { columns: self.view.columns, ..View::default() };
         Some(Action::Send(draft))
     }
@@ -195,13 +258,14 @@ impl Composer {
             Binding::Move(Motion::Up) => self.up(),
             Binding::Move(Motion::Down) => self.down(),
             Binding::Leave => self.edit(|buffer| buffer.edit(Binding::Erase(Motion::Right))),
+            Binding::Complete => self.dismissed = None,
             other => self.edit(|buffer| buffer.edit(other)),
         }
     }
 
     fn up(&mut self) {
-        let lines = Lines::new(self.buffer.text(), self.view.columns);
-        match lines.row_of(self.buffer.caret()).checked_sub(1) {
+        let above = self.lines(&self.labels()).row_of(self.buffer.caret()).checked_sub(1);
+        match above {
             Some(row) if !self.history.is_shown() => self.move_to_row(row),
             _ => {
                 if let Some(older) = self.history.older(self.buffer.piece()) {
@@ -212,9 +276,10 @@ impl Composer {
     }
 
     fn down(&mut self) {
-        let lines = Lines::new(self.buffer.text(), self.view.columns);
-        let row = lines.row_of(self.buffer.caret()) + 1;
-        if !self.history.is_shown() && row < lines.count() {
+        let labels = self.labels();
+        let lines = self.lines(&labels);
+        let (row, count) = (lines.row_of(self.buffer.caret()) + 1, lines.count());
+        if !self.history.is_shown() && row < count {
             self.move_to_row(row);
         } else if let Some(newer) = self.history.newer() {
             self.show(newer);
@@ -222,12 +287,14 @@ impl Composer {
     }
 
     fn show(&mut self, piece: Piece) {
+        self.completion = None;
         self.view.column = None;
         self.buffer.set(piece);
     }
 
     fn move_to_row(&mut self, row: usize) {
-        let lines = Lines::new(self.buffer.text(), self.view.columns);
+        let labels = self.labels();
+        let lines = self.lines(&labels);
         let column = self.view.column.unwrap_or_else(|| lines.column_of(self.buffer.caret()));
         let at = lines.offset_at(row, column);
         self.view.column = Some(column);
@@ -241,7 +308,12 @@ impl Composer {
         change(&mut self.buffer);
     }
 
-    fn redraw_since(&self, revision: u64) -> Action {
-        if self.buffer.revision() == revision { Action::Nothing } else { Action::Redraw }
+    /// Returns what is another value after each change that a frame shows.
+    fn revision(&self) -> (u64, bool) {
+        (self.buffer.revision(), self.completion.is_some())
+    }
+
+    fn redraw_since(&self, revision: (u64, bool)) -> Action {
+        if self.revision() == revision { Action::Nothing } else { Action::Redraw }
     }
 }

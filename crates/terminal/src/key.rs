@@ -1,4 +1,6 @@
-//! Keys and pastes, as the composer and a question take them.
+//! Keys and pastes, as the composer and a question take them, and the names of keys in settings.
+
+use std::{error::Error, fmt, str::FromStr};
 
 /// An input of a person at the keyboard. The program makes it from the events of its library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,107 @@ pub struct Key {
     pub alt: bool,
     /// True if Ctrl is held.
     pub ctrl: bool,
+}
+
+/// The names of keys that write no character.
+const NAMES: &[(&str, KeyCode)] = &[
+    ("enter", KeyCode::Enter),
+    ("tab", KeyCode::Tab),
+    ("backtab", KeyCode::BackTab),
+    ("backspace", KeyCode::Backspace),
+    ("delete", KeyCode::Delete),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pageup", KeyCode::PageUp),
+    ("pagedown", KeyCode::PageDown),
+    ("esc", KeyCode::Escape),
+    ("space", KeyCode::Char(' ')),
+];
+
+/// The error of a text that is the name of no key, or of a key that writes its character and so cannot be bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKey {
+    text: String,
+}
+
+impl fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        write!(
+            f,
+            "`{}` cannot be bound: write a character behind `ctrl+` or `alt+`, as in `ctrl+j`, or one of {}, also behind `ctrl+`, `alt+` or `shift+`",
+            archon_types::printable(&self.text),
+            names.join(", ")
+        )
+    }
+}
+
+impl Error for UnknownKey {}
+
+/// Parses a key as settings have it, such as `ctrl+j`, `shift+enter` or `esc`.
+///
+/// ```
+/// use archon_terminal::{Key, KeyCode, UnknownKey};
+///
+/// assert_eq!("ctrl+j".parse(), Ok(Key::ctrl('j')));
+/// assert_eq!("shift+enter".parse(), Ok(Key::plain(KeyCode::Enter).with_shift()));
+/// assert!("j".parse::<Key>().is_err(), "it writes a character");
+/// ```
+impl FromStr for Key {
+    type Err = UnknownKey;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKey> {
+        let unknown = || UnknownKey { text: text.to_owned() };
+        let mut key = Self::plain(KeyCode::Other);
+        let small = text.trim().to_lowercase();
+        let mut name = small.as_str();
+        // The last sign may be the key itself, as in `ctrl++`.
+        while let Some((modifier, rest)) = name.split_once('+').filter(|(_, rest)| !rest.is_empty()) {
+            let is_new = match modifier {
+                "ctrl" => !std::mem::replace(&mut key.ctrl, true),
+                "alt" => !std::mem::replace(&mut key.alt, true),
+                "shift" => !std::mem::replace(&mut key.shift, true),
+                _ => false,
+            };
+            if !is_new {
+                return Err(unknown());
+            }
+            name = rest;
+        }
+        let named = NAMES.iter().find(|(known, _)| *known == name).map(|(_, code)| *code);
+        let mut characters = name.chars();
+        key.code = match (named, characters.next(), characters.next()) {
+            // Terminals have a key of its own for this.
+            (Some(KeyCode::Tab), ..) if key.shift => {
+                key.shift = false;
+                KeyCode::BackTab
+            }
+            (Some(KeyCode::Char(_)), ..) if !key.ctrl && !key.alt => return Err(unknown()),
+            (Some(code), ..) => code,
+            // A letter with Shift is another letter.
+            (None, Some(c), None) if (key.ctrl || key.alt) && !key.shift => KeyCode::Char(c),
+            _ => return Err(unknown()),
+        };
+        Ok(key)
+    }
+}
+
+/// Writes the key as settings have it.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (is_held, name) in [(self.ctrl, "ctrl+"), (self.alt, "alt+"), (self.shift, "shift+")] {
+            f.write_str(if is_held { name } else { "" })?;
+        }
+        match (NAMES.iter().find(|(_, code)| *code == self.code), self.code) {
+            (Some((name, _)), _) => f.write_str(name),
+            (None, KeyCode::Char(c)) => write!(f, "{c}"),
+            (None, _) => f.write_str("another key"),
+        }
+    }
 }
 
 /// The key itself.
@@ -111,5 +214,50 @@ impl Key {
         // AltGr can come as Ctrl and Alt together with the sign that it writes, such as `@`.
         let is_alt_gr = self.ctrl && self.alt && !c.is_ascii_alphanumeric();
         (!c.is_control() && (is_alt_gr || !(self.ctrl || self.alt))).then_some(c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_read_as_it_is_written() {
+        let enter = Key::plain(KeyCode::Enter);
+        for (text, key) in [
+            ("enter", enter),
+            ("ctrl+alt+shift+enter", enter.with_ctrl().with_alt().with_shift()),
+            ("ctrl+j", Key::ctrl('j')),
+            ("ctrl++", Key::ctrl('+')),
+            ("alt+<", Key::alt('<')),
+            ("ctrl+space", Key::ctrl(' ')),
+            ("backtab", Key::plain(KeyCode::BackTab)),
+        ] {
+            assert_eq!((text.parse(), key.to_string().as_str()), (Ok(key), text));
+        }
+        assert_eq!(" Ctrl+J ".parse(), Ok(Key::ctrl('j')));
+        assert_eq!("shift+tab".parse(), Ok(Key::plain(KeyCode::BackTab)));
+    }
+
+    #[test]
+    fn text_of_no_key_is_refused_with_the_form_of_a_key() {
+        for text in [
+            "",
+            "j",
+            "space",
+            "shift+j",
+            "ctr+j",
+            "ctrl+",
+            "ctrl+ctrl+j",
+            "ctrl+shift+j",
+            "return",
+            "ctrl+jj",
+        ] {
+            let error = text.parse::<Key>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("`{text}` cannot be bound: ")) && error.contains("esc"),
+                "{error}"
+            );
+        }
     }
 }

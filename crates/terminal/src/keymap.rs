@@ -1,6 +1,6 @@
 //! The keys of the composer: which key does what.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, error::Error, fmt};
 
 use crate::key::{Key, KeyCode};
 
@@ -22,6 +22,12 @@ pub enum Binding {
     Yank,
     /// Takes back the last change of the draft.
     Undo,
+    /// Takes the selected entry of the list below the draft, or opens the list for the word at the caret.
+    Complete,
+    /// Searches the drafts that were sent; again, selects the next one.
+    SearchHistory,
+    /// Opens the draft in the person's editor.
+    OpenEditor,
     /// Stops the run.
     Stop,
     /// Stops the run, clears the draft or ends the program; see [`Interrupts`](crate::Interrupts).
@@ -75,7 +81,114 @@ pub struct Keymap {
     bindings: HashMap<Key, Binding>,
 }
 
+impl Binding {
+    /// Returns the binding with this name, as settings have it; `None` if there is none.
+    ///
+    /// ```
+    /// use archon_terminal::{Binding, Motion};
+    ///
+    /// assert_eq!(Binding::named("kill_word_left"), Some(Binding::Kill(Motion::WordLeft)));
+    /// assert_eq!(Binding::named("kill_everything"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, binding)| *binding)
+    }
+
+    /// Returns the name of the binding in settings; `None` for one that no key has, such as killing a row.
+    pub fn name(self) -> Option<&'static str> {
+        NAMES.iter().find(|(_, binding)| *binding == self).map(|(name, _)| *name)
+    }
+}
+
+/// The names of bindings.
+const NAMES: &[(&str, Binding)] = &[
+    ("send", Binding::Send),
+    ("newline", Binding::NewLine),
+    ("complete", Binding::Complete),
+    ("search_history", Binding::SearchHistory),
+    ("open_editor", Binding::OpenEditor),
+    ("stop", Binding::Stop),
+    ("interrupt", Binding::Interrupt),
+    ("leave", Binding::Leave),
+    ("suspend", Binding::Suspend),
+    ("repaint", Binding::Repaint),
+    ("undo", Binding::Undo),
+    ("yank", Binding::Yank),
+    ("left", Binding::Move(Motion::Left)),
+    ("right", Binding::Move(Motion::Right)),
+    ("word_left", Binding::Move(Motion::WordLeft)),
+    ("word_right", Binding::Move(Motion::WordRight)),
+    ("line_start", Binding::Move(Motion::LineStart)),
+    ("line_end", Binding::Move(Motion::LineEnd)),
+    ("text_start", Binding::Move(Motion::TextStart)),
+    ("text_end", Binding::Move(Motion::TextEnd)),
+    ("up", Binding::Move(Motion::Up)),
+    ("down", Binding::Move(Motion::Down)),
+    ("erase_left", Binding::Erase(Motion::Left)),
+    ("erase_right", Binding::Erase(Motion::Right)),
+    ("kill_word_left", Binding::Kill(Motion::WordLeft)),
+    ("kill_word_right", Binding::Kill(Motion::WordRight)),
+    ("kill_line_start", Binding::Kill(Motion::LineStart)),
+    ("kill_line_end", Binding::Kill(Motion::LineEnd)),
+];
+
+/// The error of a key that would be bound to two things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BoundTwice {
+    /// The key.
+    pub key: Key,
+    /// The two bindings.
+    pub bindings: [Binding; 2],
+}
+
+impl fmt::Display for BoundTwice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second] = self.bindings.map(|binding| binding.name().unwrap_or("another action"));
+        write!(f, "`{}` is bound to `{first}` and to `{second}`: remove it from one of them", self.key)
+    }
+}
+
+impl Error for BoundTwice {}
+
 impl Keymap {
+    /// Creates the default keymap with other keys for some bindings. A binding that is named has only these keys; a key
+    /// that is named is taken from the binding that has it by default.
+    ///
+    /// ```
+    /// use archon_terminal::{Binding, Key, Keymap};
+    ///
+    /// let keymap = Keymap::with_keys([(Binding::Send, vec![Key::ctrl('j')])])?;
+    /// assert_eq!(keymap.binding(&Key::ctrl('j')), Some(Binding::Send));
+    /// # Ok::<(), archon_terminal::BoundTwice>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A key is named for two bindings.
+    pub fn with_keys(changes: impl IntoIterator<Item = (Binding, Vec<Key>)>) -> Result<Self, BoundTwice> {
+        let mut bindings = Self::default().bindings;
+        let mut own = HashMap::new();
+        for (binding, keys) in changes {
+            bindings.retain(|_, other| *other != binding);
+            for key in keys {
+                if let Some(other) = own.insert(key, binding).filter(|other| *other != binding) {
+                    return Err(BoundTwice { key, bindings: [other, binding] });
+                }
+            }
+        }
+        bindings.extend(own);
+        Ok(Self { bindings })
+    }
+
+    /// Returns the keys of a binding, ordered by their names.
+    pub fn keys(&self, binding: Binding) -> Vec<Key> {
+        let keys = self.bindings.iter().filter(|(_, other)| **other == binding).map(|(key, _)| *key);
+        let mut keys: Vec<Key> = keys.collect();
+        keys.sort_by_cached_key(Key::to_string);
+        keys
+    }
+
     /// Returns what a key is bound to; `None` for a key that writes its character.
     pub fn binding(&self, key: &Key) -> Option<Binding> {
         // Shift with an arrow selects elsewhere; here it moves as well.
@@ -141,6 +254,9 @@ const EDITS: &[(Key, Binding)] = &[
     (Key::ctrl('_'), Binding::Undo),
     (Key::ctrl('/'), Binding::Undo),
     (Key::ctrl('7'), Binding::Undo),
+    (key(KeyCode::Tab), Binding::Complete),
+    (Key::ctrl('r'), Binding::SearchHistory),
+    (Key::ctrl('g'), Binding::OpenEditor),
 ];
 
 const PROGRAM: &[(Key, Binding)] = &[
@@ -150,3 +266,43 @@ const PROGRAM: &[(Key, Binding)] = &[
     (Key::ctrl('z'), Binding::Suspend),
     (Key::ctrl('l'), Binding::Repaint),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_binding_of_a_key_has_a_name_of_its_own() {
+        for (key, binding) in MOVES.iter().chain(EDITS).chain(PROGRAM) {
+            let name = binding.name().unwrap();
+            assert_eq!(Binding::named(name), Some(*binding), "{key}");
+        }
+        for (name, binding) in NAMES {
+            assert_eq!((binding.name(), Binding::named(name)), (Some(*name), Some(*binding)));
+            assert!(!Keymap::default().keys(*binding).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_of_settings_replace_those_of_their_binding_and_leave_others() {
+        let changes = [(Binding::Send, vec![Key::ctrl('j')]), (Binding::Stop, Vec::new())];
+        let keymap = Keymap::with_keys(changes).unwrap();
+        assert_eq!(keymap.keys(Binding::Send), [Key::ctrl('j')]);
+        assert!(keymap.keys(Binding::Stop).is_empty());
+        let enter = Key::plain(KeyCode::Enter);
+        assert_eq!(keymap.keys(Binding::NewLine), [enter.with_alt(), enter.with_shift()]);
+        assert_eq!(keymap.binding(&enter), None);
+    }
+
+    #[test]
+    fn key_for_two_bindings_is_an_error_that_names_both() {
+        let changes = [(Binding::Send, vec![Key::ctrl('j')]), (Binding::NewLine, vec![Key::ctrl('j')])];
+        let error = Keymap::with_keys(changes).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`ctrl+j` is bound to `send` and to `newline`: remove it from one of them"
+        );
+        let twice = [(Binding::Send, vec![Key::ctrl('j'), Key::ctrl('j')])];
+        assert!(Keymap::with_keys(twice).is_ok());
+    }
+}

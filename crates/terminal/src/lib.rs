@@ -16,6 +16,8 @@
 //! | status | [`Status`], [`Meter`] | the line below the draft: model, share of the window, money |
 //! | input | [`Input`], [`Key`], [`Keymap`] | a key or a paste, and what keys are bound to |
 //! | composer | [`Composer`], [`Draft`], [`Action`] | edits the draft of the next message; a finished draft comes out |
+//! | attached file | [`AttachedFile`] | a file that a message carries |
+//! | candidate | [`Candidate`] | a name that the composer offers for the draft, such as that of a command |
 //! | question | [`Question`], [`QuestionKey`] | a question of a run, and the keys that answer it |
 //! | interrupts | [`Interrupts`] | what Ctrl+C means |
 //! | work | [`Work`] | what the conversation does now |
@@ -52,6 +54,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod ansi;
+mod attached;
 mod cells;
 mod composer;
 mod inline;
@@ -69,6 +72,7 @@ mod work;
 mod wrap;
 
 pub use ansi::END_PASTE;
+pub use attached::AttachedFile;
 pub use cells::{
     AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter,
     Note,
@@ -82,9 +86,9 @@ pub use support::Support;
 pub use theme::{Color, Look, Page, Style, Theme};
 
 // Keys.
-pub use composer::{Action, Composer, Draft, DraftKind};
+pub use composer::{Action, Candidate, Composer, Draft, DraftKind};
 pub use interrupts::{Interrupt, Interrupts};
-pub use key::{Input, Key, KeyCode};
-pub use keymap::{Binding, Keymap, Motion};
+pub use key::{Input, Key, KeyCode, UnknownKey};
+pub use keymap::{Binding, BoundTwice, Keymap, Motion};
 pub use question::{Question, QuestionKey, Scope};
 pub use work::Work;

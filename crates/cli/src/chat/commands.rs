@@ -14,7 +14,7 @@ mod rosters;
 mod sessions;
 
 use archon::types::{Collection, SessionId, nearest};
-use archon_terminal::Meter;
+use archon_terminal::{Candidate, Meter};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::{help::Entry, reports::warning};
@@ -232,6 +232,15 @@ pub(crate) fn entries(own: &[CustomCommand]) -> Vec<Entry> {
         about: own.about.clone(),
     });
     built_in.chain(own).collect()
+}
+
+/// Returns the commands and the person's own ones, for the list behind a `/`.
+pub(crate) fn candidates(app: &App) -> Vec<Candidate> {
+    let candidate = |Entry { name, arguments, about }| {
+        let label = format!("/{name} {arguments}");
+        Candidate::new(format!("/{name}"), label.trim_end(), about)
+    };
+    entries(&custom_commands::find(app).commands).into_iter().map(candidate).collect()
 }
 
 impl Situation<'_> {

@@ -10,9 +10,10 @@ use archon::{
     Approvals, Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Event, JournalError, MoreLimits, PendingApproval, Record,
-        RecordBody, RunError, RunFilter, RunHead, RunId, RunRefused, RunStatus, SessionId, StartRun,
-        StartRuns, Started, StartedRun, Watch, WhenBusy, pending_approvals,
+        Answer, AnswerRuns, Clock, Collection, Content, Event, JournalError, Message, MoreLimits,
+        PendingApproval, Record, RecordBody, RunError, RunFilter, RunHead, RunId, RunRefused, RunStatus,
+        SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, Watch, WhenBusy,
+        pending_approvals,
     },
 };
 use futures_util::StreamExt;
@@ -20,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use self::found::{Beginning, Found};
 use super::{
-    agent,
+    agent, attachments,
     events::{Request, Update},
     history_of_session::newest,
     shell_line,
@@ -146,17 +147,21 @@ async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
     }
 }
 
-/// Sends a message to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
+/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
 /// nothing of it happens again: the model reads how far it came, and goes on with the message.
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.
 pub(crate) async fn send(
+    app: &App,
     runs: &Runs,
     session: Option<&SessionId>,
     text: &str,
 ) -> Result<StartedRun, RunError> {
-    start(runs, session, StartRun::new(text).agent(AGENT).when_busy(WhenBusy::Queue)).await
+    let content = [Content::text(text)].into_iter().chain(attachments::of(app, text).await).collect();
+    let message = Message::User(UserMessage::new(content, Timestamp::default()));
+    let request = StartRun::with_messages(vec![message.into()]).agent(AGENT).when_busy(WhenBusy::Queue);
+    start(runs, session, request).await
 }
 
 /// Starts a run in a session, or in a new one. A run that was cut off is stopped first.
@@ -272,7 +277,7 @@ impl Conversation {
     }
 
     async fn send(&mut self, text: &str) -> Result<(), RunError> {
-        let started = send(&self.runs, self.session.as_ref(), text).await?;
+        let started = send(&self.app, &self.runs, self.session.as_ref(), text).await?;
         self.follow(started).await
     }
 

@@ -92,6 +92,16 @@ impl Display {
         self.screen.redraw();
     }
 
+    /// Gives the terminal to another program until [`take_again`](Self::take_again).
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn give_back(&mut self) -> io::Result<()> {
+        self.screen.leave()?;
+        self.tty.give_back();
+        Ok(())
+    }
+
     /// Gives the terminal back to the shell until the shell continues this process.
     ///
     /// # Errors
@@ -99,15 +109,15 @@ impl Display {
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         {
-            self.screen.leave()?;
-            self.tty.give_back();
+            self.give_back()?;
             tty::suspend();
             self.tty.take()?;
         }
         Ok(())
     }
 
-    /// Takes the terminal again, after the process was continued: the shell may have set other modes.
+    /// Takes the terminal again, after the process was continued or another program had the terminal: that may have set
+    /// other modes.
     ///
     /// # Errors
     /// The terminal is lost.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use archon::{
     RunError, Runs,
     types::{
-        Content, Interruption, Message, Origin, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId,
-        RunKind, RunStarted, SessionId, StartRuns,
+        Interruption, Message, Origin, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId, RunKind,
+        RunStarted, SessionId, StartRuns,
     },
 };
+use archon_terminal::AttachedFile;
 
 use crate::{assemble::asks_no_model, failure::Failure};
 
@@ -110,11 +111,11 @@ async fn read_until(runs: &Runs, session: &SessionId, enough: usize) -> Result<H
     Ok(history)
 }
 
-/// Returns the text of a message that a person sent; `None` for any other record.
+/// Returns the text of a message that a person sent, without the files that it carries; `None` for any other record.
 pub(crate) fn message_of_person(record: &Record) -> Option<String> {
     let RecordBody::MessageAdded { message, .. } = &record.body else { return None };
     let message = message.as_llm().filter(|message| Interruption::of(message).is_none())?;
-    matches!(message, Message::User(_)).then(|| Content::join_text(message.own_content()).into_owned())
+    matches!(message, Message::User(_)).then(|| AttachedFile::split(message.own_content()).0)
 }
 
 fn is_shown(body: &RecordBody) -> bool {

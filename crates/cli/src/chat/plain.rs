@@ -61,7 +61,7 @@ async fn answer(
     session: &mut Option<SessionId>,
     text: &str,
 ) -> Result<Exit, Failure> {
-    let started = conversation::send(runs, session.as_ref(), text).await?;
+    let started = conversation::send(app, runs, session.as_ref(), text).await?;
     *session = Some(started.session);
     let before = match started.how {
         Started::New => Vec::new(),

@@ -9,15 +9,23 @@ use archon::{
     types::{Answer, ApprovalSettings, Clock, Collection, Event, SessionId, Timestamp},
 };
 use archon_terminal::{
-    Action, Composer, Draft, Input, Interrupt, Keymap, Look, QuestionKey, Scope, Status, Support, Work,
+    Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status,
+    Support, Work,
 };
-use tokio::{sync::mpsc::unbounded_channel, time::Instant};
+use tokio::{
+    sync::mpsc::{UnboundedSender, unbounded_channel},
+    time::Instant,
+};
 
 use super::{
+    commands,
     conversation::{self, Opening},
     display::Display,
+    editor::Editing,
     ending::Ending,
     events::{Request, Update},
+    files::{FileList, Files},
+    history_file::HistoryFile,
     history_of_session::{History, message_of_person},
     key_reader::KeyReader,
     keys::EarlyInput,
@@ -38,6 +46,7 @@ use crate::{
     output::{self, Capture},
     own_file,
     permissions::stored_rules,
+    text::visible_path,
     toolset,
 };
 
@@ -59,11 +68,14 @@ pub(crate) async fn converse(
     let (requests, orders) = unbounded_channel();
     let (waiting, questions) = unbounded_channel();
     let (notes, texts) = unbounded_channel();
+    let (lists, files) = unbounded_channel();
     let early = EarlyInput::new(tty.early_bytes());
     let display = Display::new(tty, support).map_err(cannot)?;
-    let mut talk = Talk::new(app, display, Outbox::new(requests), opening.memory.clone());
+    let outbox = Outbox::new(requests);
+    let mut talk = Talk::new(app, display, outbox, opening.memory.clone(), lists);
     // The person can type before anything else is ready.
     talk.draw().map_err(cannot)?;
+    talk.open_history();
     let log = log_file(app);
     app.output.capture(Capture {
         notes: Box::new(move |look, text| drop(notes.send((look, text.to_owned())))),
@@ -73,6 +85,7 @@ pub(crate) async fn converse(
         updates: news,
         waiting: questions,
         notes: texts,
+        files,
         keys: KeyReader::start(),
         early,
         signals: Signals::new(),
@@ -106,6 +119,11 @@ struct Talk {
     display: Display,
     transcript: Transcript,
     composer: Composer,
+    /// The file of the drafts that were sent; `None` if it is not read yet or cannot be written.
+    history: Option<HistoryFile>,
+    files: Files,
+    /// True if the person wants the draft in the editor.
+    wants_editor: bool,
     questions: QuestionQueue,
     outbox: Outbox,
     session: Option<SessionId>,
@@ -131,17 +149,31 @@ enum Stop {
 }
 
 impl Talk {
-    fn new(app: &App, display: Display, outbox: Outbox, memory: Option<Collection>) -> Self {
+    fn new(
+        app: &App,
+        display: Display,
+        outbox: Outbox,
+        memory: Option<Collection>,
+        lists: UnboundedSender<FileList>,
+    ) -> Self {
+        let folder = toolset::folder(app);
+        // The settings were checked when they were read.
+        let keymap = app.config.settings.keys.as_ref().and_then(|keys| keys.keymap().ok());
+        let mut composer = Composer::new(keymap.unwrap_or_default());
+        composer.set_commands(commands::candidates(app));
         Self {
             app: app.clone(),
             display,
             transcript: Transcript::default(),
-            composer: Composer::new(Keymap::default()),
+            composer,
+            history: None,
+            files: Files::new(folder.clone(), lists),
+            wants_editor: false,
             questions: QuestionQueue::default(),
             outbox,
             session: None,
             model: String::new(),
-            branch: toolset::folder(app).and_then(|folder| surroundings::branch(&folder)),
+            branch: folder.and_then(|folder| surroundings::branch(&folder)),
             is_sandboxed: surroundings::is_sandboxed(),
             is_model_new: true,
             memory,
@@ -163,6 +195,10 @@ impl Talk {
                     self.outbox.request(Request::Cancel);
                     return Ok(Exit::HungUp);
                 }
+            }
+            if std::mem::take(&mut self.wants_editor) && self.edit_draft(sources).await.is_err() {
+                self.outbox.request(Request::Cancel);
+                return Ok(Exit::HungUp);
             }
             self.choose_question();
             if let Some(exit) = self.ending.as_ref().and_then(|ending| ending.exit(self.is_at_work())) {
@@ -193,6 +229,10 @@ impl Talk {
             }
             Happening::Waiting(waiting) => self.questions.add(*waiting),
             Happening::Note(look, text) => self.transcript.note(look_of(look), &text),
+            Happening::Files(files) => {
+                self.files.note_list();
+                self.composer.set_files(files);
+            }
             Happening::Signal(signal) => self.signal(signal)?,
             Happening::Due => self.display.rest_cursor(),
             Happening::Lost => return Err(Stop::Lost),
@@ -206,6 +246,9 @@ impl Talk {
             Some(QuestionKey::Decided(answer, scope)) => self.decide(answer, scope),
             None | Some(QuestionKey::NotForMe) => {
                 let action = self.composer.apply(input, at, self.work());
+                if self.composer.wants_files() {
+                    self.files.list();
+                }
                 return self.act(action);
             }
             Some(_) => {}
@@ -219,8 +262,52 @@ impl Talk {
             Action::Send(draft) => self.send(draft),
             Action::Interrupt(meaning) => self.interrupt(meaning),
             Action::Suspend => self.display.suspend().map_err(|_| Stop::Lost)?,
+            Action::OpenEditor => self.wants_editor = true,
             Action::Leave => self.leave(Exit::Finished),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the drafts of earlier conversations.
+    fn open_history(&mut self) {
+        let (file, drafts) = HistoryFile::open(&self.app.data_dir);
+        drafts.into_iter().for_each(|draft| self.composer.remember(draft));
+        self.history = Some(file);
+    }
+
+    /// Keeps a draft for later conversations. If that fails, a person needs to know it once.
+    fn keep(&mut self, draft: &Draft) {
+        if let Some(Err(e)) = self.history.as_mut().map(|file| file.append(draft)) {
+            self.history = None;
+            let folder = visible_path(&self.app.data_dir);
+            let note = format!(
+                "this draft and those that follow are not kept for later: cannot write history.jsonl in {folder}: {e}. Make the folder writable."
+            );
+            self.transcript.note(Look::Warning, &note);
+        }
+    }
+
+    /// Opens the draft in the person's editor, and waits until that has ended.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    async fn edit_draft(&mut self, sources: &mut Sources) -> io::Result<()> {
+        let before = self.composer.draft();
+        self.display.give_back()?;
+        let editing = async { Editing::open(&self.app, &before.text)?.text().await };
+        let edited = sources.rest_until(editing).await;
+        self.display.take_again()?;
+        match edited {
+            Ok(text) if text == before.text => {}
+            // A pasted sign stays a part of a message.
+            Ok(text)
+                if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() =>
+            {
+                self.composer.replace(Draft::message(text));
+            }
+            Ok(text) => self.composer.replace(Draft::typed(text)),
+            Err(failure) => self.transcript.note_failure(&failure),
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
 
 use super::{
     events::Update,
+    files::FileList,
     key_reader::KeyReader,
     keys::{self, EarlyInput},
     questions::Waiting,
@@ -26,6 +27,8 @@ pub(crate) enum Happening {
     Waiting(Box<Waiting>),
     /// The program has something to say.
     Note(Look, String),
+    /// The files of the workspace were listed.
+    Files(FileList),
     /// A signal came.
     Signal(Signal),
     /// The time that was waited for has come.
@@ -52,6 +55,7 @@ pub(crate) struct Sources {
     pub(crate) updates: UnboundedReceiver<Update>,
     pub(crate) waiting: UnboundedReceiver<Waiting>,
     pub(crate) notes: UnboundedReceiver<(Look, String)>,
+    pub(crate) files: UnboundedReceiver<FileList>,
     pub(crate) keys: KeyReader,
     pub(crate) early: EarlyInput,
     pub(crate) signals: Signals,
@@ -75,10 +79,23 @@ impl Sources {
                 signal = self.signals.next() => Happening::Signal(signal),
                 Some(waiting) = self.waiting.recv() => Happening::Waiting(Box::new(waiting)),
                 Some((look, text)) = self.notes.recv() => Happening::Note(look, text),
+                Some(files) = self.files.recv() => Happening::Files(files),
                 () = tokio::time::sleep_until(until), if due.is_some() => Happening::Due,
                 update = self.updates.recv() => Happening::Update(update),
             };
         }
+    }
+}
+
+impl Sources {
+    /// Waits for work of another program that has the terminal: no key is read meanwhile, and an interrupt is meant for
+    /// that program.
+    pub(crate) async fn rest_until<T>(&mut self, work: impl Future<Output = T>) -> T {
+        self.keys.stop().await;
+        let done = work.await;
+        self.keys = KeyReader::start();
+        self.signals.forget_interrupts();
+        done
     }
 }
 
@@ -98,6 +115,16 @@ impl Signals {
             (continued, Signal::Continue),
         ];
         Self(kinds.into_iter().filter_map(|(kind, meaning)| Some((signal(kind).ok()?, meaning))).collect())
+    }
+
+    /// Forgets the interrupts that came until now.
+    fn forget_interrupts(&mut self) {
+        use tokio::signal::unix::{SignalKind, signal};
+        for (source, _) in self.0.iter_mut().filter(|(_, meaning)| *meaning == Signal::Interrupt) {
+            if let Ok(new) = signal(SignalKind::interrupt()) {
+                *source = new;
+            }
+        }
     }
 
     async fn next(&mut self) -> Signal {
@@ -122,6 +149,8 @@ impl Signals {
     pub(crate) fn new() -> Self {
         Self
     }
+
+    fn forget_interrupts(&mut self) {}
 
     async fn next(&mut self) -> Signal {
         std::future::pending().await

@@ -22,7 +22,7 @@ const WITH_SPACE: usize = 6;
 
 impl View<'_> {
     /// Returns at most `most` rows, at least one, and the place of the caret in them. The draft comes first, then the
-    /// question, the messages that wait, and the end of what is open.
+    /// question, the list below the draft, the messages that wait, and the end of what is open.
     pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place) {
         let most = most.max(1);
         let status = (most >= WITH_STATUS).then_some(self.status);
@@ -36,6 +36,8 @@ impl View<'_> {
             None => (Vec::new(), None),
         };
         room = room.saturating_sub(question.len());
+        let popup = self.composer.popup(page, room);
+        room = room.saturating_sub(popup.len());
         let unread = unread(self.unread, page, room);
         room = room.saturating_sub(unread.len());
         let mut rows = self.printed.open(self.cells, page, room);
@@ -48,6 +50,7 @@ impl View<'_> {
             None => Place { row: caret_in_draft.row + rows.len(), ..caret_in_draft },
         };
         rows.extend(draft);
+        rows.extend(popup);
         rows.extend(status);
         (rows, caret)
     }
@@ -68,7 +71,7 @@ fn unread(texts: &[String], page: &Page, most: usize) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use archon::types::{ApprovalRequest, Timestamp};
-    use archon_terminal::{Draft, Input, Key, Keymap, Theme};
+    use archon_terminal::{Candidate, Draft, Input, Key, Keymap, Theme, Work};
 
     use super::*;
 
@@ -122,6 +125,28 @@ mod tests {
         let (rows, caret) = rows(view, 9);
         let draft = rows.len() - 2;
         assert!(caret.row < draft, "{caret:?} {rows:?}");
+    }
+
+    #[test]
+    fn rows_of_a_list_stand_between_the_draft_and_the_status() {
+        let (cells, printed) = (Cells::default(), Printed::default());
+        let mut composer = Composer::new(Keymap::default());
+        let names = ["/one", "/two", "/three", "/four", "/five", "/six", "/seven"];
+        composer.set_commands(names.map(|name| Candidate::new(name, name, "")).to_vec());
+        composer.apply(Input::Key(Key::char('/')), Timestamp::from_millis(0), Work::Idle);
+        for (most, expected) in [(1, 0), (3, 1), (8, 5), (20, 6)] {
+            let view = View {
+                cells: &cells,
+                printed: &printed,
+                composer: &mut composer,
+                question: None,
+                unread: &[],
+                status: Row::of("status", Look::Dim, &page()),
+            };
+            let (rows, caret) = rows(view, most);
+            let list = rows.iter().skip(caret.row + 1).take_while(|row| *row != "status");
+            assert_eq!((list.count(), rows.len() <= most), (expected, true), "{most}: {rows:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod basics;
 mod commands;
+mod composer;
 mod consent;
 mod interrupts;
 mod kill;

@@ -3,6 +3,7 @@
 use archon_types::{AgentMessage, Content, Interruption, Message, Speaker};
 
 use crate::{
+    attached::AttachedFile,
     row::Row,
     theme::{Look, Page},
     wrap,
@@ -12,8 +13,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageCell {
-    /// The text, without what was recalled from memory.
+    /// The text, without what was recalled from memory and without the files.
     pub text: String,
+    /// The paths of the files that the message carries.
+    pub files: Vec<String>,
     /// The number of images.
     pub images: usize,
     /// True if a person wrote the message.
@@ -30,19 +33,23 @@ impl MessageCell {
         let content = llm.own_content();
         let images = content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
         let is_person = message.speaker().is_none_or(|speaker| speaker == Speaker::Person);
-        Some(Self { text: Content::join_text(content).into_owned(), images, is_person })
+        let (text, files) = AttachedFile::split(content);
+        let files = files.into_iter().map(|file| file.path.to_owned()).collect();
+        Some(Self { text, files, images, is_person })
     }
 
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
         let look = if self.is_person { Look::Person } else { Look::Dim };
         let style = page.theme.style(look);
         let mut rows = wrap::rows(self.text.trim_end(), style, page.narrowed(2).width);
+        rows.extend(self.files.iter().map(|path| Row::of(format!("[file {path}]"), Look::Dim, page)));
         if self.images > 0 {
             let s = if self.images == 1 { "" } else { "s" };
             rows.push(Row::of(format!("[{} image{s}]", self.images), Look::Dim, page));
         }
         let sign = |first| if first { SIGN } else { "  " };
-        rows.into_iter().enumerate().map(|(number, row)| row.after(sign(number == 0), style)).collect()
+        let rows = rows.into_iter().enumerate();
+        rows.map(|(number, row)| row.after(sign(number == 0), style).cut(page.width)).collect()
     }
 }
 

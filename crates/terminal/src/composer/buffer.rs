@@ -4,52 +4,14 @@ use std::{collections::VecDeque, ops::Range};
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
+use super::{
+    long_paste::LongPaste,
+    piece::{Piece, STAND_IN},
+};
 use crate::keymap::{Binding, Motion};
 
 /// The maximum number of changes that can be taken back.
 const MOST_CHANGES: usize = 1_000;
-
-/// A text that remembers for each byte if it was pasted: a pasted `/` begins no command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Piece {
-    text: String,
-    is_pasted: Vec<bool>,
-}
-
-impl Piece {
-    pub(crate) fn typed(text: impl Into<String>) -> Self {
-        Self::new(text.into(), false)
-    }
-
-    pub(crate) fn pasted(text: impl Into<String>) -> Self {
-        Self::new(text.into(), true)
-    }
-
-    fn new(text: String, is_pasted: bool) -> Self {
-        Self { is_pasted: vec![is_pasted; text.len()], text }
-    }
-
-    pub(crate) fn into_text(self) -> String {
-        self.text
-    }
-
-    /// Returns true if the first character was typed.
-    pub(crate) fn begins_typed(&self) -> bool {
-        self.is_pasted.first() == Some(&false)
-    }
-
-    fn splice(&mut self, range: Range<usize>, new: Self) -> Self {
-        let text = self.text.get(range.clone()).unwrap_or_default().to_owned();
-        self.text.replace_range(range.clone(), &new.text);
-        let is_pasted = self.is_pasted.splice(range, new.is_pasted).collect();
-        Self { text, is_pasted }
-    }
-
-    fn append(&mut self, other: Self) {
-        self.text.push_str(&other.text);
-        self.is_pasted.extend(other.is_pasted);
-    }
-}
 
 /// A change that can be taken back: what stood in the place of the inserted text, and where the caret was.
 #[derive(Clone, Debug)]
@@ -76,6 +38,9 @@ pub(crate) struct Buffer {
     caret: usize,
     changes: VecDeque<Change>,
     killed: Piece,
+    /// The long pastes that one character of the text stands for, by their numbers. They are never removed, since the
+    /// changes and the killed text may have them.
+    long_pastes: Vec<LongPaste>,
     last: Last,
     /// A number that is another one after each change of the text or the caret.
     revision: u64,
@@ -86,8 +51,29 @@ impl Buffer {
         &self.piece
     }
 
+    /// Returns the text that is edited, in which one character stands for a long paste.
     pub(crate) fn text(&self) -> &str {
-        &self.piece.text
+        self.piece.text()
+    }
+
+    /// Returns the text with the long pastes in their places.
+    pub(crate) fn whole(&self) -> String {
+        let mut whole = String::new();
+        let mut from = 0;
+        for (at, paste) in self.long_pastes() {
+            whole.push_str(self.text().get(from..at).unwrap_or_default());
+            whole.push_str(paste.text());
+            from = at + STAND_IN.len_utf8();
+        }
+        whole.push_str(self.text().get(from..).unwrap_or_default());
+        whole
+    }
+
+    /// Returns the long pastes of the text, each with the offset of the character that stands for it.
+    pub(crate) fn long_pastes(&self) -> impl Iterator<Item = (usize, &LongPaste)> {
+        self.piece
+            .long_pastes()
+            .filter_map(|(at, number)| Some((at, self.long_pastes.get(usize::from(number))?)))
     }
 
     pub(crate) fn caret(&self) -> usize {
@@ -113,8 +99,20 @@ impl Buffer {
 
     /// Inserts a pasted text as it is, except that each line end is `\n`: terminals send `\r` for it.
     pub(crate) fn paste(&mut self, text: &str) {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        self.change(self.caret..self.caret, Piece::pasted(text));
+        self.change(self.caret..self.caret, Piece::pasted(with_line_ends(text)));
+    }
+
+    /// Does the same; one character stands for a long text.
+    pub(crate) fn paste_as_one(&mut self, text: &str) {
+        let paste = LongPaste::of(&with_line_ends(text)).zip(u16::try_from(self.long_pastes.len()).ok());
+        let Some((paste, number)) = paste else { return self.paste(text) };
+        self.long_pastes.push(paste);
+        self.change(self.caret..self.caret, Piece::stand_in(number));
+    }
+
+    /// Replaces a part of the text by a typed one. The ends of the part are boundaries of graphemes.
+    pub(crate) fn replace(&mut self, range: Range<usize>, text: &str) {
+        self.change(range, Piece::typed(text));
     }
 
     /// Replaces the whole text; the replaced one can be taken back.
@@ -122,10 +120,10 @@ impl Buffer {
         self.change(0..self.text().len(), piece);
     }
 
-    /// Returns the text, and begins with an empty one. What was killed is kept.
-    pub(crate) fn take(&mut self) -> Piece {
-        let (killed, revision) = (std::mem::take(&mut self.killed), self.revision + 1);
-        std::mem::replace(self, Self { killed, revision, ..Self::default() }).piece
+    /// Begins with an empty text. What was killed is kept.
+    pub(crate) fn clear(&mut self) {
+        let (killed, long_pastes) = (std::mem::take(&mut self.killed), std::mem::take(&mut self.long_pastes));
+        *self = Self { killed, long_pastes, revision: self.revision + 1, ..Self::default() };
     }
 
     /// Moves the caret to this byte offset, or to the next boundary behind it.
@@ -140,7 +138,7 @@ impl Buffer {
     pub(crate) fn continue_line(&mut self) -> bool {
         let before = self.before();
         let slashes = before.len() - before.trim_end_matches('\\').len();
-        let is_typed = self.caret.checked_sub(1).and_then(|at| self.piece.is_pasted.get(at)) == Some(&false);
+        let is_typed = self.caret.checked_sub(1).is_some_and(|at| self.piece.is_typed(at));
         let continues = slashes % 2 == 1 && is_typed;
         if continues {
             self.change(self.caret - 1..self.caret, Piece::typed('\n'));
@@ -180,7 +178,7 @@ impl Buffer {
             }
             killed.append(earlier);
         }
-        if !killed.text.is_empty() {
+        if !killed.text().is_empty() {
             self.killed = killed;
         }
         self.last = Last::Killed;
@@ -194,7 +192,7 @@ impl Buffer {
             (_, at) => at,
         };
         let range = target.min(self.caret)..target.max(self.caret);
-        let erased = self.piece.text.get(range.clone()).unwrap_or_default().len();
+        let erased = self.text().get(range.clone()).unwrap_or_default().len();
         self.change(range, Piece::default());
         match self.changes.back() {
             Some(change) if erased > 0 => change.removed.clone(),
@@ -212,10 +210,10 @@ impl Buffer {
 
     fn change(&mut self, range: Range<usize>, new: Piece) {
         self.last = Last::Other;
-        if range.is_empty() && new.text.is_empty() {
+        if range.is_empty() && new.text().is_empty() {
             return;
         }
-        let (at, inserted, caret) = (range.start, new.text.len(), self.caret);
+        let (at, inserted, caret) = (range.start, new.text().len(), self.caret);
         let removed = self.put(range, new);
         if self.changes.len() == MOST_CHANGES {
             self.changes.pop_front();
@@ -224,7 +222,7 @@ impl Buffer {
     }
 
     fn put(&mut self, range: Range<usize>, new: Piece) -> Piece {
-        let end = range.start + new.text.len();
+        let end = range.start + new.text().len();
         let removed = self.piece.splice(range, new);
         // The new text may join what stands behind it, such as an accent.
         self.caret = boundary(self.text(), end);
@@ -257,7 +255,11 @@ impl Buffer {
 }
 
 fn is_word(word: &str) -> bool {
-    word.contains(char::is_alphanumeric)
+    word.contains(|c: char| c.is_alphanumeric() || c == STAND_IN)
+}
+
+fn with_line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// Returns the first boundary of a grapheme at or behind a byte offset.

@@ -1,6 +1,6 @@
 //! Drafts: what was typed, and what it is meant for.
 
-use super::buffer::Piece;
+use super::piece::Piece;
 
 /// A finished draft.
 ///
@@ -39,12 +39,7 @@ impl Draft {
     /// Creates a draft of a typed text; its kind follows from the first character.
     pub fn typed(text: impl Into<String>) -> Self {
         let text = text.into();
-        let kind = match text.chars().next() {
-            Some('/') if !is_path(&text) => DraftKind::Command,
-            Some('!') => DraftKind::Shell,
-            Some('#') => DraftKind::Memory,
-            _ => DraftKind::Message,
-        };
+        let kind = DraftKind::of_typed(&text);
         Self { text, kind }
     }
 
@@ -63,18 +58,54 @@ impl Draft {
         rest.as_str().trim()
     }
 
-    pub(crate) fn of(piece: Piece) -> Self {
-        match piece.begins_typed() {
-            true => Self::typed(piece.into_text()),
-            false => Self::message(piece.into_text()),
-        }
-    }
-
     /// Returns the text for a change in the composer, which gives the same kind again.
     pub(crate) fn into_piece(self) -> Piece {
         match self.kind {
             DraftKind::Message => Piece::pasted(self.text),
             _ => Piece::typed(self.text),
+        }
+    }
+}
+
+impl DraftKind {
+    /// Returns the kind of a typed text.
+    fn of_typed(text: &str) -> Self {
+        match text.chars().next() {
+            Some('/') if !is_path(text) => Self::Command,
+            Some('!') => Self::Shell,
+            Some('#') => Self::Memory,
+            _ => Self::Message,
+        }
+    }
+
+    /// Returns the kind of a draft with this text.
+    pub(crate) fn of(piece: &Piece) -> Self {
+        match piece.begins_typed() {
+            true => Self::of_typed(piece.text()),
+            false => Self::Message,
+        }
+    }
+
+    /// Returns the sign before the draft. The first character of a draft with a sign of its own is not shown again.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Self::Message | Self::Command => "› ",
+            Self::Shell => "! ",
+            Self::Memory => "# ",
+        }
+    }
+
+    /// Returns true if the sign stands for the first character.
+    pub(crate) fn has_own_sign(self) -> bool {
+        matches!(self, Self::Shell | Self::Memory)
+    }
+
+    /// Returns the purpose of the draft in a few words, for kinds that a person may not expect.
+    pub(crate) fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::Shell => Some("a line for the shell"),
+            Self::Memory => Some("a text to remember"),
+            Self::Message | Self::Command => None,
         }
     }
 }

@@ -1,22 +1,41 @@
 //! The drafts that were sent, for Up and Down.
 
-use super::{buffer::Piece, draft::Draft};
+use super::{draft::Draft, piece::Piece};
+
+/// A draft that was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) draft: Draft,
+    /// The text as it was edited, with one character for each long paste.
+    pub(crate) piece: Piece,
+}
 
 /// The drafts that were sent, oldest first, and the one that is shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    drafts: Vec<Draft>,
+    entries: Vec<Entry>,
     /// The number of the shown draft, and the text that was there before the first one was shown.
     shown: Option<(usize, Piece)>,
 }
 
 impl History {
-    /// Adds a draft. The same draft twice in a row is one.
-    pub(crate) fn add(&mut self, draft: Draft) {
+    /// Adds a draft as the newest one. The same draft is kept once.
+    pub(crate) fn add(&mut self, entry: Entry) {
         self.shown = None;
-        if self.drafts.last() != Some(&draft) {
-            self.drafts.push(draft);
-        }
+        self.entries.retain(|earlier| earlier.draft != entry.draft);
+        self.entries.push(entry);
+    }
+
+    /// Returns the drafts with all words of a text, newest first. Without capital letters in the text, small and
+    /// capital letters are the same.
+    pub(crate) fn find(&self, text: &str, most: usize) -> Vec<Entry> {
+        let has_capitals = text.contains(char::is_uppercase);
+        let has_all = |entry: &&Entry| {
+            let searched = &entry.draft.text;
+            let searched = if has_capitals { searched.clone() } else { searched.to_lowercase() };
+            text.split_whitespace().all(|word| searched.contains(word))
+        };
+        self.entries.iter().rev().filter(has_all).take(most).cloned().collect()
     }
 
     /// Returns true if the last input showed a draft of the history.
@@ -31,22 +50,22 @@ impl History {
 
     /// Returns the older draft; `None` if there is none. `now` is the text that is edited.
     pub(crate) fn older(&mut self, now: &Piece) -> Option<Piece> {
-        let shown = self.shown.as_ref().map_or(self.drafts.len(), |(number, _)| *number);
+        let shown = self.shown.as_ref().map_or(self.entries.len(), |(number, _)| *number);
         let number = shown.checked_sub(1)?;
-        let draft = self.drafts.get(number)?.clone();
+        let older = self.entries.get(number)?.piece.clone();
         let before = self.shown.take().map_or_else(|| now.clone(), |(_, before)| before);
         self.shown = Some((number, before));
-        Some(draft.into_piece())
+        Some(older)
     }
 
     /// Returns the newer draft, or after the newest one the text that was there before; `None` if no draft of
     /// the history is shown.
     pub(crate) fn newer(&mut self) -> Option<Piece> {
         let (number, before) = self.shown.take()?;
-        match self.drafts.get(number + 1) {
-            Some(draft) => {
+        match self.entries.get(number + 1) {
+            Some(newer) => {
                 self.shown = Some((number + 1, before));
-                Some(draft.clone().into_piece())
+                Some(newer.piece.clone())
             }
             None => Some(before),
         }

@@ -3,7 +3,7 @@
 //! Unlike rows for reading, these keep the spaces at a break: each place in the text has its own place on the
 //! screen.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -16,7 +16,15 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Lines<'a> {
     text: &'a str,
+    labels: &'a [Label],
     rows: Vec<Range<usize>>,
+}
+
+/// What is shown in place of the character at an offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) at: usize,
+    pub(crate) shown: String,
 }
 
 /// Rows of an edited text on the screen.
@@ -39,13 +47,18 @@ impl<'a> Lines<'a> {
     /// Breaks a text into rows of at most `columns` columns: behind a space if possible, otherwise between
     /// graphemes. A wider grapheme has a row of its own.
     pub(crate) fn new(text: &'a str, columns: usize) -> Self {
-        let mut rows = Vec::new();
+        Self::with_labels(text, &[], columns)
+    }
+
+    /// Does the same for a text of which some characters are shown by their labels, in the order of their offsets.
+    pub(crate) fn with_labels(text: &'a str, labels: &'a [Label], columns: usize) -> Self {
+        let mut lines = Self { text, labels, rows: Vec::new() };
         let mut start = 0;
         for line in text.split('\n') {
-            break_line(line, start, columns.max(1), &mut rows);
+            lines.break_line(line, start, columns.max(1));
             start += line.len() + 1;
         }
-        Self { text, rows }
+        lines
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -60,7 +73,8 @@ impl<'a> Lines<'a> {
     /// Returns the column of an offset in its row.
     pub(crate) fn column_of(&self, at: usize) -> usize {
         let start = self.range(self.row_of(at)).start;
-        display_width(self.text.get(start..at).unwrap_or_default())
+        let before = self.text.get(start..at).unwrap_or_default().grapheme_indices(true);
+        before.map(|(at, grapheme)| self.width_of(start + at, grapheme)).sum()
     }
 
     /// Returns the last offset of a row whose column is at most `column`.
@@ -73,7 +87,7 @@ impl<'a> Lines<'a> {
                 return last;
             }
             last = start + at;
-            used += display_width(grapheme);
+            used += self.width_of(last, grapheme);
         }
         // The end of a row that goes on in the next one belongs to the next one.
         let goes_on = self.rows.get(row + 1).is_some_and(|next| next.start == end);
@@ -102,45 +116,71 @@ impl<'a> Lines<'a> {
     /// Returns the text of a row; with the offset of the caret, if it stands in this row.
     fn spans(&self, row: usize, caret: Option<usize>, page: &Page) -> Vec<Span> {
         let Range { start, end } = self.range(row);
-        let text = self.text.get(start..end).unwrap_or_default();
-        let span = |text: &str, look| Span::new(text, page.theme.style(look));
-        let Some((before, rest)) = caret.and_then(|at| text.split_at_checked(at.checked_sub(start)?)) else {
-            return vec![span(text, Look::Plain)];
+        let span = |range: Range<usize>, look| Span::new(self.shown(range), page.theme.style(look));
+        let Some(caret) = caret.filter(|at| (start..=end).contains(at)) else {
+            return vec![span(start..end, Look::Plain)];
         };
-        let under = rest.graphemes(true).next().unwrap_or(" ");
-        let behind = rest.get(under.len()..).unwrap_or_default();
-        vec![span(before, Look::Plain), span(under, Look::Caret), span(behind, Look::Plain)]
+        let mut behind = caret;
+        // A character that is not shown has no place for the caret.
+        for grapheme in self.text.get(caret..end).unwrap_or_default().graphemes(true) {
+            behind += grapheme.len();
+            if !self.shown(caret..behind).is_empty() {
+                break;
+            }
+        }
+        let under = Some(self.shown(caret..behind)).filter(|shown| !shown.is_empty());
+        let under = Span::new(under.unwrap_or_else(|| " ".to_owned()), page.theme.style(Look::Caret));
+        vec![span(start..caret, Look::Plain), under, span(behind..end, Look::Plain)]
+    }
+
+    /// Returns what is shown of a part of the text.
+    fn shown(&self, range: Range<usize>) -> String {
+        let start = range.start;
+        let graphemes = self.text.get(range).unwrap_or_default().grapheme_indices(true);
+        graphemes.map(|(at, grapheme)| self.shown_grapheme(start + at, grapheme)).collect()
+    }
+
+    fn shown_grapheme<'g>(&self, at: usize, grapheme: &'g str) -> Cow<'g, str> {
+        let label = self.labels.binary_search_by_key(&at, |label| label.at);
+        match label.ok().and_then(|number| self.labels.get(number)) {
+            // An accent may stand on the character.
+            Some(label) => {
+                let rest: String = grapheme.chars().skip(1).collect();
+                Cow::Owned(format!("{}{}", label.shown, harmless(&rest)))
+            }
+            None => harmless(grapheme),
+        }
+    }
+
+    fn width_of(&self, at: usize, grapheme: &str) -> usize {
+        width(&self.shown_grapheme(at, grapheme))
     }
 
     fn range(&self, row: usize) -> Range<usize> {
         self.rows.get(row).cloned().unwrap_or(self.text.len()..self.text.len())
     }
-}
 
-fn break_line(line: &str, offset: usize, columns: usize, rows: &mut Vec<Range<usize>>) {
-    let (mut start, mut used) = (0, 0);
-    // The last place behind a space, and the columns up to it.
-    let mut space = None;
-    for (at, grapheme) in line.grapheme_indices(true) {
-        let wide = display_width(grapheme);
-        if used > 0 && used + wide > columns {
-            let (end, before) = space.take().unwrap_or((at, used));
-            rows.push(offset + start..offset + end);
-            (start, used) = (end, used - before);
-            // What follows the space may still be too wide together with this grapheme.
+    fn break_line(&mut self, line: &str, offset: usize, columns: usize) {
+        let (mut start, mut used) = (0, 0);
+        // The last place behind a space, and the columns up to it.
+        let mut space = None;
+        for (at, grapheme) in line.grapheme_indices(true) {
+            let wide = self.width_of(offset + at, grapheme);
             if used > 0 && used + wide > columns {
-                rows.push(offset + start..offset + at);
-                (start, used) = (at, 0);
+                let (end, before) = space.take().unwrap_or((at, used));
+                self.rows.push(offset + start..offset + end);
+                (start, used) = (end, used - before);
+                // What follows the space may still be too wide together with this grapheme.
+                if used > 0 && used + wide > columns {
+                    self.rows.push(offset + start..offset + at);
+                    (start, used) = (at, 0);
+                }
+            }
+            used += wide;
+            if grapheme == " " {
+                space = Some((at + 1, used));
             }
         }
-        used += wide;
-        if grapheme == " " {
-            space = Some((at + 1, used));
-        }
+        self.rows.push(offset + start..offset + line.len());
     }
-    rows.push(offset + start..offset + line.len());
-}
-
-fn display_width(text: &str) -> usize {
-    text.graphemes(true).map(|grapheme| width(&harmless(grapheme))).sum()
 }

@@ -9,24 +9,24 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::typing::{at, inputs};
 
-fn page(width: usize) -> Page {
+pub(crate) fn page(width: usize) -> Page {
     Page::new(width, Theme::new(true))
 }
 
 /// Applies inputs in a slow conversation without a run, and returns what came out last.
-fn apply(composer: &mut Composer, text: &str) -> Action {
+pub(crate) fn apply(composer: &mut Composer, text: &str) -> Action {
     let actions = inputs(text).into_iter().map(|input| composer.apply(input, at(0), Work::Idle));
     actions.last().unwrap_or(Action::Nothing)
 }
 
-fn composer_with(text: &str) -> Composer {
+pub(crate) fn composer_with(text: &str) -> Composer {
     let mut composer = Composer::new(Keymap::default());
     apply(&mut composer, text);
     composer
 }
 
 /// Returns the draft with a bar at the caret.
-fn shown(composer: &Composer) -> String {
+pub(crate) fn shown(composer: &Composer) -> String {
     let mut text = composer.draft().text;
     text.insert(composer.caret(), '|');
     text
@@ -304,7 +304,7 @@ fn rows_of_a_long_draft_scroll_only_as_far_as_the_caret_needs() {
 const PIECES: [&str; 16] =
     ["a", "b", " ", "é", "\u{301}", "日", "👨", "\u{200d}", "👩", "🇨", "🇭", "\\", "ก", "\u{e33}", "/", "-"];
 
-fn random_input(chance: &mut Chance) -> Input {
+pub(crate) fn random_input(chance: &mut Chance) -> Input {
     const KEYS: [&str; 26] = [
         "<Left>",
         "<Right>",

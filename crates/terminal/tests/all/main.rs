@@ -9,6 +9,8 @@ mod emulator;
 mod injection;
 mod inline;
 mod interrupts;
+mod lists;
+mod long_pastes;
 mod question;
 mod reflow;
 mod resize_fuzz;

@@ -14,6 +14,7 @@ use crate::{
 impl Talk {
     /// Sends a message, or does what the sign of the draft stands for.
     pub(super) fn send(&mut self, draft: Draft) {
+        self.keep(&draft);
         let step = match draft.kind {
             DraftKind::Command => commands::run(draft.body(), &self.situation()),
             DraftKind::Memory => commands::remember(draft.body(), &self.situation()),

@@ -1,0 +1,271 @@
+//! Files that a message names: `@path` in the workspace, and images by their paths.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use archon::{
+    tools::Workspace,
+    types::{Content, ToolError},
+};
+use archon_terminal::AttachedFile;
+use data_encoding::BASE64;
+
+use crate::{app::App, output::Look, text::visible, tool_workspace::tool_workspace};
+
+/// The maximum size of a file whose text is attached, in bytes.
+const MOST_TEXT: u64 = 100 * 1_024;
+/// The maximum size of an image in bytes; services refuse larger ones.
+const MOST_IMAGE: u64 = 5 * 1_024 * 1_024;
+/// The maximum number of files of a message.
+const MOST_FILES: usize = 20;
+/// The ends of the names of images.
+const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
+
+/// The files of a message, and what a person should know about those that are not attached.
+#[derive(Debug, Default, PartialEq)]
+struct Attached {
+    blocks: Vec<Content>,
+    notes: Vec<String>,
+}
+
+/// Returns the blocks for the files that a message names. About a file that is not attached there is a note.
+pub(crate) async fn of(app: &App, text: &str) -> Vec<Content> {
+    let named = named(text);
+    if named.is_empty() {
+        return Vec::new();
+    }
+    // Without a workspace the agent has no tools for files either.
+    let Ok(workspace) = tool_workspace(app) else { return Vec::new() };
+    let read = tokio::task::spawn_blocking(move || attach(&workspace, &named));
+    let attached = read.await.unwrap_or_default();
+    attached.notes.iter().for_each(|note| app.output.note(Look::Warning, note));
+    attached.blocks
+}
+
+/// A file that a message names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Named {
+    /// Behind `@`.
+    Mention(String),
+    /// The path of an image, such as one that was dropped on the terminal.
+    Image(String),
+}
+
+/// Returns the files that a text names, each once.
+fn named(text: &str) -> Vec<Named> {
+    let mut named = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (word, after) = match rest.strip_prefix('@') {
+            Some(behind) => {
+                let (word, after) = word(behind);
+                (Named::Mention(word), after)
+            }
+            None => {
+                let (word, after) = word(rest);
+                (Named::Image(word), after)
+            }
+        };
+        let names_file = match &word {
+            Named::Mention(path) => !path.is_empty(),
+            Named::Image(path) => is_image(path),
+        };
+        if names_file && !named.contains(&word) {
+            named.push(word);
+        }
+        rest = after.trim_start();
+    }
+    named
+}
+
+/// Splits off the first word: a text in quotation marks, or all up to a space without a backslash before it.
+fn word(text: &str) -> (String, &str) {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let quoted = quote.and_then(|quote| text.strip_prefix(quote)?.split_once(quote));
+    if let Some((word, after)) = quoted.filter(|(word, _)| !word.contains('\n')) {
+        return (word.to_owned(), after);
+    }
+    let mut word = String::new();
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        let next = characters.peek().map(|(_, next)| *next);
+        match next.filter(|next| c == '\\' && !next.is_alphanumeric() && *next != '\n') {
+            // Terminals write a dropped path in this way.
+            Some(escaped) => {
+                word.push(escaped);
+                characters.next();
+            }
+            None if c.is_whitespace() => return (word, text.get(at..).unwrap_or_default()),
+            None => word.push(c),
+        }
+    }
+    (word, "")
+}
+
+fn is_image(path: &str) -> bool {
+    let small = path.to_lowercase();
+    IMAGES.iter().any(|end| small.ends_with(end))
+}
+
+fn attach(workspace: &Workspace, named: &[Named]) -> Attached {
+    let mut attached = Attached::default();
+    for file in named {
+        let (path, result) = match file {
+            Named::Mention(path) => mentioned(workspace, path),
+            Named::Image(path) => (path.as_str(), dropped(workspace, path)),
+        };
+        match result {
+            Ok(Some(_)) if attached.blocks.len() == MOST_FILES => {
+                attached.notes.push(format!("only the first {MOST_FILES} files of the message are attached"));
+                break;
+            }
+            // The same file may have two names.
+            Ok(Some(block)) if !attached.blocks.contains(&block) => attached.blocks.push(block),
+            Ok(_) => {}
+            Err(why) => {
+                attached.notes.push(format!("{} is not attached: {why}", visible(path)));
+            }
+        }
+    }
+    attached
+}
+
+/// A block, nothing for a word that names no file, or the reason why a file is not attached.
+type Block = Result<Option<Content>, String>;
+
+/// Returns the block of a file that stands behind `@`, without the punctuation behind it.
+fn mentioned<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
+    let without = path.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/');
+    let found = [path, without].into_iter().find_map(|path| Some((path, workspace.resolve(path).ok()?)));
+    if let Some((path, file)) = found {
+        return (path, block(path, &file).map(Some));
+    }
+    let looks_like_path = without.contains(['/', '.']);
+    let problem = match workspace.resolve(without) {
+        _ if !looks_like_path => return (without, Ok(None)),
+        Err(ToolError::NotFound(_)) => "there is no such file in the workspace",
+        _ => "it is outside of the workspace, or in a folder that the tools do not see",
+    };
+    (without, Err(problem.to_owned()))
+}
+
+/// Returns the block of an image. A path from the root may lead anywhere, since the person gave it; another one is a
+/// path in the workspace.
+fn dropped(workspace: &Workspace, path: &str) -> Block {
+    let place = path.strip_prefix("file://").map_or_else(|| path.to_owned(), |path| path.replace("%20", " "));
+    let file = match Path::new(&place).is_absolute() {
+        true => Some(PathBuf::from(&place)),
+        false => workspace.resolve(&place).ok(),
+    };
+    match file.filter(|file| file.is_file()) {
+        Some(file) => block(path, &file).map(Some),
+        // A name in a sentence, such as one of a file that is to be made.
+        None => Ok(None),
+    }
+}
+
+fn block(path: &str, file: &Path) -> Result<Content, String> {
+    let unreadable = |e: io::Error| format!("it cannot be read ({e})");
+    let about = fs::metadata(file).map_err(unreadable)?;
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let most = if is_image(path) { MOST_IMAGE } else { MOST_TEXT };
+    if about.len() > most {
+        return Err(format!("it has {} bytes, and at most {most} are attached", about.len()));
+    }
+    let bytes = fs::read(file).map_err(unreadable)?;
+    if is_image(path) {
+        let mime_type = image_type(&bytes).ok_or("it is no image of a type that models read")?;
+        return Ok(Content::Image { data: BASE64.encode(&bytes), mime_type: mime_type.to_owned() });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is not a text in UTF-8")?;
+    match path.contains(['"', '\n']) {
+        true => Err("its name has a quotation mark or a line end".to_owned()),
+        false => Ok(AttachedFile::new(path, &text).content()),
+    }
+}
+
+/// Returns the media type by the first bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+
+    fn mention(path: &str) -> Named {
+        Named::Mention(path.to_owned())
+    }
+
+    fn image(path: &str) -> Named {
+        Named::Image(path.to_owned())
+    }
+
+    #[test]
+    fn named_files_stand_behind_a_sign_or_are_paths_of_images() {
+        for (text, expected) in [
+            ("see @src/main.rs, and a@b.c", vec![mention("src/main.rs,")]),
+            ("@\"my notes.txt\" @x @x", vec![mention("my notes.txt"), mention("x")]),
+            ("/tmp/one\\ shot.PNG", vec![image("/tmp/one shot.PNG")]),
+            ("'/tmp/two shot.jpg' is it", vec![image("/tmp/two shot.jpg")]),
+            ("it's a picture\n@a\\nb @", vec![mention("a\\nb")]),
+            ("\"hello\" 'x", vec![]),
+        ] {
+            assert_eq!(named(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn attach_has_texts_and_images_and_says_why_others_are_left_out() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+        write("notes.txt", b"milk\n");
+        write("shot.png", PNG);
+        write("fake.png", b"text");
+        write("bytes.bin", &[0xff, 0xfe, 0x00]);
+        write("long.txt", &vec![b'x'; 100 * 1_024 + 1]);
+        fs::create_dir(dir.path().join("src")).unwrap();
+        let outside = other.path().join("secret.txt");
+        fs::write(&outside, "secret").unwrap();
+        let dropped = other.path().join("dropped.gif");
+        fs::write(&dropped, b"GIF89a...").unwrap();
+        let workspace = Workspace::new(dir.path()).unwrap();
+        let attach = |text: &str| {
+            let Attached { blocks, notes } = attach(&workspace, &named(text));
+            let shown = |block: &Content| match block {
+                Content::Image { mime_type, .. } => mime_type.clone(),
+                block => block.as_text().unwrap().to_owned(),
+            };
+            (blocks.iter().map(shown).collect::<Vec<_>>(), notes.join("\n"))
+        };
+        let file = "<file path=\"notes.txt\">\nmilk\n\n</file>";
+        assert_eq!(attach("read @notes.txt."), (vec![file.to_owned()], String::new()));
+        let images = format!("shot.png @shot.png {} none.png", dropped.display());
+        assert_eq!(attach(&images).0, ["image/png", "image/gif"]);
+        for (text, why) in [
+            (format!("@{}", outside.display()), "outside of the workspace"),
+            ("@../x.txt".to_owned(), "outside of the workspace"),
+            ("@src/none.rs".to_owned(), "@src/none.rs"),
+            ("@src/".to_owned(), "it is no file"),
+            ("@long.txt".to_owned(), "it has 102401 bytes, and at most 102400 are attached"),
+            ("@bytes.bin".to_owned(), "it is not a text in UTF-8"),
+            ("@fake.png".to_owned(), "it is no image"),
+        ] {
+            let (blocks, notes) = attach(&text);
+            assert!(blocks.is_empty() && notes.contains(why.trim_start_matches('@')), "{text}: {notes}");
+        }
+        assert_eq!(attach("ask @somebody"), (vec![], String::new()));
+    }
+}
