@@ -1,7 +1,8 @@
 //! The part of the cells that is on paper, that is, in the terminal's scrollback.
 
 use crate::{
-    cells::{AnswerCell, Cell, CellKind, Cells, Progress, rows_of},
+    cells::{AnswerCell, Cell, CellKind, Cells},
+    markdown::{self, Progress},
     row::Row,
     theme::{Look, Page},
 };
@@ -43,6 +44,9 @@ enum Group {
     Work,
 }
 
+/// The maximum number of rows of the list of steps.
+const PLAN_ROWS: usize = 6;
+
 impl Group {
     fn of(cell: &Cell) -> Self {
         match cell.kind {
@@ -71,7 +75,7 @@ impl Printed {
     }
 
     /// Returns the rows of what is not on paper yet, at most the last `most` of them: the rest of an answer, what
-    /// waits behind it, and the calls that run.
+    /// waits behind it, the calls that run, and the list of steps.
     pub fn open(&self, cells: &Cells, page: &Page, most: usize) -> Vec<Row> {
         let mut after = self.clone();
         let mut rows = after.take(cells, page);
@@ -86,7 +90,14 @@ impl Printed {
                 after.add_whole(cell, page, &mut rows);
             }
         }
-        rows.split_off(rows.len().saturating_sub(most))
+        // The list keeps to a half, so that what happens now is seen too.
+        let mut plan = match cells.live_plan() {
+            Some(plan) => plan.live_rows(page, (most / 2).min(PLAN_ROWS)),
+            None => Vec::new(),
+        };
+        let mut rows = rows.split_off(rows.len().saturating_sub(most.saturating_sub(plan.len())));
+        rows.append(&mut plan);
+        rows
     }
 
     /// Leaves out all but the newest `most` of the cells that are to come on paper, as if they were there, and
@@ -144,14 +155,11 @@ impl Printed {
             rows.push(Row::of("— the answer broke off; it begins again —", Look::Dim, page));
             self.answer = PrintedAnswer { has_begun: true, ..PrintedAnswer::default() };
         }
-        let made = rows_of(&answer.text, &self.answer.progress, is_closed, page);
-        for made in made.into_iter().take_while(|made| made.is_final) {
-            if !std::mem::replace(&mut self.answer.has_begun, true) {
-                self.begin(Group::Answer, rows);
-            }
-            rows.push(made.row);
-            self.answer.progress = made.after;
+        let mut own = markdown::advance(&answer.text, &mut self.answer.progress, is_closed, page);
+        if !own.is_empty() && !std::mem::replace(&mut self.answer.has_begun, true) {
+            self.begin(Group::Answer, rows);
         }
+        rows.append(&mut own);
         let known = self.answer.text.len();
         self.answer.text.push_str(answer.text.get(known..self.answer.progress.bytes).unwrap_or_default());
     }
@@ -161,12 +169,13 @@ impl Printed {
         if !self.answer.goes_on_as(answer) {
             return Vec::new();
         }
-        let made = rows_of(&answer.text, &self.answer.progress, false, page);
+        // The rows as they are if nothing follows.
+        let mut own = markdown::advance(&answer.text, &mut { self.answer.progress }, true, page);
         let mut rows = Vec::new();
-        if !made.is_empty() && !self.answer.has_begun {
+        if !own.is_empty() && !self.answer.has_begun {
             self.begin(Group::Answer, &mut rows);
         }
-        rows.extend(made.into_iter().map(|made| made.row));
+        rows.append(&mut own);
         rows
     }
 }
