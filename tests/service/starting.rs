@@ -188,6 +188,20 @@ async fn message_that_steers_a_busy_session_is_in_the_next_request_and_the_runni
 }
 
 #[tokio::test]
+async fn message_that_steers_a_suspended_session_resumes_its_run_and_drops_the_question() {
+    let world = World::asking();
+    let runs = world.process();
+    let first = runs.start(StartRun::new("Take a step").session("anna")).await.unwrap();
+    assert_eq!(runs.reply(&first.run).await.ended().status, OutcomeStatus::Suspended);
+    let now = StartRun::new("rather rest").session("anna").when_busy(WhenBusy::Steer);
+    let steered = runs.start(now).await.unwrap();
+    assert_eq!((&steered.run, steered.how), (&first.run, Started::Resumed));
+    assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("done: rather rest"));
+    assert_eq!(world.effects.load(Ordering::SeqCst), 0);
+    assert!(runs.questions(None).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn messages_that_may_queue_at_the_same_moment_are_all_read() {
     let world = World::open();
     let runs = world.process();

@@ -161,7 +161,7 @@ impl Runs {
 
     /// Resumes a run because of its inbox, unless a process works on the run and reads the inbox anyway, or
     /// the run has ended: a run that was just cancelled must not start again.
-    async fn resume_for_inbox(&self, run: &RunId) -> Result<(), RunError> {
+    pub(super) async fn resume_for_inbox(&self, run: &RunId) -> Result<(), RunError> {
         let status = self.head(&self.root(run).await?).await?.status;
         match status.has_ended() || status == RunStatus::Running {
             true => Ok(()),

@@ -333,6 +333,11 @@ impl Runs {
         let head = self.head(run).await?;
         let session = head.session.unwrap_or_else(|| SessionId::new(""));
         let mut queued = StartedRun::new(run.clone(), session.clone(), Started::Queued);
+        if when_busy == WhenBusy::Steer && head.status == RunStatus::Suspended {
+            self.resume_for_inbox(run).await?;
+            queued.how = Started::Resumed;
+            return Ok(Some(queued));
+        }
         let (Some(inbox), true, Some(tenant)) = (&inbox, head.status.has_ended(), head.tenant) else {
             return Ok(Some(queued));
         };

@@ -332,7 +332,8 @@ pub enum WhenBusy {
     /// of such a request is not stored, so the same request queues the message again.
     Queue,
     /// The model of the run reads the message in its next request, as with [`AnswerRuns::steer`]: running tools
-    /// finish, and calls that have not started are skipped. Otherwise the same as [`Queue`](Self::Queue).
+    /// finish, and calls that have not started are skipped. A suspended run is resumed, and the calls that its
+    /// open questions are about are skipped, too. Otherwise the same as [`Queue`](Self::Queue).
     Steer,
     /// The message starts a parallel run in the session. Neither run sees the messages of the other.
     Branch,
