@@ -12,6 +12,7 @@ mod files;
 mod guard;
 mod history_file;
 mod history_of_session;
+mod key_reader;
 mod keys;
 mod outbox;
 mod plain;

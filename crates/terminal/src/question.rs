@@ -9,7 +9,7 @@ use crate::{
         buffer::Buffer,
         lines::{Lines, columns_beside},
     },
-    key::{Input, Key},
+    key::{Input, Key, KeyCode},
     keymap::{Binding, Keymap},
     row::{Place, Row, Span, harmless, width},
     theme::{Look, Page},
@@ -22,6 +22,12 @@ const EARLY_MS: u64 = 400;
 const MOST_RULE: usize = 200;
 /// What stands before each key.
 const KEY_INDENT: &str = "  ";
+/// With a draft, this key lets the next one answer.
+const CALL: Key = Key::plain(KeyCode::Tab);
+/// What Escape does.
+const STOP: &str = "Esc stops the run";
+/// How to answer with a draft.
+const HOW: [&str; 2] = ["empty the draft to answer, or press Tab", STOP];
 
 /// What a question made of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +54,10 @@ pub enum Scope {
 
 /// A question on the screen. The program shows its rows, and gives it each input before the composer.
 ///
-/// A key that was read before the question was on the screen, or in the first 400 ms after, was not meant for
-/// it: it goes to the draft. Each such input prolongs this time to 400 ms after itself, so that the `y` of a
-/// sentence that a person is writing does not answer.
+/// A letter answers only if the draft is empty, so that no letter of a message answers. A key that was read before
+/// the question was on the screen, or in the first 400 ms after, was not meant for it: it goes to the draft. Each
+/// such input prolongs this time to 400 ms after itself. With a draft, Tab lets the next letter answer. The letter
+/// that stores a rule has to be pressed twice: a person who begins to write does not store one.
 ///
 /// ```
 /// use archon_terminal::{Input, Key, Question, QuestionKey, Scope};
@@ -58,20 +65,41 @@ pub enum Scope {
 ///
 /// let request = ApprovalRequest::new("approval_1", "Run `ls`", serde_json::json!({ "tool": "bash" }));
 /// let mut question = Question::new(request);
-/// question.shown(Timestamp::from_millis(1_000));
-/// let yes = Input::Key(Key::char('y'));
-/// assert_eq!(question.apply(&yes, Timestamp::from_millis(1_399)), QuestionKey::NotForMe);
+/// question.mark_drawn(Timestamp::from_millis(1_000));
+/// let (yes, has_draft) = (Input::Key(Key::char('y')), false);
+/// assert_eq!(question.apply(&yes, Timestamp::from_millis(1_399), has_draft), QuestionKey::NotForMe);
 /// let decided = QuestionKey::Decided(Answer::Approve, Scope::Once);
-/// assert_eq!(question.apply(&yes, Timestamp::from_millis(1_799)), decided);
+/// assert_eq!(question.apply(&yes, Timestamp::from_millis(1_799), has_draft), decided);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Question {
     request: ApprovalRequest,
     ways: Vec<Way>,
-    field: Option<Field>,
+    stage: Stage,
     keymap: Keymap,
-    /// Since when nobody typed anything else, and the question is on the screen.
+    /// Since when nobody typed anything else, and the rows of the stage are on the screen.
     quiet_since: Option<Timestamp>,
+}
+
+/// What the next key does.
+#[derive(Clone, Debug, Default)]
+enum Stage {
+    /// It answers if the draft is empty.
+    #[default]
+    Keys,
+    /// It answers although there is a draft.
+    Called,
+    /// It repeats the key of an answer with a rule, or goes back.
+    Repeat(Repeat),
+    /// It edits a text.
+    Field(Field),
+}
+
+/// An answer whose key has to be pressed twice.
+#[derive(Clone, Debug)]
+struct Repeat {
+    key: char,
+    rule: String,
 }
 
 /// A key that answers.
@@ -86,12 +114,14 @@ struct Way {
 #[derive(Clone, Debug)]
 enum Does {
     Decide(Answer, Scope),
-    Ask(Asked),
+    /// Stores this rule, after the key was pressed once more.
+    Store(String),
+    Open(Purpose),
 }
 
 /// The purpose of the text field.
 #[derive(Clone, Debug)]
-enum Asked {
+enum Purpose {
     /// Why the call is refused.
     Reason,
     /// The result in the person's words; it may be empty for a failed step.
@@ -103,7 +133,7 @@ enum Asked {
 /// The open text field.
 #[derive(Clone, Debug)]
 struct Field {
-    asked: Asked,
+    purpose: Purpose,
     text: Buffer,
 }
 
@@ -111,7 +141,7 @@ impl Question {
     /// Creates a question that is not on the screen yet.
     pub fn new(request: ApprovalRequest) -> Self {
         let ways = ways(&request);
-        Self { request, ways, field: None, keymap: Keymap::default(), quiet_since: None }
+        Self { request, ways, stage: Stage::Keys, keymap: Keymap::default(), quiet_since: None }
     }
 
     /// Returns the request that the question was made of.
@@ -119,42 +149,41 @@ impl Question {
         &self.request
     }
 
-    /// Takes the time at which the first frame with the question was written. Later calls change nothing.
-    pub fn shown(&mut self, at: Timestamp) {
+    /// Takes the time at which a frame with the question was written. Call it after each frame.
+    pub fn mark_drawn(&mut self, at: Timestamp) {
         self.quiet_since.get_or_insert(at);
     }
 
-    /// Applies an input that was read at this time.
-    pub fn apply(&mut self, input: &Input, read_at: Timestamp) -> QuestionKey {
-        if let Some(field) = self.field.take() {
-            return self.apply_to_field(field, input);
-        }
+    /// Applies an input that was read at this time. `has_draft` is true if the composer has text.
+    pub fn apply(&mut self, input: &Input, read_at: Timestamp, has_draft: bool) -> QuestionKey {
         let is_ready = self.quiet_since.is_some_and(|since| read_at.millis_since(since) >= EARLY_MS);
-        let way = match input {
-            Input::Key(key) if is_ready => self.way(key).map(|way| way.does.clone()),
-            _ => None,
+        let key = match input {
+            Input::Key(key) => Some(key),
+            Input::Paste(_) => None,
         };
-        match way {
-            Some(Does::Decide(answer, scope)) => QuestionKey::Decided(answer, scope),
-            Some(Does::Ask(asked)) => {
-                self.field = Some(Field { asked, text: Buffer::default() });
-                QuestionKey::Taken
-            }
-            None => {
-                self.quiet_since = self.quiet_since.map(|since| since.max(read_at));
-                QuestionKey::NotForMe
-            }
-        }
+        let taken = match std::mem::take(&mut self.stage) {
+            Stage::Field(field) => return self.apply_to_field(field, input),
+            Stage::Repeat(repeat) => self.apply_to_repeat(repeat, key, is_ready),
+            Stage::Keys if has_draft => self.call(key.filter(|_| is_ready)),
+            Stage::Keys => key.filter(|_| is_ready).and_then(|key| self.choose(key)),
+            Stage::Called => key.and_then(|key| self.choose(key)),
+        };
+        taken.unwrap_or_else(|| {
+            self.quiet_since = self.quiet_since.map(|since| since.max(read_at));
+            QuestionKey::NotForMe
+        })
     }
 
     /// Returns the rows of the question for a page, at most `most` and at least one, and the place of the caret
     /// in them if a text field is open; otherwise the caret stays in the draft. The rows are the first line of
-    /// the question and its keys; the whole call belongs to the question's cell.
-    pub fn rows(&self, page: &Page, most: usize) -> (Vec<Row>, Option<Place>) {
+    /// the question and its keys, or with a draft how to answer; the whole call belongs to the question's cell.
+    pub fn rows(&self, page: &Page, most: usize, has_draft: bool) -> (Vec<Row>, Option<Place>) {
         let most = most.max(1);
-        let (below, place) = match &self.field {
-            Some(field) => field.rows(page, most),
-            None => (self.keys(page), None),
+        let (below, place) = match &self.stage {
+            Stage::Field(field) => field.rows(page, most),
+            Stage::Repeat(repeat) => (key_rows(&repeat.label(), page), None),
+            Stage::Keys if has_draft => (label_rows(HOW.into_iter(), page), None),
+            Stage::Keys | Stage::Called => (self.keys(page), None),
         };
         let mut rows = Vec::new();
         if below.len() < most {
@@ -168,22 +197,44 @@ impl Question {
         (rows, place)
     }
 
+    /// Lets the next key answer, although there is a draft, if this key is Tab.
+    fn call(&mut self, key: Option<&Key>) -> Option<QuestionKey> {
+        key.filter(|key| **key == CALL)?;
+        Some(self.enter(Stage::Called))
+    }
+
+    /// Takes a key that answers.
+    fn choose(&mut self, key: &Key) -> Option<QuestionKey> {
+        let Way { key, does, .. } = self.way(key)?.clone();
+        Some(match does {
+            Does::Decide(answer, scope) => QuestionKey::Decided(answer, scope),
+            Does::Store(rule) => self.enter(Stage::Repeat(Repeat { key, rule })),
+            Does::Open(purpose) => self.enter(Stage::Field(Field { purpose, text: Buffer::default() })),
+        })
+    }
+
+    /// Takes the key that was pressed before. Any other key goes back, and is not lost for the draft.
+    fn apply_to_repeat(&mut self, repeat: Repeat, key: Option<&Key>, is_ready: bool) -> Option<QuestionKey> {
+        let key = key?;
+        if is_ready && letter(key) == Some(repeat.key) {
+            return Some(QuestionKey::Decided(Answer::Trust { rules: vec![repeat.rule] }, Scope::Always));
+        }
+        (self.keymap.binding(key) == Some(Binding::Stop)).then(|| self.enter(Stage::Keys))
+    }
+
+    /// Goes to a stage, whose rows are not on the screen yet.
+    fn enter(&mut self, stage: Stage) -> QuestionKey {
+        (self.stage, self.quiet_since) = (stage, None);
+        QuestionKey::Taken
+    }
+
     fn way(&self, key: &Key) -> Option<&Way> {
-        let typed = key.text()?.to_lowercase().next()?;
+        let typed = letter(key)?;
         self.ways.iter().find(|way| way.key == typed)
     }
 
     fn keys(&self, page: &Page) -> Vec<Row> {
-        let labels = self.ways.iter().map(|way| way.label.as_str()).chain(["Esc stops the run"]);
-        let mut rows: Vec<Row> = Vec::new();
-        for label in labels {
-            let wide = width(label) + KEY_INDENT.len();
-            match rows.last_mut().filter(|row| row.width() + wide <= page.width) {
-                Some(row) => row.spans.extend(key_spans(label, page)),
-                None => rows.extend(key_rows(label, page)),
-            }
-        }
-        rows
+        label_rows(self.ways.iter().map(|way| way.label.as_str()).chain([STOP]), page)
     }
 
     fn apply_to_field(&mut self, mut field: Field, input: &Input) -> QuestionKey {
@@ -191,33 +242,33 @@ impl Question {
             Input::Key(key) => key,
             Input::Paste(text) => {
                 field.text.paste(text);
-                self.field = Some(field);
+                self.stage = Stage::Field(field);
                 return QuestionKey::Taken;
             }
         };
         match (self.keymap.binding(key), key.text()) {
             (Some(Binding::Send), _) => return self.finish_field(field),
-            (Some(Binding::Stop), _) => return QuestionKey::Taken,
+            (Some(Binding::Stop), _) => return self.enter(Stage::Keys),
             (Some(Binding::Interrupt | Binding::Suspend | Binding::Repaint), _) => {
-                self.field = Some(field);
+                self.stage = Stage::Field(field);
                 return QuestionKey::NotForMe;
             }
             (Some(binding), _) => field.text.edit(binding),
             (None, Some(c)) => field.text.type_char(c),
             (None, None) => {}
         }
-        self.field = Some(field);
+        self.stage = Stage::Field(field);
         QuestionKey::Taken
     }
 
     fn finish_field(&mut self, mut field: Field) -> QuestionKey {
         let text = field.text.text().trim().to_owned();
-        let answer = match &mut field.asked {
-            Asked::Reason => Some(Answer::Cancel { reason: text }),
-            Asked::Reply { may_be_empty } => {
+        let answer = match &mut field.purpose {
+            Purpose::Reason => Some(Answer::Cancel { reason: text }),
+            Purpose::Reply { may_be_empty } => {
                 (*may_be_empty || !text.is_empty()).then_some(Answer::Reply { text })
             }
-            Asked::Inputs { names, given } => {
+            Purpose::Inputs { names, given } => {
                 if !text.is_empty()
                     && let Some(name) = names.pop_front()
                 {
@@ -230,10 +281,17 @@ impl Question {
         match answer {
             Some(answer) => QuestionKey::Decided(answer, Scope::Once),
             None => {
-                self.field = Some(field);
+                self.stage = Stage::Field(field);
                 QuestionKey::Taken
             }
         }
+    }
+}
+
+impl Repeat {
+    fn label(&self) -> String {
+        let Self { key, rule } = self;
+        format!("press [{key}] again to store the rule {rule}, any other key goes back")
     }
 }
 
@@ -241,7 +299,7 @@ impl Field {
     fn rows(&self, page: &Page, most: usize) -> (Vec<Row>, Option<Place>) {
         let sign = "  › ";
         let lines = Lines::new(self.text.text(), columns_beside(sign, page));
-        let hint = format!("  {}  (Enter sends it, Esc goes back)", self.asked.label());
+        let hint = format!("  {}  (Enter sends it, Esc goes back)", self.purpose.label());
         let mut rows = Vec::new();
         if most > 1 {
             rows.push(Row::of(one_row(&harmless(&hint), page.width).into_owned(), Look::Dim, page));
@@ -255,7 +313,7 @@ impl Field {
     }
 }
 
-impl Asked {
+impl Purpose {
     fn label(&self) -> String {
         match self {
             Self::Reason => "Why not? The model reads this.".to_owned(),
@@ -283,10 +341,10 @@ fn ways(request: &ApprovalRequest) -> Vec<Way> {
         ways.extend(rule_ways(request));
     }
     if may("reply") || request.kind == QuestionKind::Input {
-        ways.push(way('r', "[r]eply", Does::Ask(reply(request))));
+        ways.push(way('r', "[r]eply", Does::Open(reply(request))));
     }
     ways.push(way('n', "[n]o", once(Answer::Cancel { reason: String::new() })));
-    ways.push(way('t', "no, and [t]ell why", Does::Ask(Asked::Reason)));
+    ways.push(way('t', "no, and [t]ell why", Does::Open(Purpose::Reason)));
     ways
 }
 
@@ -294,24 +352,39 @@ fn ways(request: &ApprovalRequest) -> Vec<Way> {
 fn rule_ways(request: &ApprovalRequest) -> Vec<Way> {
     let is_clear = |rule: &&String| rule.chars().count() <= MOST_RULE && !rule.contains(is_hidden);
     let Some(rule) = request.rules.first().filter(is_clear) else { return Vec::new() };
-    let way = |key, label, scope| {
-        let answer = Answer::Trust { rules: vec![rule.clone()] };
-        Way { key, label, does: Does::Decide(answer, scope) }
-    };
+    let session = Does::Decide(Answer::Trust { rules: vec![rule.clone()] }, Scope::Session);
     vec![
-        way('s', "for this [s]ession".to_owned(), Scope::Session),
-        way('a', format!("[a]lways: {rule}"), Scope::Always),
+        Way { key: 's', label: "for this [s]ession".to_owned(), does: session },
+        Way { key: 'a', label: format!("[a]lways: {rule}"), does: Does::Store(rule.clone()) },
     ]
 }
 
-fn reply(request: &ApprovalRequest) -> Asked {
+fn reply(request: &ApprovalRequest) -> Purpose {
     let missing = request.details["missing"].as_array();
     let names = missing.into_iter().flatten().filter_map(|field| field["name"].as_str());
     let names: VecDeque<String> = names.map(str::to_owned).collect();
     match request.kind == QuestionKind::Input && !names.is_empty() {
-        true => Asked::Inputs { names, given: serde_json::Map::new() },
-        false => Asked::Reply { may_be_empty: request.kind == QuestionKind::FailedStep },
+        true => Purpose::Inputs { names, given: serde_json::Map::new() },
+        false => Purpose::Reply { may_be_empty: request.kind == QuestionKind::FailedStep },
     }
+}
+
+/// Returns the letter that a key writes, in lower case.
+fn letter(key: &Key) -> Option<char> {
+    key.text()?.to_lowercase().next()
+}
+
+/// Returns the rows of labels, as many in a row as it has room for.
+fn label_rows<'a>(labels: impl Iterator<Item = &'a str>, page: &Page) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for label in labels {
+        let wide = width(label) + KEY_INDENT.len();
+        match rows.last_mut().filter(|row| row.width() + wide <= page.width) {
+            Some(row) => row.spans.extend(key_spans(label, page)),
+            None => rows.extend(key_rows(label, page)),
+        }
+    }
+    rows
 }
 
 /// Returns the rows of a key that begins a row; a long rule takes several.

@@ -4,12 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use archon::{
-    Runs, SystemClock,
+    Approvals, Runs, SystemClock,
     store::JsonlJournal,
     types::{
-        Answer, AnswerRuns, Clock, Collection, Content, Event, Message, RunError, RunFilter, RunHead, RunId,
-        RunStatus, SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, Watch,
-        WhenBusy,
+        Answer, AnswerRuns, Clock, Collection, Content, Event, JournalError, Message, MoreLimits,
+        PendingApproval, Record, RecordBody, RunError, RunFilter, RunHead, RunId, RunRefused, RunStatus,
+        SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, Watch, WhenBusy,
+        pending_approvals,
     },
 };
 use futures_util::StreamExt;
@@ -24,9 +25,9 @@ use crate::{app::App, assemble::AGENT, command_line::resume_line, failure::Failu
 
 /// The interval in which the session is looked at while a question waits that another process may answer.
 const LOOK: Duration = Duration::from_secs(1);
-/// The same while a message waits that begins the next run by itself, and the maximum number of such looks.
+/// The same at first while a message waits that begins the next run by itself, and the number of such looks.
 const LOOK_FOR_NEXT: Duration = Duration::from_millis(50);
-const MOST_LOOKS: u32 = 200;
+const QUICK_LOOKS: u32 = 200;
 
 /// The session of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub(crate) struct Conversation {
     run: Option<RunId>,
     after: Option<u64>,
     events: Option<Watch>,
+    /// The first record of the run, and those of its questions: all of the log that an answer needs.
+    questions: Vec<Arc<Record>>,
     /// True if the run has an open question.
     is_suspended: bool,
     /// The number of messages that no run has read yet.
@@ -153,6 +156,8 @@ impl Conversation {
             None => History::default(),
         };
         let (newest, last) = (history.newest.clone(), history.last_config());
+        let questions =
+            history.newest_records().into_iter().filter(|record| is_of_question(record)).collect();
         if let Some(session) = &session {
             let _ = updates.send(Update::Session(session.clone()));
         }
@@ -175,6 +180,7 @@ impl Conversation {
             run: newest.as_ref().map(|head| head.run_id.clone()),
             after,
             events: None,
+            questions,
             is_suspended: newest.as_ref().is_some_and(|head| head.status == RunStatus::Suspended),
             waiting: 0,
             looks: 0,
@@ -239,7 +245,11 @@ impl Conversation {
 
     /// Answers a question. Its run goes on, also if the answer came from another process before.
     async fn answer(&mut self, id: &str, answer: Answer) -> Result<(), RunError> {
-        let is_taken = self.runs.answer(id, answer).await?;
+        let is_taken = match self.pending(id).filter(|_| !matches!(answer, Answer::Edit { .. })) {
+            Some(pending) => self.answer_pending(&pending, answer).await?,
+            // The service checks changed arguments with their tool.
+            None => self.runs.answer(id, answer).await?,
+        };
         self.watch_again().await?;
         if !is_taken {
             let what = "the question was already answered, or has expired";
@@ -248,12 +258,29 @@ impl Conversation {
         Ok(())
     }
 
+    /// Answers a question of the run and resumes the run. This reads no other log, unlike the service, which looks for
+    /// the question among those of all runs.
+    async fn answer_pending(&mut self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
+        let is_taken = Approvals::new(self.journal.clone()).answer(pending, answer).await?;
+        match self.runs.resume(&pending.run, &MoreLimits::default()).await {
+            // Another process works on the run, or has ended it.
+            Err(
+                RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. }),
+            ) => Ok(is_taken),
+            resumed => resumed.map(|_| is_taken),
+        }
+    }
+
+    /// Returns the question of the run with this id.
+    fn pending(&self, id: &str) -> Option<PendingApproval> {
+        pending_approvals(&self.questions).into_iter().find(|pending| pending.request.request_id == id)
+    }
+
     /// Refuses a question and stops its run, in one step, so that the model is not asked in between.
     async fn refuse(&mut self, id: &str) -> Result<(), RunError> {
-        let open = self.runs.questions(None).await?;
-        if let Some(question) = open.into_iter().find(|open| open.request.request_id == id) {
+        if let Some(pending) = self.pending(id) {
             let no = Answer::Cancel { reason: String::new() };
-            question.answer(no, SystemClock.now(), &*self.journal).await?;
+            pending.answer(no, SystemClock.now(), &*self.journal).await?;
         }
         self.cancel().await
     }
@@ -279,6 +306,7 @@ impl Conversation {
     async fn watch(&mut self, run: &RunId, is_elsewhere: bool) -> Result<(), RunError> {
         if self.run.as_ref() != Some(run) {
             (self.run, self.after) = (Some(run.clone()), None);
+            self.questions.clear();
         }
         self.events = Some(self.runs.watch(run, self.after).await?);
         (self.is_suspended, self.looks) = (false, 0);
@@ -310,12 +338,15 @@ impl Conversation {
     }
 
     fn note(&mut self, event: &Event) {
-        use archon::types::{PromptSource, RecordBody};
+        use archon::types::PromptSource;
         let Event::Record { run, record } = event else { return };
         if self.run.as_ref() != Some(run) {
             return;
         }
         self.after = Some(record.seq);
+        if is_of_question(record) {
+            self.questions.push(record.clone());
+        }
         match &record.body {
             RecordBody::MessageAdded { source: PromptSource::FollowUp, .. } => {
                 self.waiting = self.waiting.saturating_sub(1);
@@ -331,7 +362,8 @@ impl Conversation {
         match (&self.events, self.is_suspended, self.waiting) {
             (Some(_), ..) => None,
             (None, true, _) => Some(LOOK),
-            (None, false, 1..) if self.looks < MOST_LOOKS => Some(LOOK_FOR_NEXT),
+            (None, false, 1..) if self.looks < QUICK_LOOKS => Some(LOOK_FOR_NEXT),
+            (None, false, 1..) => Some(LOOK),
             (None, false, _) => None,
         }
     }
@@ -363,4 +395,9 @@ impl Conversation {
         let is_other = self.run.as_ref() != Some(&head.run_id);
         is_other || head.status != RunStatus::Suspended && self.is_suspended
     }
+}
+
+/// Returns true for the first record of a run, and for those of its questions.
+fn is_of_question(record: &Record) -> bool {
+    matches!(record.body, RecordBody::RunStarted(_) | RecordBody::ApprovalRequested { .. })
 }

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use crate::exit::Exit;
 
-/// The maximum time that a run has to end when the program ends.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The maximum time that a run has to end when the program ends. Three quick Ctrl-C end it sooner.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The end of the conversation.
 pub(crate) struct Ending {

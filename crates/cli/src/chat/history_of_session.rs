@@ -32,17 +32,18 @@ pub(crate) struct History {
 impl History {
     /// Returns the configuration of the newest run; `None` if it is not the loop of an agent.
     pub(crate) fn last_config(&self) -> Option<RunConfig> {
-        let records = self.of_newest();
+        let records = self.newest_records();
         let started = RunStarted::of(&records)?;
         (started.kind == RunKind::Loop).then(|| started.config.clone())
     }
 
     /// Returns the sequence number of the last record of the newest run.
     pub(crate) fn last_seq(&self) -> Option<u64> {
-        self.of_newest().last().map(|record| record.seq)
+        self.newest_records().last().map(|record| record.seq)
     }
 
-    fn of_newest(&self) -> Vec<Arc<Record>> {
+    /// Returns the records of the newest run.
+    pub(crate) fn newest_records(&self) -> Vec<Arc<Record>> {
         let Some(newest) = &self.newest else { return Vec::new() };
         self.records
             .iter()
@@ -71,8 +72,8 @@ pub(crate) async fn read(runs: &Runs, session: &SessionId) -> Result<History, Ru
     let Some(newest) = heads.first().cloned() else { return Ok(History::default()) };
     let mut history = History { newest: Some(newest.clone()), ..History::default() };
     let (mut next, mut taken) = (Some((newest.run_id, None)), Vec::new());
-    let mut shown = 0;
-    while let Some((run, part)) = next.take().filter(|_| shown < ENOUGH) {
+    let mut count = 0;
+    while let Some((run, part)) = next.take().filter(|_| count < ENOUGH) {
         let log = runs.records(&run, None).await?;
         let mut records = log.records;
         if let Some(damage) = log.damage {
@@ -85,7 +86,7 @@ pub(crate) async fn read(runs: &Runs, session: &SessionId) -> Result<History, Ru
         if let Some(part) = part.and_then(|part| usize::try_from(part).ok()) {
             records.truncate(part);
         }
-        shown += records.iter().filter(|record| is_shown(&record.body)).count();
+        count += records.iter().filter(|record| is_shown(&record.body)).count();
         taken.push((run, records));
     }
     history.earlier = heads.len().saturating_sub(taken.len());

@@ -43,13 +43,13 @@ pub(crate) async fn converse(app: &App, opening: Opening) -> Result<(Exit, Optio
         && Asking::of(app) == Asking::Here
     {
         // Its question is asked again.
-        exit = ended(app, resume(app, &runs, &head.run_id).await).unwrap_or(exit);
+        exit = failed_exit(app, resume(app, &runs, &head.run_id).await).unwrap_or(exit);
     }
     while let Some(line) = line(app, is_by_hand).await {
         if line.trim().is_empty() {
             continue;
         }
-        exit = ended(app, answer(app, &runs, &mut session, line.trim_end()).await).unwrap_or(exit);
+        exit = failed_exit(app, answer(app, &runs, &mut session, line.trim_end()).await).unwrap_or(exit);
     }
     Ok((if is_by_hand { Exit::Finished } else { exit }, session))
 }
@@ -78,7 +78,7 @@ async fn resume(app: &App, runs: &Runs, run: &RunId) -> Result<Exit, Failure> {
 
 /// Prints the failure of a message, after which the conversation goes on; returns the exit code unless the run
 /// finished.
-fn ended(app: &App, result: Result<Exit, Failure>) -> Option<Exit> {
+fn failed_exit(app: &App, result: Result<Exit, Failure>) -> Option<Exit> {
     let exit = result.unwrap_or_else(|failure| {
         app.output.failure(&failure);
         failure.exit()

@@ -40,14 +40,14 @@ impl QuestionQueue {
     }
 
     /// Applies an input to the question on the screen; returns `None` without one.
-    pub(crate) fn apply(&mut self, input: &Input, at: Timestamp) -> Option<QuestionKey> {
-        self.current.as_mut().map(|current| current.question.apply(input, at))
+    pub(crate) fn apply(&mut self, input: &Input, at: Timestamp, has_draft: bool) -> Option<QuestionKey> {
+        self.current.as_mut().map(|current| current.question.apply(input, at, has_draft))
     }
 
     /// Notes that a frame with the question on the screen was written at this time.
     pub(crate) fn mark_drawn(&mut self, at: Timestamp) {
         if let Some(current) = &mut self.current {
-            current.question.shown(at);
+            current.question.mark_drawn(at);
         }
     }
 

@@ -10,7 +10,6 @@ use archon_terminal::{
     Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status,
     Support, Work,
 };
-use crossterm::event::EventStream;
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
     time::Instant,
@@ -25,6 +24,8 @@ use super::{
     files::{FileList, Files},
     history_file::HistoryFile,
     history_of_session::{History, message_of_person},
+    key_reader::KeyReader,
+    keys::EarlyInput,
     outbox::{AtWork, Outbox},
     question_queue::QuestionQueue,
     questions::{self, ScreenApprover},
@@ -62,8 +63,9 @@ pub(crate) async fn converse(
     let (updates, news) = unbounded_channel();
     let (requests, orders) = unbounded_channel();
     let (waiting, questions) = unbounded_channel();
-    let (notes, noted) = unbounded_channel();
+    let (notes, texts) = unbounded_channel();
     let (lists, files) = unbounded_channel();
+    let early = EarlyInput::new(tty.early_bytes());
     let display = Display::new(tty, support).map_err(cannot)?;
     let mut talk = Talk::new(app, display, Outbox::new(requests), lists);
     // The person can type before anything else is ready.
@@ -77,9 +79,10 @@ pub(crate) async fn converse(
     let mut sources = Sources {
         updates: news,
         waiting: questions,
-        notes: noted,
+        notes: texts,
         files,
-        keys: EventStream::new(),
+        keys: KeyReader::start(),
+        early,
         signals: Signals::new(),
     };
     let consent = Consent {
@@ -198,7 +201,12 @@ impl Talk {
         match happening {
             Happening::Input(input, at) => self.input(input, at)?,
             Happening::Resized => {}
-            Happening::Update(update) => self.update(update)?,
+            Happening::Update(Some(update)) => self.update(update)?,
+            Happening::Update(None) => {
+                let advice = "continue the conversation: archon chat --continue";
+                let failure = Failure::failed("the conversation ended by a fault of this program", advice);
+                return Err(Stop::Failed(failure));
+            }
             Happening::Waiting(waiting) => self.questions.add(*waiting),
             Happening::Note(look, text) => self.transcript.note(look_of(look), &text),
             Happening::Files(files) => {
@@ -214,7 +222,7 @@ impl Talk {
 
     fn input(&mut self, input: Input, at: Timestamp) -> Result<(), Stop> {
         self.display.note_key();
-        match self.questions.apply(&input, at) {
+        match self.questions.apply(&input, at, !self.composer.is_empty()) {
             Some(QuestionKey::Decided(answer, scope)) => self.decide(answer, scope),
             None | Some(QuestionKey::NotForMe) => {
                 let action = self.composer.apply(input, at, self.work());

@@ -1,16 +1,18 @@
 //! The events that the screen of a conversation handles: keys, news of the conversation, notes of the program, signals, and the
 //! time of the next frame.
 
-use archon::{
-    SystemClock,
-    types::{Clock, Timestamp},
-};
+use archon::types::Timestamp;
 use archon_terminal::Input;
-use crossterm::event::{Event, EventStream};
-use futures_util::StreamExt;
+use crossterm::event::Event;
 use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
 
-use super::{events::Update, files::FileList, keys, questions::Waiting};
+use super::{
+    events::Update,
+    files::FileList,
+    key_reader::KeyReader,
+    keys::{self, EarlyInput},
+    questions::Waiting,
+};
 use crate::output::Look;
 
 /// What happened.
@@ -19,8 +21,8 @@ pub(crate) enum Happening {
     Input(Input, Timestamp),
     /// The terminal may have another size.
     Resized,
-    /// News of the conversation.
-    Update(Update),
+    /// News of the conversation; `None` if it gives no more.
+    Update(Option<Update>),
     /// A tool that works asks a question.
     Waiting(Box<Waiting>),
     /// The program has something to say.
@@ -54,7 +56,8 @@ pub(crate) struct Sources {
     pub(crate) waiting: UnboundedReceiver<Waiting>,
     pub(crate) notes: UnboundedReceiver<(Look, String)>,
     pub(crate) files: UnboundedReceiver<FileList>,
-    pub(crate) keys: EventStream,
+    pub(crate) keys: KeyReader,
+    pub(crate) early: EarlyInput,
     pub(crate) signals: Signals,
 }
 
@@ -66,19 +69,19 @@ impl Sources {
             return tokio::select! {
                 biased;
                 event = self.keys.next() => match event {
-                    Some(Ok(Event::Resize(..))) => Happening::Resized,
-                    Some(Ok(event)) => match keys::input(event) {
-                        Some(input) => Happening::Input(input, SystemClock.now()),
+                    Some((Event::Resize(..), _)) => Happening::Resized,
+                    Some((event, at)) => match keys::input(self.early.correct(event)) {
+                        Some(input) => Happening::Input(input, at),
                         None => continue,
                     },
-                    Some(Err(_)) | None => Happening::Lost,
+                    None => Happening::Lost,
                 },
                 signal = self.signals.next() => Happening::Signal(signal),
                 Some(waiting) = self.waiting.recv() => Happening::Waiting(Box::new(waiting)),
                 Some((look, text)) = self.notes.recv() => Happening::Note(look, text),
                 Some(files) = self.files.recv() => Happening::Files(files),
                 () = tokio::time::sleep_until(until), if due.is_some() => Happening::Due,
-                Some(update) = self.updates.recv() => Happening::Update(update),
+                update = self.updates.recv() => Happening::Update(update),
             };
         }
     }
@@ -88,9 +91,9 @@ impl Sources {
     /// Waits for work of another program that has the terminal: no key is read meanwhile, and an interrupt is meant for
     /// that program.
     pub(crate) async fn rest_until<T>(&mut self, work: impl Future<Output = T>) -> T {
-        // A stream reads keys from its first use until it is dropped.
-        self.keys = EventStream::new();
+        self.keys.stop().await;
         let done = work.await;
+        self.keys = KeyReader::start();
         self.signals.forget_interrupts();
         done
     }

@@ -14,6 +14,7 @@ const UNKNOWN: Size = Size::new(80, 24);
 /// The terminal in raw mode: each key is read at once, and nothing is echoed. Dropping the value restores the modes.
 pub(crate) struct Tty {
     is_raw: bool,
+    early: u64,
     #[cfg(unix)]
     guard: Option<Guard>,
 }
@@ -26,12 +27,23 @@ impl Tty {
     pub(crate) fn open() -> io::Result<Self> {
         let mut tty = Self {
             is_raw: false,
+            early: 0,
             // The guard has to know the modes from before.
             #[cfg(unix)]
             guard: rustix::termios::tcgetattr(io::stdin()).ok().and_then(|saved| Guard::start(&saved).ok()),
         };
         tty.take()?;
+        // Before raw mode, the terminal counts whole lines only.
+        #[cfg(unix)]
+        {
+            tty.early = rustix::io::ioctl_fionread(io::stdin()).unwrap_or_default();
+        }
         Ok(tty)
+    }
+
+    /// Returns the number of bytes that were typed before raw mode and are not read yet.
+    pub(crate) fn early_bytes(&self) -> u64 {
+        self.early
     }
 
     /// Begins raw mode.
@@ -73,17 +85,17 @@ impl Drop for Tty {
 
 /// Returns the size of the terminal.
 pub(crate) fn size() -> Size {
-    known_size().filter(|size| size.columns > 0 && size.rows > 0).unwrap_or(UNKNOWN)
+    read_size().filter(|size| size.columns > 0 && size.rows > 0).unwrap_or(UNKNOWN)
 }
 
 #[cfg(unix)]
-fn known_size() -> Option<Size> {
+fn read_size() -> Option<Size> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(Size::new(size.ws_col, size.ws_row))
 }
 
 #[cfg(not(unix))]
-fn known_size() -> Option<Size> {
+fn read_size() -> Option<Size> {
     crossterm::terminal::size().ok().map(|(columns, rows)| Size::new(columns, rows))
 }
 

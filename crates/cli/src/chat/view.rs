@@ -28,10 +28,11 @@ impl View<'_> {
         let status = (most >= WITH_STATUS).then_some(self.status);
         let space = usize::from(most >= WITH_SPACE);
         let mut room = most - usize::from(status.is_some()) - space;
+        let has_draft = !self.composer.is_empty();
         let (draft, caret_in_draft) = self.composer.rows(page, room.div_ceil(2));
         room = room.saturating_sub(draft.len());
         let (question, caret_in_question) = match self.question.filter(|_| room > 0) {
-            Some(question) => question.rows(page, room),
+            Some(question) => question.rows(page, room, has_draft),
             None => (Vec::new(), None),
         };
         room = room.saturating_sub(question.len());
@@ -57,12 +58,12 @@ impl View<'_> {
 
 /// Returns a row for each message that waits, and for those without room their number.
 fn unread(texts: &[String], page: &Page, most: usize) -> Vec<Row> {
-    let shown = if texts.len() > most { most.saturating_sub(1) } else { texts.len() };
+    let whole = if texts.len() > most { most.saturating_sub(1) } else { texts.len() };
     let row = |text: String| Row::of(text, Look::Dim, page).cut(page.width);
     let mut rows: Vec<Row> =
-        texts.iter().take(shown).map(|text| row(format!("… {}", one_line(text, page.width)))).collect();
-    if shown < texts.len() && most > 0 {
-        rows.push(row(format!("… {} messages wait", texts.len() - shown)));
+        texts.iter().take(whole).map(|text| row(format!("… {}", one_line(text, page.width)))).collect();
+    if whole < texts.len() && most > 0 {
+        rows.push(row(format!("… {} messages wait", texts.len() - whole)));
     }
     rows
 }
@@ -110,8 +111,8 @@ mod tests {
     fn rows_with_an_open_field_have_the_caret_in_the_question() {
         let (cells, printed) = (Cells::default(), Printed::default());
         let mut question = Question::new(ApprovalRequest::new("q", "Run `ls`", serde_json::json!({})));
-        question.shown(Timestamp::from_millis(0));
-        question.apply(&Input::Key(Key::char('t')), Timestamp::from_millis(1_000));
+        question.mark_drawn(Timestamp::from_millis(0));
+        question.apply(&Input::Key(Key::char('t')), Timestamp::from_millis(1_000), false);
         let mut composer = Composer::new(Keymap::default());
         let view = View {
             cells: &cells,

@@ -156,3 +156,10 @@ async fn completions_and_man_without_the_feature_are_refused_with_its_name() {
         refused.check_refused(2, &format!("{what} is not in this build"), "build with `--features shell`");
     }
 }
+
+#[cfg(not(feature = "chat"))]
+#[tokio::test]
+async fn chat_without_the_feature_is_refused_with_its_name() {
+    let refused = Place::new().archon("chat --continue", &[]).await;
+    refused.check_refused(2, "`archon chat` is not in this build", "build with `--features chat`");
+}

@@ -6,4 +6,5 @@ mod consent;
 mod interrupts;
 mod kill;
 mod plain;
+mod random_kills;
 mod window;

@@ -10,6 +10,7 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, open},
+    io::{FdFlags, fcntl_setfd},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{Winsize, tcsetwinsize},
 };
@@ -26,6 +27,8 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) fn open() -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        // Tests beside this one start programs, which must not hold the terminal open.
+        fcntl_setfd(&ours, FdFlags::CLOEXEC).expect("it is closed in programs");
         grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it can be used");
         let name = ptsname(&ours, Vec::new()).expect("it has a name");
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -53,7 +56,8 @@ impl Terminal {
     }
 
     fn program_end(&self) -> OwnedFd {
-        open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end")
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        open(&self.name, flags, Mode::empty()).expect("its other end")
     }
 
     pub(crate) fn say(&mut self, text: &str) {

@@ -90,7 +90,7 @@ pub(crate) fn check_sequences(bytes: &[u8]) {
     while let Some(at) = rest.find(|c: char| c.is_control() || archon_types::is_hidden(c)) {
         rest = &rest[at..];
         let length = ["\r\n", "\r"].into_iter().find(|known| rest.starts_with(known)).map(str::len);
-        let length = length.or_else(|| known_sequence(rest));
+        let length = length.or_else(|| sequence_length(rest));
         let Some(length) = length else {
             panic!("not a sequence of the screen: {:?}", rest.chars().take(20).collect::<String>());
         };
@@ -98,7 +98,7 @@ pub(crate) fn check_sequences(bytes: &[u8]) {
     }
 }
 
-fn known_sequence(text: &str) -> Option<usize> {
+fn sequence_length(text: &str) -> Option<usize> {
     let body = text.strip_prefix("\x1b[")?;
     let end = body.find(|c: char| c.is_ascii_alphabetic())?;
     let (parameters, last) = (&body[..end], body.as_bytes()[end]);

@@ -1,6 +1,6 @@
 //! Questions: which keys answer, and when.
 
-use archon_terminal::{Page, Place, Question, QuestionKey, Row, Scope, Theme};
+use archon_terminal::{Input, Page, Place, Question, QuestionKey, Row, Scope, Theme};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Answer, ApprovalRequest, QuestionKind};
 use serde_json::json;
@@ -14,11 +14,18 @@ fn request() -> ApprovalRequest {
     request
 }
 
-/// Returns what comes of keys that are read long after the question was shown, one in a second.
+/// Returns what comes of keys with an empty draft, one in a second, with a frame after each.
 fn keys(request: ApprovalRequest, typed: &str) -> Vec<QuestionKey> {
+    keys_beside(request, typed, false)
+}
+
+fn keys_beside(request: ApprovalRequest, typed: &str, has_draft: bool) -> Vec<QuestionKey> {
     let mut question = Question::new(request);
-    question.shown(at(0));
-    inputs(typed).iter().zip(1..).map(|(input, second)| question.apply(input, at(second * 1_000))).collect()
+    let press = |(input, second): (&Input, u64)| {
+        question.mark_drawn(at(second * 1_000));
+        question.apply(input, at((second + 1) * 1_000), has_draft)
+    };
+    inputs(typed).iter().zip(0..).map(press).collect()
 }
 
 fn last(request: ApprovalRequest, typed: &str) -> QuestionKey {
@@ -48,7 +55,9 @@ fn key_becomes_the_answer() {
         ("y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
         ("Y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
         ("s", trust("bash(cargo test)", Scope::Session)),
-        ("a", trust("bash(cargo test)", Scope::Always)),
+        ("a", QuestionKey::Taken),
+        ("aa", trust("bash(cargo test)", Scope::Always)),
+        ("aA", trust("bash(cargo test)", Scope::Always)),
         ("n", no("")),
         ("t<Enter>", no("")),
         ("tuse make<Enter>", no("use make")),
@@ -111,7 +120,7 @@ fn questions_of_other_kinds_take_replies_and_inputs() {
 // spec: AP-13
 #[test]
 fn keys_that_were_typed_early_do_not_answer() {
-    for (shown, typed, expected) in [
+    for (drawn, typed, expected) in [
         // Read before the question was on the screen, though applied after.
         (Some(1_000), &[999][..], false),
         (Some(1_000), &[1_000], false),
@@ -125,23 +134,105 @@ fn keys_that_were_typed_early_do_not_answer() {
         (None, &[9_000], false),
     ] {
         let mut question = Question::new(request());
-        if let Some(shown) = shown {
-            question.shown(at(shown));
-            question.shown(at(shown + 9_000));
+        if let Some(drawn) = drawn {
+            question.mark_drawn(at(drawn));
+            question.mark_drawn(at(drawn + 9_000));
         }
         let yes = inputs("y").remove(0);
-        let keys: Vec<QuestionKey> = typed.iter().map(|ms| question.apply(&yes, at(*ms))).collect();
+        let keys: Vec<QuestionKey> = typed.iter().map(|ms| question.apply(&yes, at(*ms), false)).collect();
         let decided = QuestionKey::Decided(Answer::Approve, Scope::Once);
-        assert_eq!(keys.last() == Some(&decided), expected, "{shown:?} {typed:?}");
+        assert_eq!(keys.last() == Some(&decided), expected, "{drawn:?} {typed:?}");
         assert!(keys[..keys.len() - 1].iter().all(|key| *key == QuestionKey::NotForMe), "{typed:?}");
     }
+}
+
+// spec: AP-13
+#[test]
+fn letters_beside_a_draft_go_to_the_draft_unless_tab_comes_first() {
+    let yes = QuestionKey::Decided(Answer::Approve, Scope::Once);
+    for (typed, expected) in [
+        ("y", QuestionKey::NotForMe),
+        ("a", QuestionKey::NotForMe),
+        ("<Tab>", QuestionKey::Taken),
+        ("<Tab>y", yes),
+        ("<Tab>a", QuestionKey::Taken),
+        ("<Tab>aa", trust("bash(cargo test)", Scope::Always)),
+        ("<Tab>tno<Enter>", no("no")),
+        // Any other key goes on with the draft.
+        ("<Tab>x", QuestionKey::NotForMe),
+        ("<Tab>xy", QuestionKey::NotForMe),
+        ("<Tab><Tab>", QuestionKey::NotForMe),
+        ("<Tab><P:y>y", QuestionKey::NotForMe),
+    ] {
+        assert_eq!(keys_beside(request(), typed, true).pop(), Some(expected), "{typed}");
+    }
+    assert_eq!(last(request(), "<Tab>"), QuestionKey::NotForMe, "without a draft the letters answer");
+    // A Tab that was pressed before the question was seen was not meant for it, nor is the letter behind it.
+    let mut question = Question::new(request());
+    question.mark_drawn(at(1_000));
+    for input in inputs("<Tab>y") {
+        assert_eq!(question.apply(&input, at(1_300), true), QuestionKey::NotForMe);
+    }
+    // Behind a Tab that was meant for it, a letter answers at once.
+    let [tab, letter] = <[_; 2]>::try_from(inputs("<Tab>n")).unwrap();
+    assert_eq!(question.apply(&tab, at(2_000), true), QuestionKey::Taken);
+    assert_eq!(question.apply(&letter, at(2_001), true), no(""));
+}
+
+// spec: AP-11
+#[test]
+fn rule_is_stored_only_by_a_second_press_that_is_not_early() {
+    for (typed, expected) in [
+        ("ay", QuestionKey::NotForMe),
+        ("ayy", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("a<Esc>", QuestionKey::Taken),
+        ("a<Esc>a", QuestionKey::Taken),
+        ("a<Esc>y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("a<C-c>", QuestionKey::NotForMe),
+        ("a<P:a>", QuestionKey::NotForMe),
+    ] {
+        assert_eq!(last(request(), typed), expected, "{typed}");
+    }
+    // A key that repeats because it is held, and the word `aardvark`.
+    let mut question = Question::new(request());
+    let press = &inputs("a")[0];
+    question.mark_drawn(at(0));
+    assert_eq!(question.apply(press, at(1_000), false), QuestionKey::Taken);
+    assert_eq!(question.clone().apply(press, at(9_000), false), QuestionKey::NotForMe, "it was not drawn");
+    question.mark_drawn(at(1_010));
+    assert_eq!(question.apply(press, at(1_409), false), QuestionKey::NotForMe);
+    assert_eq!(question.apply(press, at(1_420), true), QuestionKey::NotForMe);
+}
+
+#[test]
+fn rows_beside_a_draft_say_how_to_answer() {
+    let mut question = Question::new(request());
+    question.mark_drawn(at(0));
+    let (rows, place) = question.rows(&page(100), 6, true);
+    assert_eq!(
+        texts(&rows),
+        ["? Run `cargo test`", "  empty the draft to answer, or press Tab  Esc stops the run"]
+    );
+    assert_eq!(place, None);
+    question.apply(&inputs("<Tab>")[0], at(1_000), true);
+    assert_eq!(texts(&question.rows(&page(100), 6, true).0), texts(&question.rows(&page(100), 6, false).0));
+    question.apply(&inputs("a")[0], at(2_000), true);
+    let (rows, _) = question.rows(&page(60), 6, true);
+    assert_eq!(
+        texts(&rows),
+        [
+            "? Run `cargo test`",
+            "  press [a] again to store the rule bash(cargo test), any",
+            "  other key goes back",
+        ]
+    );
 }
 
 #[test]
 fn rows_show_the_question_its_keys_and_the_text_field() {
     let mut question = Question::new(request());
-    question.shown(at(0));
-    let (rows, place) = question.rows(&page(100), 6);
+    question.mark_drawn(at(0));
+    let (rows, place) = question.rows(&page(100), 6, false);
     assert_eq!(
         texts(&rows),
         [
@@ -152,9 +243,9 @@ fn rows_show_the_question_its_keys_and_the_text_field() {
     );
     assert_eq!(place, None);
     for input in inputs("tuse make") {
-        question.apply(&input, at(1_000));
+        question.apply(&input, at(1_000), false);
     }
-    let (rows, place) = question.rows(&page(60), 6);
+    let (rows, place) = question.rows(&page(60), 6, false);
     assert_eq!(
         texts(&rows),
         [
@@ -164,7 +255,7 @@ fn rows_show_the_question_its_keys_and_the_text_field() {
         ]
     );
     assert_eq!(place, Some(Place { row: 2, column: 12 }));
-    let (rows, place) = question.rows(&page(60), 1);
+    let (rows, place) = question.rows(&page(60), 1, false);
     assert_eq!((texts(&rows), place.map(|place| place.row)), (vec!["  › use make ".into()], Some(0)));
 }
 
@@ -173,7 +264,7 @@ fn rows_of_a_narrow_page_show_the_whole_rule() {
     let mut request = request();
     request.rules = vec!["bash(cargo test --workspace --all-features)".into()];
     request.action_summary = "Run `cargo test\u{1b}[2J` and more words\nsecond line".into();
-    let (rows, _) = Question::new(request).rows(&page(30), 12);
+    let (rows, _) = Question::new(request).rows(&page(30), 12, false);
     assert_eq!(
         texts(&rows),
         [
@@ -195,21 +286,22 @@ fn random_early_keys_never_decide() {
         let mut chance = Chance(seed);
         let mut question = Question::new(request());
         let mut now = 0;
-        let shown = chance.below(2_000);
-        question.shown(at(shown));
+        let drawn = chance.below(2_000);
+        question.mark_drawn(at(drawn));
         for _ in 0..chance.below(40) {
             now += chance.below(500);
             let letter = ['y', 's', 'a', 'n', 't', 'x'][usize::try_from(chance.below(6)).unwrap()];
             let before = question.clone();
-            match question.apply(&inputs(&letter.to_string())[0], at(now)) {
+            let has_draft = chance.percent(20);
+            match question.apply(&inputs(&letter.to_string())[0], at(now), has_draft) {
                 QuestionKey::NotForMe => {}
                 _ => {
-                    assert!(now >= shown + 400, "seed {seed}: {letter} at {now}");
+                    assert!(now >= drawn + 400 && !has_draft, "seed {seed}: {letter} at {now}");
                     question = before;
                 }
             }
             let (width, most) = (1 + usize::try_from(chance.below(80)).unwrap(), chance.below(9));
-            let (rows, _) = question.rows(&page(width), usize::try_from(most).unwrap());
+            let (rows, _) = question.rows(&page(width), usize::try_from(most).unwrap(), has_draft);
             assert!(rows.len() <= usize::try_from(most.max(1)).unwrap(), "seed {seed}");
             assert!(rows.iter().all(|row| row.width() <= width), "seed {seed}, {width}: {:?}", texts(&rows));
         }

@@ -16,24 +16,21 @@ async fn window_with_question(place: &Place) -> Window {
     window
 }
 
-/// Presses a key until the question has gone. A question takes no key in the first moment, so that nobody answers it
-/// unseen; a key that comes too early is in the draft.
-pub(super) async fn answers(window: &mut Window, key: &str) {
-    // The draft is emptied, as a person would do it who sees the key there.
-    while window.screen().contains("[y]es, once") {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+/// Presses a key of the question on the screen, and waits for what follows. A question takes no key in the first
+/// moment, so that nobody answers it unseen; a key that comes too early is in the draft.
+pub(super) async fn answers(window: &mut Window, key: &str, then: &str) {
+    let draft = format!("› {key}");
+    loop {
+        window.pauses().await;
         window.types(key);
-        let gone_or_typed = format!("› {key}");
-        window
-            .until("the key", |window| {
-                let screen = window.screen();
-                !screen.contains("[y]es, once") || screen.contains(&gone_or_typed)
-            })
-            .await;
-        if window.screen().contains(&gone_or_typed) {
-            window.types("\x15");
-            window.hides(&gone_or_typed).await;
+        let follows = |window: &mut Window| window.all().contains(then) || window.screen().contains(&draft);
+        window.until(then, follows).await;
+        if !window.screen().contains(&draft) {
+            return;
         }
+        // The draft is emptied, as a person would do it who sees the key there.
+        window.types("\x15");
+        window.hides(&draft).await;
     }
 }
 
@@ -47,8 +44,7 @@ async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     assert!(all.contains("? Create 'notes.txt'") && all.contains("| +hello"), "{all}");
     assert!(window.screen().contains("1 question waits"), "{}", window.screen());
     assert!(!place.path("notes.txt").exists());
-    answers(&mut window, "y").await;
-    window.shows("It is written.").await;
+    answers(&mut window, "y", "It is written.").await;
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "hello\n");
     assert_eq!(window.all().matches("| +hello").count(), 1, "{}", window.all());
     server.assert_paired();
@@ -74,11 +70,9 @@ async fn questions_of_one_turn_are_shown_once_and_answered_one_by_one() {
     let place = Place::with_server(&server);
     let mut window = window_with_question(&place).await;
     window.shows("2 questions wait").await;
-    answers(&mut window, "y").await;
-    window.shows("| +in two.txt").await;
+    answers(&mut window, "y", "| +in two.txt").await;
     window.shows("[y]es, once").await;
-    answers(&mut window, "y").await;
-    window.shows("Both are written.").await;
+    answers(&mut window, "y", "Both are written.").await;
     for name in ["one.txt", "two.txt"] {
         let line = format!("in {name}");
         assert_eq!(std::fs::read_to_string(place.path(name)).expect("a file"), format!("{line}\n"));
@@ -107,12 +101,45 @@ async fn keys_that_were_typed_before_the_question_go_to_the_draft() {
     window.types("y");
     window.shows("› y").await;
     gate.open();
-    window.shows("[y]es, once").await;
-    // This one comes in the first moment of the question.
+    window.shows("empty the draft to answer, or press Tab").await;
     window.types("y");
     window.shows("› yy").await;
     assert!(!place.path("notes.txt").exists());
-    assert!(window.screen().contains("[y]es, once"), "{}", window.screen());
+    assert!(window.screen().contains("empty the draft to answer"), "{}", window.screen());
+}
+
+// spec: AP-13
+#[tokio::test]
+async fn letter_beside_a_draft_goes_to_the_draft_and_answers_behind_tab() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window_with_question(&place).await;
+    window.types("x");
+    window.shows("› x").await;
+    window.pauses().await;
+    window.types("y");
+    window.shows("› xy").await;
+    assert!(window.screen().contains("empty the draft to answer"), "{}", window.screen());
+    assert!(!place.path("notes.txt").exists());
+    window.pauses().await;
+    window.types("\ty");
+    window.shows("It is written.").await;
+    assert!(window.screen().contains("› xy"), "the draft stays: {}", window.screen());
+    assert!(place.path("notes.txt").exists());
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn always_stores_nothing_before_its_second_press() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("I leave it.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window_with_question(&place).await;
+    answers(&mut window, "a", "press [a] again to store the rule write_file(notes.txt)").await;
+    window.types("\x1b");
+    window.shows("[y]es, once").await;
+    answers(&mut window, "n", "I leave it.").await;
+    assert!(!window.all().contains("is stored for"), "{}", window.all());
+    assert!(!place.path("notes.txt").exists());
 }
 
 // spec: AP-11
@@ -131,8 +158,8 @@ async fn answer_with_always_stores_a_rule_and_asks_no_more() {
     let place = Place::with_server(&server);
     let mut window = window_with_question(&place).await;
     window.shows("[a]lways: write_file(notes.txt)").await;
-    answers(&mut window, "a").await;
-    window.shows("Written.").await;
+    answers(&mut window, "a", "press [a] again to store the rule write_file(notes.txt)").await;
+    answers(&mut window, "a", "Written.").await;
     window.types("\x04");
     window.ends().await;
     let mut window = Window::open(&place, "chat");
@@ -148,8 +175,7 @@ async fn answer_no_reaches_the_model_and_the_run_goes_on() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("I leave it.")]).await;
     let place = Place::with_server(&server);
     let mut window = window_with_question(&place).await;
-    answers(&mut window, "n").await;
-    window.shows("I leave it.").await;
+    answers(&mut window, "n", "I leave it.").await;
     assert!(!place.path("notes.txt").exists());
     let refused = messages(&server, 1).pop().expect("a result");
     assert!(refused.0 == "tool" && refused.1.contains("User cancelled this action"), "{refused:?}");
@@ -189,4 +215,39 @@ async fn question_that_is_answered_from_another_terminal_goes_away_and_the_run_g
     window.hides("[y]es, once").await;
     window.types("\x04");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn questions_of_an_agent_are_answered_one_after_the_other_in_words() {
+    let ask = |question: &str| asks_for("human_guidance", &json!({ "question": question }).to_string());
+    let server = MockServer::start([
+        asks_for("helper", r#"{"task": "Find out where and when."}"#),
+        ask("Which city?"),
+        ask("Which day?"),
+        answer("Berlin on Friday."),
+        answer("All is noted."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let folder = place.path(".config/archon");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let helper = "[agents.helper]\ndescription = \"Helps.\"\ntools = [\"human_guidance\"]\n";
+    std::fs::write(folder.join("archon.toml"), helper).expect("settings");
+    let mut window = Window::open(&place, "chat");
+    window.says("Plan the trip.").await;
+    for (question, words, then) in
+        [("? Which city?", "Berlin\r", "? Which day?"), ("? Which day?", "Friday\r", "All is noted.")]
+    {
+        window.shows(question).await;
+        window.shows("[r]eply").await;
+        answers(&mut window, "r", "What is the answer?").await;
+        window.types(words);
+        window.shows(then).await;
+    }
+    for (request, words) in [(2, "Berlin"), (3, "Friday")] {
+        let result = messages(&server, request).pop().expect("a result");
+        assert!(result.0 == "tool" && result.1.contains(words), "{result:?}");
+    }
+    server.assert_paired();
 }

@@ -10,19 +10,19 @@ use super::{
 use crate::setup::{Place, answer, asks_for};
 
 /// Runs the conversation, and after its end waits until the terminal is one for lines.
-const SCRIPT: &str = "\
+pub(super) const SCRIPT: &str = "\
     sh -c 'echo $$ > pid; exec \"$0\" \"$@\"' \"$0\" \"$@\"; echo \"code $?\"; \
     until stty -a | tr ' ;' '\\n\\n' | grep -qx icanon; do sleep 0.02; done; echo restored; cat";
 
 /// Kills the conversation that runs in the place.
-fn kill(place: &Place) {
+pub(super) fn kill(place: &Place) {
     let id = std::fs::read_to_string(place.path("pid")).expect("an id");
     let id = id.trim().parse().ok().and_then(Pid::from_raw).expect("an id");
     kill_process(id, Signal::KILL).expect("it is killed");
 }
 
 /// Checks that the terminal of a killed conversation works.
-async fn check_restored(window: &mut Window) {
+pub(super) async fn check_restored(window: &mut Window) {
     window.shows("code 137").await;
     window.shows("restored").await;
     assert!(window.is_for_lines());
@@ -74,8 +74,7 @@ async fn kill_at_a_question_keeps_the_question() {
     let mut window = Window::open(&place, "chat --continue");
     window.shows("[y]es, once").await;
     assert!(window.all().contains("| +hello"), "{}", window.all());
-    super::consent::answers(&mut window, "y").await;
-    window.shows("It is written.").await;
+    super::consent::answers(&mut window, "y", "It is written.").await;
     assert!(place.path("notes.txt").exists());
     server.assert_paired();
 }

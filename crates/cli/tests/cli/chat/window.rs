@@ -23,8 +23,12 @@ use tokio::{
 
 use crate::setup::Place;
 
-/// The time after which a test fails that waits for something on the screen.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time after which a test fails that waits for something on the screen. Only a test that fails takes so long, and
+/// other work may have the machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The time that a question is on the screen before a test answers it. The program takes no key in the first 400 ms,
+/// and does not know exactly when its frame was read.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The interval in which a test looks at what is not written to the screen, such as the terminal's modes.
 const LOOK: Duration = Duration::from_millis(20);
 /// The number of rows that the emulator keeps above the screen.
@@ -39,6 +43,8 @@ pub(crate) struct Window {
     emulator: vt100::Parser,
     /// All bytes that were written to the terminal.
     pub(crate) bytes: Vec<u8>,
+    /// The number of bytes that the emulator has.
+    drawn: usize,
 }
 
 fn whole(n: u16) -> NonZeroU16 {
@@ -95,11 +101,14 @@ impl Window {
         rows: u16,
         variables: &[(&str, &str)],
     ) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        // Tests beside this one start programs, which must not hold the terminal open.
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags).expect("a terminal");
         grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it can be used");
         tcsetwinsize(&ours, winsize(columns, rows)).expect("it has a size");
         let name = ptsname(&ours, Vec::new()).expect("it has a name");
-        let theirs = || open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let theirs = || open(&name, flags, Mode::empty()).expect("its other end");
         // The program that `setsid` becomes has the terminal to itself, so that its keys and sizes come as signals.
         let mut command = Command::new("setsid");
         command.env_clear();
@@ -128,7 +137,7 @@ impl Window {
             }
         });
         let emulator = vt100::Parser::new(whole(rows), whole(columns), KEPT);
-        Self { keyboard, child, end: Some(end), output, emulator, bytes: Vec::new() }
+        Self { keyboard, child, end: Some(end), output, emulator, bytes: Vec::new(), drawn: 0 }
     }
 
     /// Presses keys, as the bytes that a terminal sends for them.
@@ -170,9 +179,21 @@ impl Window {
         }
     }
 
+    /// Waits as long as a question must be on the screen before a key answers it.
+    pub(crate) async fn pauses(&self) {
+        tokio::time::sleep(PAUSE).await;
+    }
+
     fn take(&mut self, bytes: &[u8]) {
-        self.emulator.process(bytes);
         self.bytes.extend_from_slice(bytes);
+        let rest = &self.bytes[self.drawn..];
+        // The emulator can lose what stands behind a character that it gets in two parts.
+        let whole = match std::str::from_utf8(rest) {
+            Err(e) if e.error_len().is_none() => e.valid_up_to(),
+            _ => rest.len(),
+        };
+        self.emulator.process(&rest[..whole]);
+        self.drawn += whole;
     }
 
     /// The screen as it is now, row by row.

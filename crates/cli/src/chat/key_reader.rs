@@ -1,0 +1,58 @@
+//! The reader of the terminal's keys. It has a thread of its own, so that each key has the time at which it was read,
+//! however busy the screen is.
+
+use std::io;
+
+use archon::{
+    SystemClock,
+    types::{Clock, Timestamp},
+};
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt;
+use tokio::{
+    runtime::Handle,
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
+
+/// An event of the terminal, and the time at which it was read.
+type TimedEvent = (io::Result<Event>, Timestamp);
+
+/// The keys of the terminal. They are read until the value is stopped or dropped.
+pub(crate) struct KeyReader(UnboundedReceiver<TimedEvent>);
+
+impl KeyReader {
+    /// Begins to read. Call it in a runtime.
+    pub(crate) fn start() -> Self {
+        let (sender, events) = unbounded_channel();
+        let runtime = Handle::current();
+        std::thread::spawn(move || runtime.block_on(read(&sender)));
+        Self(events)
+    }
+
+    /// Returns the next event, and the time at which it was read; `None` if the terminal gives no more.
+    pub(crate) async fn next(&mut self) -> Option<(Event, Timestamp)> {
+        let (event, at) = self.0.recv().await?;
+        Some((event.ok()?, at))
+    }
+
+    /// Waits until no key is read any more. Keys that were read and not returned are lost.
+    pub(crate) async fn stop(&mut self) {
+        self.0.close();
+        // The channel ends when the reader has let go of the terminal.
+        while self.0.recv().await.is_some() {}
+    }
+}
+
+async fn read(sender: &UnboundedSender<TimedEvent>) {
+    let mut events = EventStream::new();
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = sender.closed() => None,
+        };
+        let Some(event) = event else { return };
+        if sender.send((event, SystemClock.now())).is_err() {
+            return;
+        }
+    }
+}
