@@ -1,7 +1,7 @@
 //! The reader of the terminal's keys. It has a thread of its own, so that each key has the time at which it was read,
 //! however busy the screen is.
 
-use std::{io, thread::JoinHandle};
+use std::io;
 
 use archon::{
     SystemClock,
@@ -17,34 +17,29 @@ use tokio::{
 /// An event of the terminal, and the time at which it was read.
 type TimedEvent = (io::Result<Event>, Timestamp);
 
-/// The keys of the terminal. They are read until the value is dropped.
-pub(crate) struct KeyReader {
-    events: UnboundedReceiver<TimedEvent>,
-    thread: Option<JoinHandle<()>>,
-}
+/// The keys of the terminal. They are read until the value is stopped or dropped.
+pub(crate) struct KeyReader(UnboundedReceiver<TimedEvent>);
 
 impl KeyReader {
     /// Begins to read. Call it in a runtime.
     pub(crate) fn start() -> Self {
         let (sender, events) = unbounded_channel();
         let runtime = Handle::current();
-        let thread = std::thread::spawn(move || runtime.block_on(read(&sender)));
-        Self { events, thread: Some(thread) }
-    }
-
-    /// Ends to read, so that another program may read the keys.
-    pub(crate) async fn stop(&mut self) {
-        self.events.close();
-        if let Some(thread) = self.thread.take() {
-            // The thread ends as soon as it sees that nobody receives.
-            let _ = tokio::task::spawn_blocking(|| thread.join()).await;
-        }
+        std::thread::spawn(move || runtime.block_on(read(&sender)));
+        Self(events)
     }
 
     /// Returns the next event, and the time at which it was read; `None` if the terminal gives no more.
     pub(crate) async fn next(&mut self) -> Option<(Event, Timestamp)> {
-        let (event, at) = self.events.recv().await?;
+        let (event, at) = self.0.recv().await?;
         Some((event.ok()?, at))
+    }
+
+    /// Waits until no key is read any more. Keys that were read and not returned are lost.
+    pub(crate) async fn stop(&mut self) {
+        self.0.close();
+        // The channel ends when the reader has let go of the terminal.
+        while self.0.recv().await.is_some() {}
     }
 }
 

@@ -210,14 +210,10 @@ mod tests {
     fn best_of_fifty_thousand_paths_is_found_in_one_pass() {
         let paths: Vec<String> =
             (0..50_000).map(|n| format!("crates/part{}/src/module_{n}/file.rs", n % 97)).collect();
-        let mut fastest = Duration::MAX;
-        for _ in 0..3 {
-            let since = Instant::now();
-            let found = Pattern::new("mod7fi").best(paths.iter().map(String::as_str), 100);
-            fastest = fastest.min(since.elapsed());
-            assert_eq!(paths[found[0]], "crates/part7/src/module_7/file.rs");
-        }
+        let since = Instant::now();
+        let found = Pattern::new("mod7fi").best(paths.iter().map(String::as_str), 100);
+        assert_eq!(paths[found[0]], "crates/part7/src/module_7/file.rs");
         // A search that compared candidates with each other would take minutes.
-        assert!(fastest < Duration::from_secs(30), "{fastest:?}");
+        assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
     }
 }
