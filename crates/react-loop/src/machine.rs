@@ -34,6 +34,7 @@ use crate::{
     limits::Meter,
     queues::Queues,
     repetition::Repetition,
+    snapshots::Snapshots,
     text_mode,
 };
 
@@ -122,6 +123,8 @@ pub struct ReactMachine {
     /// Permission rules of "always allow" answers, valid for the rest of the session.
     #[serde(default)]
     trusted: Vec<String>,
+    #[serde(default)]
+    snapshots: Snapshots,
 }
 
 /// The phase of the run.
@@ -206,6 +209,7 @@ impl ReactMachine {
             interrupted: Default::default(),
             suspended: false,
             trusted,
+            snapshots: Snapshots::default(),
         };
         machine.answer_history();
         machine
@@ -264,6 +268,7 @@ impl Machine for ReactMachine {
             B::AuxiliaryCallStarted { .. } => self.auxiliary_call_started(&record.body),
             B::Summarized(summary) => self.summarized(summary),
             B::InstructionsRead { text } => self.instructed(text),
+            B::WorkspaceSnapshot(snapshot) => self.snapshots.see(snapshot),
             B::GoalChecked(verdict) => self.goal_checked(verdict),
             B::OutputChecked { problems } => self.output_checked(problems),
             B::Compacted(compaction) => self.window.compacted(compaction, record.at),
@@ -377,6 +382,11 @@ impl ReactMachine {
     /// Returns the id of the latest model command.
     pub(crate) fn last_command(&self) -> CommandId {
         CommandId(self.next_command.saturating_sub(1))
+    }
+
+    /// Returns the snapshots of the workspace.
+    pub(crate) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
     }
 
     /// Returns true if no request, call or check is open.

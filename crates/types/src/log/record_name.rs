@@ -38,6 +38,7 @@ names! {
     AuxiliaryCallStarted = "auxiliary_call_started",
     ApprovalRequested = "approval_requested",
     ApprovalAnswered = "approval_answered",
+    WorkspaceSnapshot = "workspace_snapshot",
     ToolCallStarted = "tool_call_started",
     ProcessStarted = "process_started",
     ChildRunCreated = "child_run_created",

@@ -51,6 +51,7 @@ impl Forms {
             B::ApprovalAnswered { answer, .. } => self.clean_reply(answer),
             B::Summarized(summary) => self.clean_optional(&mut summary.text),
             B::InstructionsRead { text } => self.clean_text(text),
+            B::WorkspaceSnapshot(snapshot) => self.clean_optional(&mut snapshot.problem),
             B::GoalChecked(verdict) => self.clean_text(&mut verdict.reason),
             B::OutputChecked { problems } => {
                 problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));
