@@ -127,6 +127,7 @@ const EDGES: &[Edge] = &[
     edge("archon-agents", Kind::Optional, "archon-mcp"),
     edge("archon-agents", Kind::Optional, "archon-mcp-serve"),
     edge("archon-agents", Kind::Optional, "archon-tool-search"),
+    edge("archon-agents", Kind::Optional, "archon-snapshots"),
     edge("archon-agents", Kind::Dev, "archon-testkit"),
     edge("archon-agents-cli", Kind::Normal, "archon-agents"),
     edge("archon-agents-cli", Kind::Optional, "archon-local-embedder"),

@@ -7,6 +7,26 @@
 //! nobody changed since is put back; what a person changed since is left as it is, and named. All paths are
 //! opened step by step without following links, so that nothing outside of the workspace is read or written.
 //!
+//! Use this crate alone to undo what any program changes in a folder; it needs no agent.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`Snapshots`], the snapshots of one workspace | `snapshots.rs` |
+//! | [`Step`] and [`Restored`]: what is undone, and what an undo does | `plan.rs`, `restore.rs` |
+//! | [`Undone`], what can be redone | `history.rs` |
+//! | which files belong to a snapshot | `scan.rs`, `rules.rs` |
+//! | files that were not changed, and so are not read | `index.rs` |
+//! | trees and contents | `tree.rs`, `objects.rs` |
+//! | paths that lead nowhere else | `beneath.rs` |
+//!
+//! *Invariants*
+//!
+//! - Nothing is written outside of the workspace and the store.
+//! - A file is replaced or removed only if it is as the work left it.
+//! - A snapshot whose id was returned is whole.
+//!
+//! # Example
+//!
 //! ```
 //! use archon_snapshots::{Limits, Snapshots, Step};
 //!
