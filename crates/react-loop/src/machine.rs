@@ -12,6 +12,7 @@ mod goal;
 mod instructions;
 mod interruption;
 mod prompts;
+mod snapshots;
 mod structured_output;
 mod tool_retry;
 
@@ -34,9 +35,10 @@ use crate::{
     limits::Meter,
     queues::Queues,
     repetition::Repetition,
-    snapshots::Snapshots,
     text_mode,
 };
+
+use snapshots::Snapshots;
 
 pub(crate) use approvals::in_doubt;
 pub use goal::GoalDue;

@@ -139,9 +139,9 @@ impl Folder {
     }
 
     fn put(&self, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<()> {
-        let free = |name: &String| matches!(self.find(OsStr::new(name)), Ok(None));
-        let names = (0..1_000).map(|number| format!(".archon-{}-{number}.tmp", std::process::id()));
-        let temporary = { names }.find(free).ok_or_else(|| io::Error::other("no name for a file is free"))?;
+        let is_free = |name: &String| matches!(self.find(OsStr::new(name)), Ok(None));
+        let mut names = (0..1_000).map(|number| format!(".archon-{}-{number}.tmp", std::process::id()));
+        let temporary = names.find(is_free).ok_or_else(|| io::Error::other("no name for a file is free"))?;
         let put = make(&temporary)
             .and_then(|()| Ok(rustix::fs::renameat(&self.0, &temporary, &self.0, name)?));
         if put.is_err() {
@@ -160,14 +160,14 @@ impl Found {
             FileType::Directory => Kind::Folder,
             _ => Kind::Other,
         };
-        let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
-        let rest = |rest: i128| i64::try_from(rest).unwrap_or_default();
+        let nanoseconds =
+            |seconds: i128, rest: i128| i64::try_from(seconds * 1_000_000_000 + rest).unwrap_or_default();
         Self {
             kind,
             mode: u16::try_from(stat.st_mode & 0o777).unwrap_or_default(),
             stamp: Stamp {
-                modified: nanoseconds(stat.st_mtime.into(), rest(stat.st_mtime_nsec.into())),
-                changed: nanoseconds(stat.st_ctime.into(), rest(stat.st_ctime_nsec.into())),
+                modified: nanoseconds(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+                changed: nanoseconds(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
                 size: u64::try_from(stat.st_size).unwrap_or_default(),
                 inode: stat.st_ino.into(),
             },

@@ -45,11 +45,8 @@ impl Objects {
         Ok(hash)
     }
 
-    /// Stores what `from` gives, and returns its hash and its size in bytes. The inner error is that of `from`.
-    pub(crate) fn write_from(
-        &self,
-        from: &mut dyn Read,
-    ) -> Result<io::Result<(Hash, u64)>, SnapshotError> {
+    /// Stores the content of a file, and returns its hash and its size in bytes. The inner error is that of `from`.
+    pub(crate) fn write_from(&self, from: &mut File) -> Result<io::Result<(Hash, u64)>, SnapshotError> {
         let mut first = Vec::new();
         if let Err(error) = from.by_ref().take(IN_MEMORY as u64).read_to_end(&mut first) {
             return Ok(Err(error));
@@ -106,7 +103,7 @@ impl Objects {
         for path in paths(&self.unfinished)? {
             fs::remove_file(&path).map_err(store(&path))?;
         }
-        for folder in paths(&self.folder)? {
+        for folder in paths(&self.folder)?.into_iter().filter(|path| path.is_dir()) {
             for path in paths(&folder)? {
                 let name = path.strip_prefix(&self.folder).unwrap_or(&path).to_string_lossy().replace('/', "");
                 let is_kept = name.parse::<crate::SnapshotId>().is_ok_and(|id| is_needed(&id.0));

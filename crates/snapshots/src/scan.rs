@@ -176,12 +176,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the entry of a file or folder that could not be opened: none if it is gone, one without content
-    /// if it may not be read.
+    /// Returns the entry of a file or folder that could not be opened: none if it is gone or of another kind now,
+    /// one without content if it may not be read.
     fn not_read(&self, error: io::Error) -> Result<Option<Entry>, SnapshotError> {
+        let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
         match error.kind() {
-            io::ErrorKind::NotFound => Ok(None),
-            io::ErrorKind::PermissionDenied => Ok(Some(Entry::OTHER)),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ if is_link => Ok(None),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::Other => Ok(Some(Entry::OTHER)),
             _ => Err(self.unreadable(error)),
         }
     }

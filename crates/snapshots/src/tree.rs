@@ -115,7 +115,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<(PathBuf, Entry)>> {
         let size = u64::from_be_bytes(reader.array()?);
         let hash = reader.array()?;
         let name = reader.text()?;
-        if name.contains(&b'/') || [&b""[..], b".", b"..", b".git"].contains(&name) {
+        if name.contains(&b'/') || matches!(name, b"" | b"." | b".." | b".git") {
             return None;
         }
         entries.push((PathBuf::from(OsStr::from_bytes(name)), Entry { kind, mode, size, hash }));

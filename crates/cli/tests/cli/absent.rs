@@ -156,3 +156,12 @@ async fn completions_and_man_without_the_feature_are_refused_with_its_name() {
         refused.check_refused(2, &format!("{what} is not in this build"), "build with `--features shell`");
     }
 }
+
+#[cfg(not(feature = "undo"))]
+#[tokio::test]
+async fn undo_and_redo_without_the_feature_are_refused_with_its_name() {
+    for line in ["undo", "redo"] {
+        let refused = Place::new().archon(line, &["last"]).await;
+        refused.check_refused(2, &format!("`archon {line}` is not in this build"), "build with `--features undo`");
+    }
+}
