@@ -207,9 +207,6 @@ pub mod prelude {
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
-/// Snapshots of a workspace, and what an undo did.
-#[cfg(all(unix, feature = "undo"))]
-pub use archon_snapshots as snapshots;
 /// MCP servers, their tools and their pins.
 #[cfg(feature = "mcp")]
 pub use archon_mcp as mcp;
@@ -226,6 +223,9 @@ pub use archon_planner as planner;
 pub use archon_providers as providers;
 /// The machine and the driver of the agent loop.
 pub use archon_react_loop as react_loop;
+/// Snapshots of a workspace, and what an undo did.
+#[cfg(all(unix, feature = "undo"))]
+pub use archon_snapshots as snapshots;
 /// Journals, which store the logs of runs.
 pub use archon_store as store;
 /// Tool search: finds the deferred tools of an agent that has many.

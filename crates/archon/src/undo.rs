@@ -117,7 +117,9 @@ fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
     let mut steps: Vec<(u32, Step)> = Vec::new();
     for record in records {
         let RecordBody::WorkspaceSnapshot(snapshot) = &record.body else { continue };
-        let Some(id) = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok()) else { continue };
+        let Some(id) = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok()) else {
+            continue;
+        };
         match (snapshot.place, steps.last_mut()) {
             (SnapshotPlace::After, Some((_, step))) => step.after = Some(id),
             (SnapshotPlace::Before, _) => {

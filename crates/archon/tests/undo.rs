@@ -46,7 +46,8 @@ impl Desk {
 
     /// Runs an agent that writes each text in a turn of its own, and returns the records of its run.
     async fn run(&self, texts: &[&str]) -> Vec<Arc<Record>> {
-        let call = |text: &&str| Step::call(text, "note", json!({ "folder": self.workspace(), "text": text }));
+        let call =
+            |text: &&str| Step::call(text, "note", json!({ "folder": self.workspace(), "text": text }));
         let script = texts.iter().map(call).chain([Step::text("Done.")]);
         let agent = Archon::builder()
             .provider(Arc::new(ScriptedProvider::new(script)), "scripted")

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use archon_run::{Interrupt, Recorded};
 use archon_types::{
-    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Effect, Event, Executed, Hooks,
-    JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, SnapshotPlace, ToolQuestions,
+    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Effect, Event, Executed,
+    Hooks, JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, SnapshotPlace, ToolQuestions,
     ToolResult, metadata, questions_below,
 };
 
@@ -120,8 +120,7 @@ impl ReactExecutor<'_> {
                 run.record(vec![granted]).await?;
             }
         }
-        if self.driver.snapshots.is_some()
-            && ready.iter().any(|(ready, _)| ready.effect != Effect::ReadOnly)
+        if self.driver.snapshots.is_some() && ready.iter().any(|(ready, _)| ready.effect != Effect::ReadOnly)
         {
             boxed(|| self.snapshot(SnapshotPlace::Before, run)).await?;
         }

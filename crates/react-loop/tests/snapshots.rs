@@ -56,7 +56,9 @@ impl WorkspaceSnapshots for Source {
 fn agent(turns: &[&[&'static str]], journal: &MortalJournal, order: &Order) -> ReactAgent {
     let turns: Vec<Vec<_>> = turns
         .iter()
-        .map(|tools| (0..).zip(*tools).map(|(n, tool)| ToolCall::new(format!("{tool}{n}"), *tool, json!({"n": n}))))
+        .map(|tools| {
+            (0..).zip(*tools).map(|(n, tool)| ToolCall::new(format!("{tool}{n}"), *tool, json!({"n": n})))
+        })
         .map(Iterator::collect)
         .collect();
     let model = FnProvider::new(move |_, request| {
@@ -65,7 +67,8 @@ fn agent(turns: &[&[&'static str]], journal: &MortalJournal, order: &Order) -> R
     });
     let mut options = ReactAgentOptions::new("m");
     options.tool_mode = Some(ToolMode::Native);
-    ReactAgent::new(Arc::new(model), Arc::new(journal.clone()), options).with_toolbox(Arc::new(Tools(order.clone())))
+    ReactAgent::new(Arc::new(model), Arc::new(journal.clone()), options)
+        .with_toolbox(Arc::new(Tools(order.clone())))
 }
 
 fn context() -> Context {
@@ -74,7 +77,9 @@ fn context() -> Context {
 
 fn snapshots(journal: &MortalJournal) -> Vec<(SnapshotPlace, u32, Option<String>)> {
     let of = |body: &RecordBody| match body {
-        RecordBody::WorkspaceSnapshot(snapshot) => Some((snapshot.place, snapshot.turn, snapshot.tree.clone())),
+        RecordBody::WorkspaceSnapshot(snapshot) => {
+            Some((snapshot.place, snapshot.turn, snapshot.tree.clone()))
+        }
         _ => None,
     };
     journal.log("r").iter().filter_map(|record| of(&record.body)).collect()
@@ -84,7 +89,8 @@ fn snapshots(journal: &MortalJournal) -> Vec<(SnapshotPlace, u32, Option<String>
 async fn run_takes_a_snapshot_before_the_first_effect_of_a_turn_and_after_the_last() {
     let (journal, order) = (MortalJournal::default(), Order::default());
     let turns: [&[&str]; 3] = [&["read"], &["write", "edit"], &["write"]];
-    let agent = agent(&turns, &journal, &order).with_snapshots(Arc::new(Source(order.clone(), Mutex::new(0), 9)));
+    let agent =
+        agent(&turns, &journal, &order).with_snapshots(Arc::new(Source(order.clone(), Mutex::new(0), 9)));
     agent.run("work", &context()).await;
     let expected = ["prepare", "read", "tree0 after none", "write", "edit", "tree1 after tree0"];
     let more = ["tree2 after none", "write", "tree3 after tree2"];
@@ -108,7 +114,8 @@ async fn run_without_a_source_of_snapshots_records_none() {
 async fn run_whose_snapshot_fails_records_it_once_and_goes_on() {
     let (journal, order) = (MortalJournal::default(), Order::default());
     let turns: [&[&str]; 2] = [&["write"], &["write"]];
-    let agent = agent(&turns, &journal, &order).with_snapshots(Arc::new(Source(order.clone(), Mutex::new(0), 0)));
+    let agent =
+        agent(&turns, &journal, &order).with_snapshots(Arc::new(Source(order.clone(), Mutex::new(0), 0)));
     let outcome = agent.run("work", &context()).await;
     assert_eq!(outcome.last_text(), Some("ready"));
     assert_eq!(snapshots(&journal), [(SnapshotPlace::Before, 0, None)]);

@@ -142,8 +142,8 @@ impl Folder {
         let is_free = |name: &String| matches!(self.find(OsStr::new(name)), Ok(None));
         let mut names = (0..1_000).map(|number| format!(".archon-{}-{number}.tmp", std::process::id()));
         let temporary = names.find(is_free).ok_or_else(|| io::Error::other("no name for a file is free"))?;
-        let put = make(&temporary)
-            .and_then(|()| Ok(rustix::fs::renameat(&self.0, &temporary, &self.0, name)?));
+        let put =
+            make(&temporary).and_then(|()| Ok(rustix::fs::renameat(&self.0, &temporary, &self.0, name)?));
         if put.is_err() {
             let _ = rustix::fs::unlinkat(&self.0, &temporary, AtFlags::empty());
         }

@@ -105,7 +105,8 @@ impl Objects {
         }
         for folder in paths(&self.folder)?.into_iter().filter(|path| path.is_dir()) {
             for path in paths(&folder)? {
-                let name = path.strip_prefix(&self.folder).unwrap_or(&path).to_string_lossy().replace('/', "");
+                let name =
+                    path.strip_prefix(&self.folder).unwrap_or(&path).to_string_lossy().replace('/', "");
                 let is_kept = name.parse::<crate::SnapshotId>().is_ok_and(|id| is_needed(&id.0));
                 if !is_kept {
                     fs::remove_file(&path).map_err(store(&path))?;

@@ -167,7 +167,8 @@ impl Plan {
     /// Puts an entry at a path, and folders above it that are missing. Returns false if something else is in
     /// their place.
     fn put(&mut self, path: &Path, entry: Entry, before: &Files) -> bool {
-        let folders: Vec<&Path> = path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
+        let folders: Vec<&Path> =
+            path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
         for folder in folders.into_iter().rev() {
             match (self.wanted.get(folder), before.get(folder)) {
                 (Some(entry), _) if entry.is_folder() => {}
@@ -193,6 +194,7 @@ impl Plan {
 /// Returns the paths whose entries differ, in order.
 pub(crate) fn changes(old: &Files, new: &Files) -> Vec<Change> {
     let paths: BTreeSet<&PathBuf> = old.keys().chain(new.keys()).collect();
-    let entries = paths.into_iter().map(|path| (path.clone(), old.get(path).copied(), new.get(path).copied()));
+    let entries =
+        paths.into_iter().map(|path| (path.clone(), old.get(path).copied(), new.get(path).copied()));
     entries.filter(|(_, old, new)| old != new).collect()
 }

@@ -24,7 +24,9 @@ impl Restore<'_> {
         let mut restored = Restored { left: plan.left(), ..Restored::default() };
         // Files before the folders that they are in.
         for (path, now, wanted) in changes.iter().rev() {
-            let Some(now) = now.filter(|now| wanted.is_none_or(|wanted| wanted.kind != now.kind)) else { continue };
+            let Some(now) = now.filter(|now| wanted.is_none_or(|wanted| wanted.kind != now.kind)) else {
+                continue;
+            };
             match self.remove(path, &now) {
                 Ok(()) if wanted.is_none() => restored.removed.push(path.clone()),
                 Ok(()) => {}
@@ -99,7 +101,9 @@ impl Restore<'_> {
 
 fn left(path: &Path, error: &io::Error) -> Left {
     let why = match error.kind() {
-        io::ErrorKind::DirectoryNotEmpty => "it holds files that no snapshot has, such as ignored ones".to_owned(),
+        io::ErrorKind::DirectoryNotEmpty => {
+            "it holds files that no snapshot has, such as ignored ones".to_owned()
+        }
         io::ErrorKind::NotFound => "its folder, or its content in the store, is gone".to_owned(),
         _ => error.to_string(),
     };

@@ -82,7 +82,8 @@ impl<'a> RulesOfSnapshot<'a> {
         let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
         folders.reverse();
         let mut rules = Rules::default();
-        let mut steps = folders.iter().skip(1).copied().map(|folder| (folder, true)).chain([(path, is_folder)]);
+        let mut steps =
+            folders.iter().skip(1).copied().map(|folder| (folder, true)).chain([(path, is_folder)]);
         for folder in &folders {
             let length = folder.as_os_str().len();
             let below = if length == 0 { 0 } else { length + 1 };

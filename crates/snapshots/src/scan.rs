@@ -27,6 +27,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) without: &'a [PathBuf],
     /// Snapshots whose files are kept even if they are ignored now.
     pub(crate) known: &'a [&'a Files],
+    /// True if the files are only counted, and nothing is stored.
+    only_counts: bool,
     /// The path of the folder or file that is looked at, relative to the workspace.
     path: Vec<u8>,
     rules: Rules,
@@ -52,6 +54,7 @@ impl<'a> Scan<'a> {
             limits,
             without,
             known,
+            only_counts: false,
             path: Vec::new(),
             rules: Rules::default(),
             found: Vec::new(),
@@ -64,6 +67,12 @@ impl<'a> Scan<'a> {
     /// Returns the hash of the workspace's tree.
     pub(crate) fn run(&mut self, root: &Folder) -> Result<Hash, SnapshotError> {
         self.folder(root, false)
+    }
+
+    /// Checks that the workspace is within the limits, without reading or storing a file.
+    pub(crate) fn check(mut self, root: &Folder) -> Result<(), SnapshotError> {
+        self.only_counts = true;
+        self.folder(root, false).map(|_| ())
     }
 
     /// Returns the stamps of the files and links that were found, by their path.
@@ -92,7 +101,7 @@ impl<'a> Scan<'a> {
         if has_rules {
             self.rules.leave();
         }
-        self.objects.write(&encode(&tree))
+        if self.only_counts { Ok([0; 32]) } else { self.objects.write(&encode(&tree)) }
     }
 
     /// Returns the entry of a name; `None` if it belongs to no snapshot.
@@ -102,7 +111,9 @@ impl<'a> Scan<'a> {
         name: &OsStr,
         is_ignored: bool,
     ) -> Result<Option<Entry>, SnapshotError> {
-        let Some(found) = folder.find(name).map_err(|source| self.unreadable(source))? else { return Ok(None) };
+        let Some(found) = folder.find(name).map_err(|source| self.unreadable(source))? else {
+            return Ok(None);
+        };
         let is_folder = found.kind == Kind::Folder;
         let path = Path::new(OsStr::from_bytes(&self.path));
         if is_folder && self.without.iter().any(|without| without == path) {
@@ -116,8 +127,8 @@ impl<'a> Scan<'a> {
         self.count(&found)?;
         match found.kind {
             Kind::Folder => self.subfolder(folder, name, found.mode, is_ignored),
-            Kind::File | Kind::Link => self.content(folder, name, &found),
-            Kind::Other => Ok(Some(Entry::OTHER)),
+            Kind::File | Kind::Link if !self.only_counts => self.content(folder, name, &found),
+            _ => Ok(Some(Entry::OTHER)),
         }
     }
 
@@ -194,7 +205,10 @@ impl<'a> Scan<'a> {
             self.bytes = self.bytes.saturating_add(found.stamp.size);
         }
         if self.entries > self.limits.entries || self.bytes > self.limits.bytes {
-            return Err(SnapshotError::TooLarge { workspace: self.workspace.to_owned(), limits: self.limits });
+            return Err(SnapshotError::TooLarge {
+                workspace: self.workspace.to_owned(),
+                limits: self.limits,
+            });
         }
         Ok(())
     }

@@ -203,8 +203,14 @@ impl Snapshots {
         let began = i64::try_from(began).unwrap_or(i64::MAX);
         let index = Index::read(&self.store.index());
         let places = (self.workspace.as_path(), self.without.as_slice());
-        let mut scan = Scan::new((&*self.objects, &index), places, self.limits, known);
-        let id = SnapshotId(scan.run(&self.root()?)?);
+        let root = self.root()?;
+        let scan = || Scan::new((&*self.objects, &index), places, self.limits, known);
+        if index.len() == 0 {
+            // So that a workspace that is too large is not stored in part.
+            scan().check(&root)?;
+        }
+        let mut scan = scan();
+        let id = SnapshotId(scan.run(&root)?);
         self.keep(id)?;
         if scan.read > 0 || scan.found.len() != index.len() {
             Index::write(&self.store.index(), &scan.found, began)?;

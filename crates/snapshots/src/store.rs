@@ -3,18 +3,14 @@
 use std::{
     fs::{self, DirBuilder, File},
     io::Write as _,
-    os::unix::fs::DirBuilderExt as _,
     os::unix::ffi::OsStrExt as _,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
 use tempfile::NamedTempFile;
 
-use crate::{
-    SnapshotError, SnapshotId,
-    error::store,
-    tree::hash,
-};
+use crate::{SnapshotError, SnapshotId, error::store, tree::hash};
 
 /// The folder of one workspace in the store.
 pub(crate) struct Store {
@@ -39,7 +35,8 @@ impl Store {
     /// dropped.
     pub(crate) fn lock(&self) -> Result<File, SnapshotError> {
         let path = self.folder.join("lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(store(&path))?;
+        let file =
+            File::options().create(true).truncate(false).write(true).open(&path).map_err(store(&path))?;
         file.lock().map_err(store(&path))?;
         Ok(file)
     }

@@ -158,7 +158,10 @@ impl Human {
             }
             RecordBody::WorkspaceSnapshot(snapshot) => {
                 if let Some(problem) = &snapshot.problem {
-                    output.note(Look::Warning, format!("this run cannot be undone: {}", one_line(problem, 2 * SHOWN)));
+                    output.note(
+                        Look::Warning,
+                        format!("this run cannot be undone: {}", one_line(problem, 2 * SHOWN)),
+                    );
                 }
             }
             RecordBody::HintAdded { text }

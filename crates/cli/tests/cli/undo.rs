@@ -7,7 +7,8 @@ use crate::setup::{Place, answer, asks_for};
 
 /// A place in which a run has written `ours` and `theirs`.
 async fn place() -> Place {
-    let write = |path: &str| asks_for("write_file", &json!({ "path": path, "content": "by the tool" }).to_string());
+    let write =
+        |path: &str| asks_for("write_file", &json!({ "path": path, "content": "by the tool" }).to_string());
     let server = MockServer::start(vec![write("ours"), write("theirs"), answer("Done.")]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("run --tools write_file --allow write_file(**)", &["Write."]).await;

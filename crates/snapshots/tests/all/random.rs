@@ -69,9 +69,8 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 fn is_ignored(path: &Path, files: &States) -> bool {
     let has_rules = |folder: &Path| folder != Path::new("") && files.contains_key(&folder.join(".gitignore"));
     let is = |path: &Path, end| path.to_str().is_some_and(|path| path.ends_with(end));
-    path.ancestors().any(|step| {
-        is(step, ".log") || (is(step, ".tmp") && step.ancestors().skip(1).any(has_rules))
-    })
+    path.ancestors()
+        .any(|step| is(step, ".log") || (is(step, ".tmp") && step.ancestors().skip(1).any(has_rules)))
 }
 
 /// Returns the states after an undo, from what was, and the paths that no snapshot can take back.
@@ -110,7 +109,10 @@ fn check(seed: u64, turns: &[Turn], now: &States, restored: &Restored, actual: &
         assert!(
             is_named && is(actual) == is(now),
             "seed {seed}: {}: wanted {:?}, is {:?}, was {:?}; {restored:?}",
-            path.display(), is(&wanted), is(actual), is(now)
+            path.display(),
+            is(&wanted),
+            is(actual),
+            is(now)
         );
         left += 1;
     }
@@ -145,7 +147,12 @@ fn play(seed: u64) -> (u32, u32) {
     let result = check(seed, &turns, &now, &restored, &world.states());
     assert_eq!(others(), untouched, "seed {seed}");
     if !is_edited && restored.left.is_empty() {
-        assert_eq!(world.take(), steps[0].before, "seed {seed}: {:?}", world.snapshots.diff(&world.take(), &steps[0].before));
+        assert_eq!(
+            world.take(),
+            steps[0].before,
+            "seed {seed}: {:?}",
+            world.snapshots.diff(&world.take(), &steps[0].before)
+        );
     }
     let again = world.snapshots.redo("session").unwrap();
     let visible = |states: &States| -> States {

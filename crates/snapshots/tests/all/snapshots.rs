@@ -9,7 +9,7 @@ use std::{
 
 use archon_snapshots::{Difference, Limits, SnapshotError};
 
-use crate::world::World;
+use crate::world::{State, World, states};
 
 #[test]
 fn take_of_the_same_files_returns_the_same_id() {
@@ -73,7 +73,8 @@ fn take_leaves_out_the_store_and_other_folders_of_the_program() {
     let world = World::new();
     let data = world.workspace.join("data");
     fs::create_dir_all(data.join("runs")).unwrap();
-    let snapshots = archon_snapshots::Snapshots::open(&data.join("snapshots"), &world.workspace, Limits::default());
+    let snapshots =
+        archon_snapshots::Snapshots::open(&data.join("snapshots"), &world.workspace, Limits::default());
     let snapshots = snapshots.unwrap().without(&data.join("runs"));
     let first = snapshots.take().unwrap();
     fs::write(data.join("runs/log"), "1").unwrap();
@@ -118,16 +119,29 @@ fn take_of_a_workspace_beyond_the_limits_fails_and_says_that_undo_is_off() {
     world.open(Limits::default().with_entries(2).with_bytes(10)).take().unwrap();
 }
 
+#[test]
+fn take_of_a_new_workspace_beyond_the_limits_stores_nothing() {
+    let world = World::new();
+    world.write("a", "a content");
+    world.write("b", "b");
+    world.open(Limits::default().with_entries(1)).take().unwrap_err();
+    let has_content = |state| matches!(state, State::File(_, content) if content == b"a content");
+    assert!(!states(&world.store()).into_values().any(has_content));
+}
+
 /// A process that is killed has written some of the contents, as one that meets a limit in the middle.
 #[test]
 fn take_after_one_that_was_cut_off_anywhere_is_whole() {
-    for entries in 0..12 {
+    for entries in 1..13 {
         let world = World::new();
+        world.write("first", "1");
+        world.later().take().unwrap();
         for number in 0..6 {
             world.write(&format!("folder{number}/file"), &number.to_string());
         }
         world.open(Limits::default().with_entries(entries)).take().unwrap_err();
-        let unfinished = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("unfinished");
+        let unfinished =
+            fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("unfinished");
         fs::write(unfinished.join(".tmp"), "half").unwrap();
         let all = world.states();
         let step = world.turn("1", |world| fs::remove_dir_all(world.workspace.join("folder3")).unwrap());
@@ -143,7 +157,8 @@ fn take_by_several_at_once_gives_each_the_same_snapshot() {
         world.write(&format!("{number}"), &number.to_string());
     }
     let ids: Vec<_> = thread::scope(|scope| {
-        let takes: Vec<_> = (0..4).map(|_| scope.spawn(|| world.open(Limits::default()).take().unwrap())).collect();
+        let takes: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| world.open(Limits::default()).take().unwrap())).collect();
         takes.into_iter().map(|take| take.join().unwrap()).collect()
     });
     assert!(ids.iter().all(|id| *id == world.take()), "{ids:?}");

@@ -11,11 +11,11 @@ use archon_types::{
     MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
     OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
     ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig,
-    RunStarted, SchemaProblem, SessionSnapshot, SnapshotMessage, SnapshotPlace, SnapshotResult, SnapshotSpending,
-    Speaker,
-    Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings,
-    ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
-    Trust, TurnTrigger, Usage, UserMessage, ViewPart, WorkspaceSnapshot, metadata,
+    RunStarted, SchemaProblem, SessionSnapshot, SnapshotMessage, SnapshotPlace, SnapshotResult,
+    SnapshotSpending, Speaker, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern,
+    TeamRecord, TeamSettings, ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult,
+    ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart, WorkspaceSnapshot,
+    metadata,
 };
 use serde_json::json;
 
