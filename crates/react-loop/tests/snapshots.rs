@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use archon_react_loop::{ReactAgent, ReactAgentOptions};
 use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Prepared, ReadyCall, RecordBody,
+    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Message, Prepared, ReadyCall, RecordBody,
     SnapshotPlace, ToolCall, ToolMode, ToolResult, ToolSpec, Toolbox, WorkspaceSnapshots,
 };
 use serde_json::json;
@@ -62,7 +62,7 @@ fn agent(turns: &[&[&'static str]], journal: &MortalJournal, order: &Order) -> R
         .map(Iterator::collect)
         .collect();
     let model = FnProvider::new(move |_, request| {
-        let turn = request.messages.iter().filter(|message| !message.tool_calls().is_empty()).count();
+        let turn = request.messages.iter().filter(|m| matches!(&***m, Message::Assistant(_))).count();
         turns.get(turn).map_or_else(|| FnProvider::text("ready"), |calls| FnProvider::calls(calls.clone()))
     });
     let mut options = ReactAgentOptions::new("m");
@@ -95,11 +95,11 @@ async fn run_takes_a_snapshot_before_the_first_effect_of_a_turn_and_after_the_la
     let expected = ["prepare", "read", "tree0 after none", "write", "edit", "tree1 after tree0"];
     let more = ["tree2 after none", "write", "tree3 after tree2"];
     assert_eq!(*order.lock().unwrap(), [&expected[..], &more[..]].concat());
+    let (before, after) = (SnapshotPlace::Before, SnapshotPlace::After);
     let tree = |n: u32| Some(format!("tree{n}"));
-    use SnapshotPlace::{After, Before};
     assert_eq!(
         snapshots(&journal),
-        [(Before, 1, tree(0)), (After, 1, tree(1)), (Before, 2, tree(2)), (After, 2, tree(3))]
+        [(before, 1, tree(0)), (after, 1, tree(1)), (before, 2, tree(2)), (after, 2, tree(3))]
     );
 }
 
