@@ -48,7 +48,7 @@ impl Objects {
     /// Stores the content of a file, and returns its hash and its size in bytes. The inner error is that of `from`.
     pub(crate) fn write_from(&self, from: &mut File) -> Result<io::Result<(Hash, u64)>, SnapshotError> {
         let mut first = Vec::new();
-        if let Err(error) = from.by_ref().take(IN_MEMORY as u64).read_to_end(&mut first) {
+        if let Err(error) = Read::by_ref(from).take(IN_MEMORY as u64).read_to_end(&mut first) {
             return Ok(Err(error));
         }
         if first.len() < IN_MEMORY {
@@ -61,7 +61,7 @@ impl Objects {
             file.write_all(&part).map_err(store(file.path()))?;
             size += part.len() as u64;
             part.clear();
-            if let Err(error) = from.by_ref().take(IN_MEMORY as u64).read_to_end(&mut part) {
+            if let Err(error) = Read::by_ref(from).take(IN_MEMORY as u64).read_to_end(&mut part) {
                 return Ok(Err(error));
             }
         }
