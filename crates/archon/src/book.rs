@@ -47,6 +47,11 @@ pages! {
     TutorialTests: "docs/book/tutorials/tests.md",
 }
 
+#[cfg(all(unix, feature = "undo"))]
+pages! {
+    HowToUndo: "docs/book/how-to/undo.md",
+}
+
 #[cfg(all(feature = "mcp-sign-in", feature = "mcp-serve"))]
 pages! {
     McpServers: "docs/mcp.md",

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use archon_react_loop::{Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::InMemoryJournal;
 use archon_tools::{CallGuard, EngineOptions, ToolEngine, ToolRegistry};
-use archon_types::{AgentId, ContextConfig, Journal, Provider, Tool, Toolbox};
+use archon_types::{
+    AgentId, ContextConfig, Instructions, Journal, Provider, RunMemory, Tool, Toolbox, WorkspaceSnapshots,
+};
 
 use crate::{
     Archon, ArchonBuilder, BuildError, RandomIds, SystemClock,
@@ -82,12 +84,7 @@ impl ArchonBuilder {
         if let Some(approver) = self.approver {
             agent = agent.with_approver(approver);
         }
-        if let Some(memory) = self.run_memory {
-            agent = agent.with_memory(memory);
-        }
-        if let Some(instructions) = self.instructions {
-            agent = agent.with_instructions(instructions);
-        }
+        agent = with_surroundings(agent, self.run_memory, self.instructions, self.snapshots);
         Ok(Archon {
             agent,
             parts: Arc::new(parts),
@@ -132,6 +129,25 @@ impl ArchonBuilder {
         self.options.request.response_format.clone_from(&own.request.response_format);
         self.options.output_check = own.output_check;
     }
+}
+
+/// Adds what runs read and write besides their tools.
+fn with_surroundings(
+    mut agent: ReactAgent,
+    memory: Option<Arc<dyn RunMemory>>,
+    instructions: Option<Arc<dyn Instructions>>,
+    snapshots: Option<Arc<dyn WorkspaceSnapshots>>,
+) -> ReactAgent {
+    if let Some(memory) = memory {
+        agent = agent.with_memory(memory);
+    }
+    if let Some(instructions) = instructions {
+        agent = agent.with_instructions(instructions);
+    }
+    if let Some(snapshots) = snapshots {
+        agent = agent.with_snapshots(snapshots);
+    }
+    agent
 }
 
 /// Sets the size of the context window: as configured, or as the model has it.

@@ -10,7 +10,7 @@ use archon_types::{
     AgentId, ApprovalSettings, Approver, CALL_TOOL, CircuitBreaker, Clock, ContextConfig, CredentialStore,
     DynApprover, DynHooks, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal,
     ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret,
-    TOOL_SEARCH, Tool, ToolExecutionStrategy, ToolMode, Toolbox,
+    TOOL_SEARCH, Tool, ToolExecutionStrategy, ToolMode, Toolbox, WorkspaceSnapshots,
 };
 
 #[cfg(feature = "tool-search")]
@@ -71,6 +71,7 @@ pub struct ArchonBuilder {
     pub(crate) filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
+    pub(crate) snapshots: Option<Arc<dyn WorkspaceSnapshots>>,
     pub(crate) approver: Option<Arc<dyn DynApprover>>,
     pub(crate) engine: Option<EngineOptions>,
     pub(crate) guards: Vec<Arc<dyn CallGuard>>,
@@ -158,6 +159,11 @@ impl ArchonBuilder {
     pub fn workspace(self, folder: impl AsRef<std::path::Path>) -> Self {
         self.options.workspace = Some(folder.as_ref().display().to_string())
     }
+
+    /// Sets the source of snapshots of the workspace, with which the changes of runs can be undone: with the
+    /// feature `undo`, `Undo`. A run takes a snapshot before the first call of a turn that may change something,
+    /// and after the last one. By default runs take no snapshots.
+    pub fn snapshots(self, source: Arc<dyn WorkspaceSnapshots>) -> Self { self.snapshots = Some(source) }
 
     /// Sets the limits of a run.
     pub fn limits(self, limits: ExecutionLimits) -> Self { self.options.limits = limits }

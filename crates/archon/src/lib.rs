@@ -47,6 +47,7 @@
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
+//! | undo what a run changed in its workspace | `Undo`, with the feature `undo` |
 //! | replace the model, the tools or the storage | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
 //! A failed run is an error, [`RunError`], with the kind of failure, the id of the run and advice. `RunError`
@@ -128,6 +129,8 @@ mod several;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
 mod typed;
+#[cfg(all(unix, feature = "undo"))]
+mod undo;
 mod watch;
 
 pub use approvals::Approvals;
@@ -177,6 +180,8 @@ pub use runs::{AgentSource, Runs, Sweeping, TenantRuns};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;
 pub use typed::{OutputSchema, Typed};
+#[cfg(all(unix, feature = "undo"))]
+pub use undo::Undo;
 
 /// The crate with the derive macro of [`JsonSchema`](schemars::JsonSchema), which types for
 /// [`Archon::run_typed`] need.
@@ -218,6 +223,9 @@ pub use archon_planner as planner;
 pub use archon_providers as providers;
 /// The machine and the driver of the agent loop.
 pub use archon_react_loop as react_loop;
+/// Snapshots of a workspace, and what an undo did.
+#[cfg(all(unix, feature = "undo"))]
+pub use archon_snapshots as snapshots;
 /// Journals, which store the logs of runs.
 pub use archon_store as store;
 /// Tool search: finds the deferred tools of an agent that has many.

@@ -367,7 +367,9 @@ fn assemble(
     check_prices(app, &limits, std::iter::once(&chosen).chain(&fallbacks))?;
     let mut engine = engine_options(app, &tools)?;
     engine.output_level = app.config.settings.output_level.map(Into::into);
-    let has_tools = !tools.is_empty();
+    let folder = if tools.is_empty() { None } else { toolset::folder(app) };
+    #[cfg(all(unix, feature = "undo"))]
+    let has_effects = crate::undo::has_effects(&tools);
     let mut builder = Archon::builder()
         .engine_options(engine)
         .agent_id(AGENT)
@@ -390,7 +392,11 @@ fn assemble(
         (None, Asking::Later) => builder.approver(Arc::new(AskLater)),
         (None, Asking::Nobody) => builder,
     };
-    Ok(match has_tools.then(|| toolset::folder(app)).flatten() {
+    #[cfg(all(unix, feature = "undo"))]
+    if let Some(folder) = folder.as_deref().filter(|_| has_effects) {
+        builder = crate::undo::with_snapshots(app, builder, folder);
+    }
+    Ok(match folder {
         Some(folder) => builder.workspace(folder),
         None => builder,
     })

@@ -1,6 +1,13 @@
 //! The commands: one file for each, and one line for each in the list below.
 
-#[cfg(not(all(unix, feature = "chat", feature = "mcp", feature = "mcp-serve", feature = "setup")))]
+#[cfg(not(all(
+    unix,
+    feature = "chat",
+    feature = "mcp",
+    feature = "mcp-serve",
+    feature = "setup",
+    feature = "undo"
+)))]
 #[macro_use]
 mod absent;
 mod approvals;
@@ -32,6 +39,10 @@ mod model;
 mod models;
 mod new;
 mod plan;
+#[cfg(all(unix, feature = "undo"))]
+mod redo;
+#[cfg(not(all(unix, feature = "undo")))]
+absent! { mod redo: RedoArgs, "archon redo", "build with `--features undo`, on Linux or macOS" }
 mod replay;
 mod resume;
 mod run;
@@ -43,6 +54,10 @@ mod task;
 mod team;
 mod tools;
 mod trust;
+#[cfg(all(unix, feature = "undo"))]
+mod undo;
+#[cfg(not(all(unix, feature = "undo")))]
+absent! { mod undo: UndoArgs, "archon undo", "build with `--features undo`, on Linux or macOS" }
 mod which;
 
 use std::path::PathBuf;
@@ -88,6 +103,10 @@ pub(crate) enum Command {
     Runs(runs::RunsCommand),
     /// Resume a run that was interrupted, cancelled or failed
     Resume(resume::ResumeArgs),
+    /// Take back what a run changed in its folder
+    Undo(undo::UndoArgs),
+    /// Take back the last undo in the session of a run
+    Redo(redo::RedoArgs),
     /// Show the questions of runs that wait for you, and answer them
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
@@ -152,6 +171,8 @@ impl Command {
             Self::Runs(command) => return command.settings(),
             Self::Config(command) => return command.settings(),
             Self::Replay(_)
+            | Self::Undo(_)
+            | Self::Redo(_)
             | Self::Sessions(_)
             | Self::Model(_)
             | Self::Credentials(_)
@@ -202,6 +223,8 @@ impl Command {
             Self::Team(command) => command.run(app).await,
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
+            Self::Undo(args) => args.run(app).await,
+            Self::Redo(args) => args.run(app).await,
             Self::Approvals(command) => command.run(app).await,
             Self::Replay(which) => replay::run(app, &which).await,
             Self::Sessions(command) => command.run(app).await,

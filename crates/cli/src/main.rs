@@ -45,6 +45,8 @@ mod tool_workspace;
 mod toolset;
 #[cfg(feature = "setup")]
 mod trial;
+#[cfg(all(unix, feature = "undo"))]
+mod undo;
 
 use std::process::ExitCode;
 

@@ -288,6 +288,8 @@ impl ReactAgent {
         if context.called_by().is_some() {
             driver.instructions = None;
             driver.memory = None;
+            // Those of the caller are around the whole call.
+            driver.snapshots = None;
         }
         driver
     }

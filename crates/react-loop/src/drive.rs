@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver};
 use archon_types::{
     BoxFuture, CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
-    JournalError, ModeSource, Outcome, PromptSource, RecordBody, ToolResult,
+    JournalError, ModeSource, Outcome, PromptSource, RecordBody, SnapshotPlace, ToolResult,
 };
 use tracing::Instrument;
 
@@ -72,10 +72,14 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
     const GRACE: Option<Duration> = None;
     const LISTENS: bool = true;
 
-    /// Does not read the inbox, because a message can wait until it can change the next step.
+    /// Completes the snapshots of the workspace. Does not read the inbox, because a message can wait until it can
+    /// change the next step.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.watch.renew(run.machine.deadline());
-        Ok(())
+        let Some(source) = &self.driver.snapshots else { return Ok(()) };
+        source.prepare();
+        // The process may have died between the calls and the snapshot after them.
+        boxed(|| self.snapshot(SnapshotPlace::After, run)).await
     }
 
     /// Reads the inbox where a message can change the next step, and after a cancel.
@@ -98,7 +102,12 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
             ReactTask::Summarize(due) => boxed(|| self.summarize(due, run)).await?,
             ReactTask::CheckGoal(due) => boxed(|| self.check_goal(due, run)).await?,
             ReactTask::CheckOutput => run.record(vec![run.machine.output_record()]).await?,
-            ReactTask::RunCalls => boxed(|| self.run_calls(run)).await?,
+            ReactTask::RunCalls => {
+                boxed(|| self.run_calls(run)).await?;
+                if self.driver.snapshots.is_some() {
+                    boxed(|| self.snapshot(SnapshotPlace::After, run)).await?;
+                }
+            }
             ReactTask::WaitUntil(due) => {
                 run.watch.wait_until(due).await;
                 run.record(vec![RecordBody::ClockRead]).await?;
@@ -243,7 +252,7 @@ impl ReactExecutor<'_> {
 
 /// Returns a future on the heap. Child runs are polled within the calls of their parents, so each awaited
 /// future takes stack at each level. The closure keeps the future out of the caller's frame.
-fn boxed<'a, F: Future + Send + 'a>(make: impl FnOnce() -> F) -> BoxFuture<'a, F::Output> {
+pub(crate) fn boxed<'a, F: Future + Send + 'a>(make: impl FnOnce() -> F) -> BoxFuture<'a, F::Output> {
     Box::pin(make())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_run::RunDriver;
 use archon_types::{
     CallId, DynApprover, DynHooks, Executed, Hooks, Instructions, Journal, Provider, Redactor, RunMemory,
-    ToolCall, Toolbox,
+    ToolCall, Toolbox, WorkspaceSnapshots,
 };
 
 use crate::{Fallback, History, ReactMachine, fallback};
@@ -33,6 +33,8 @@ pub struct Driver {
     pub instructions: Option<Arc<dyn Instructions>>,
     /// The memory: stores messages that leave the window, and the conversation when the run ends.
     pub memory: Option<Arc<dyn RunMemory>>,
+    /// Source of the snapshots of the workspace before and after the effects of a turn.
+    pub snapshots: Option<Arc<dyn WorkspaceSnapshots>>,
     /// Journal of child runs. Without a journal, no agents are called.
     pub journal: Option<Arc<dyn Journal>>,
     /// The approver, which is asked about calls that need an approval. Without an approver, such calls
@@ -41,7 +43,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Creates a driver without hooks, memory, journal and approver.
+    /// Creates a driver without hooks, memory, snapshots, journal and approver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
         Self {
             agent_name: String::new(),
@@ -52,6 +54,7 @@ impl Driver {
             hooks: None,
             instructions: None,
             memory: None,
+            snapshots: None,
             journal: None,
             approver: None,
         }

@@ -65,6 +65,7 @@ mod replay;
 mod resume;
 mod retry;
 mod single_call;
+mod snapshots;
 mod sub_agent;
 mod summarize;
 mod text_mode;

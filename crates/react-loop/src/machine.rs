@@ -12,6 +12,7 @@ mod goal;
 mod instructions;
 mod interruption;
 mod prompts;
+mod snapshots;
 mod structured_output;
 mod tool_retry;
 mod wishes;
@@ -38,6 +39,8 @@ use crate::{
     repetition::Repetition,
     text_mode,
 };
+
+use snapshots::Snapshots;
 
 pub(crate) use approvals::in_doubt;
 pub use goal::GoalDue;
@@ -139,6 +142,8 @@ pub struct ReactMachine {
     /// True if the run began with the wish of a person for a compaction, and ends after it.
     #[serde(default, skip_serializing_if = "is_default")]
     only_compacts: bool,
+    #[serde(default)]
+    snapshots: Snapshots,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -233,6 +238,7 @@ impl ReactMachine {
             is_plan_agreed: false,
             compaction_wish: None,
             only_compacts: false,
+            snapshots: Snapshots::default(),
         };
         machine.answer_history();
         machine
@@ -299,6 +305,7 @@ impl Machine for ReactMachine {
             B::AuxiliaryCallStarted { .. } => self.auxiliary_call_started(&record.body),
             B::Summarized(summary) => self.summarized(summary),
             B::InstructionsRead { text } => self.instructed(text),
+            B::WorkspaceSnapshot(snapshot) => self.snapshots.see(snapshot),
             B::GoalChecked(verdict) => self.goal_checked(verdict),
             B::OutputChecked { problems } => self.output_checked(problems),
             B::Compacted(compaction) => self.compacted(compaction, record.at),
@@ -415,6 +422,11 @@ impl ReactMachine {
     /// Returns the id of the latest model command.
     pub(crate) fn last_command(&self) -> CommandId {
         CommandId(self.next_command.saturating_sub(1))
+    }
+
+    /// Returns the snapshots of the workspace.
+    pub(crate) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
     }
 
     /// Returns true if no request, call or check is open.

@@ -6,14 +6,14 @@ use std::{sync::Arc, time::Duration};
 
 use archon_run::{Interrupt, Recorded};
 use archon_types::{
-    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
-    JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, ToolQuestions, ToolResult, metadata,
-    questions_below,
+    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Effect, Event, Executed,
+    Hooks, JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, SnapshotPlace, ToolQuestions,
+    ToolResult, metadata, questions_below,
 };
 
 use crate::{
     CallStage, CallState, QueueNotice, ReactMachine, ToolGate, decide, delegate,
-    drive::ReactExecutor,
+    drive::{ReactExecutor, boxed},
     driver::Run,
     hooked::{self, Calls},
 };
@@ -120,6 +120,10 @@ impl ReactExecutor<'_> {
             if let Some(granted) = run.machine.lease_due(ready.id) {
                 run.record(vec![granted]).await?;
             }
+        }
+        if self.driver.snapshots.is_some() && ready.iter().any(|(ready, _)| ready.effect != Effect::ReadOnly)
+        {
+            boxed(|| self.snapshot(SnapshotPlace::Before, run)).await?;
         }
         let starts = ready.iter().map(|(ready, attempt)| RecordBody::ToolCallStarted {
             call: ready.id,

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use archon_types::{
     AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Delta, DeltaKind,
     ModelErrorCode, ModelFailure, Origin, Outcome, Record, RecordBody, RunId, RunStarted, Timestamp,
-    ToolResult, one_line,
+    ToolResult, WorkspaceSnapshot, one_line,
 };
 
 use crate::{
@@ -305,6 +305,9 @@ impl Cells {
             }
             RecordBody::InstructionsRead { .. } => self.note(Note::detail("read the project's instructions")),
             RecordBody::HintAdded { text } => self.note(Note::detail(one_line(text, SHOWN))),
+            RecordBody::WorkspaceSnapshot(WorkspaceSnapshot { problem: Some(problem), .. }) => {
+                self.note(Note::warning(format!("this run cannot be undone: {}", one_line(problem, SHOWN))));
+            }
             RecordBody::InputRejected { reason } => {
                 self.note(Note::warning(format!("the message was refused: {}", one_line(reason, SHOWN))));
             }

@@ -209,7 +209,9 @@ impl Question {
         Some(match does {
             Does::Decide(answer, scope) => QuestionKey::Decided(answer, scope),
             Does::Store(rule) => self.enter(Stage::Repeat(Repeat { key, rule })),
-            Does::Open(purpose) => self.enter(Stage::Field(Box::new(Field { purpose, text: Buffer::default() }))),
+            Does::Open(purpose) => {
+                self.enter(Stage::Field(Box::new(Field { purpose, text: Buffer::default() })))
+            }
         })
     }
 

@@ -21,6 +21,7 @@
 //! | child run | [`Delegation`], [`Lease`], [`CalledRun`] | a run that a call of another run started, and its part of the budget |
 //! | inbox | [`Inbox`], [`InboxRequest`] | messages for a run: steering, answers, a cancel |
 //! | project | [`Instructions`] | instructions of a project for the agents that work in it |
+//! | workspace snapshot | [`WorkspaceSnapshots`], [`WorkspaceSnapshot`] | the files before and after the effects of a turn, for an undo |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed points of a run |
 //! | choice | [`EvaluationStrategy`], [`BranchVerdict`] | selects the branch of a parallel loop that its session continues with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
@@ -95,8 +96,9 @@ pub use log::{
     Inbox, InboxEntry, InboxRequest, Journal, JournalError, LOG_FORMAT, ModelFailure, NullSink, OpenMode,
     OpenRun, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PendingApproval, PoolFilter,
     PoolIndex, PromptSource, ReactState, Record, RecordBody, RunFilter, RunHead, RunPlace, RunStarted,
-    RunStatus, RunWriter, Salvaged, SessionSnapshot, Sink, SnapshotMessage, SnapshotResult, SnapshotSpending,
-    TurnTrigger, open_questions, pending_approvals, questions_below, received_messages,
+    RunStatus, RunWriter, Salvaged, SessionSnapshot, Sink, SnapshotMessage, SnapshotPlace, SnapshotResult,
+    SnapshotSpending, TurnTrigger, WorkspaceSnapshot, open_questions, pending_approvals, questions_below,
+    received_messages,
 };
 pub use memory::{
     Candidate, Collection, Damaged, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
@@ -130,7 +132,7 @@ pub use runs::{
     PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory,
     RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun, StartRuns, Started,
     StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox, Unfinished, Watch, WhenBusy,
-    answer_below, check_called, is_log_lost, may_resume,
+    WorkspaceSnapshots, answer_below, check_called, is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

@@ -22,6 +22,7 @@ mod run_status;
 #[cfg(feature = "schema")]
 mod schema;
 mod session_snapshot;
+mod workspace_snapshot;
 
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink};
 pub use hook_point::HookPoint;
@@ -41,6 +42,7 @@ pub use run_status::{AgentState, ReactState, RunStatus};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
 pub use session_snapshot::{SessionSnapshot, SnapshotMessage, SnapshotResult, SnapshotSpending};
+pub use workspace_snapshot::{SnapshotPlace, WorkspaceSnapshot};
 
 pub(crate) use journal::read_if_exists;
 pub(crate) use pending::inbox_of;

@@ -21,6 +21,7 @@ mod tool;
 mod tool_questions;
 mod toolbox;
 mod under_way;
+mod workspace_snapshots;
 
 pub use agent::Agent;
 pub use called_run::{CUT_OFF, CalledRun, RunRefused, answer_below, check_called, is_log_lost, may_resume};
@@ -44,3 +45,4 @@ pub use tool::{Tool, ToolContext, ToolSource};
 pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 pub use under_way::CallsUnderWay;
+pub use workspace_snapshots::WorkspaceSnapshots;

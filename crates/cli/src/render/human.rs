@@ -156,6 +156,14 @@ impl Human {
             RecordBody::InstructionsRead { .. } => {
                 output.note(Look::Dim, "  read the project's instructions")
             }
+            RecordBody::WorkspaceSnapshot(snapshot) => {
+                if let Some(problem) = &snapshot.problem {
+                    output.note(
+                        Look::Warning,
+                        format!("this run cannot be undone: {}", one_line(problem, 2 * SHOWN)),
+                    );
+                }
+            }
             RecordBody::HintAdded { text }
                 if self.limit.as_ref().is_some_and(|limit| text.contains(limit)) => {}
             RecordBody::HintAdded { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),

@@ -46,6 +46,10 @@ fn about(body: &RecordBody) -> String {
         | RecordBody::ContextStatus { text, .. }
         | RecordBody::CompactionRequested { instructions: Some(text) }
         | RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
+        RecordBody::WorkspaceSnapshot(snapshot) => {
+            let what = snapshot.problem.as_ref().or(snapshot.tree.as_ref()).map_or("", String::as_str);
+            format!("turn {}, {:?}: {}", snapshot.turn, snapshot.place, one_line(what, SHOWN))
+        }
         RecordBody::GoalChecked(verdict) => verdict_line(verdict),
         RecordBody::OutputChecked { problems } => problems_line(problems),
         RecordBody::AuxiliaryCallStarted { purpose, reserved_cost_micros } => {

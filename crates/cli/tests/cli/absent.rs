@@ -163,3 +163,16 @@ async fn chat_without_the_feature_is_refused_with_its_name() {
     let refused = Place::new().archon("chat --continue", &[]).await;
     refused.check_refused(2, "`archon chat` is not in this build", "build with `--features chat`");
 }
+
+#[cfg(not(feature = "undo"))]
+#[tokio::test]
+async fn undo_and_redo_without_the_feature_are_refused_with_its_name() {
+    for line in ["undo", "redo"] {
+        let refused = Place::new().archon(line, &["last"]).await;
+        refused.check_refused(
+            2,
+            &format!("`archon {line}` is not in this build"),
+            "build with `--features undo`",
+        );
+    }
+}

@@ -56,6 +56,8 @@ mod teams;
 mod terminal;
 mod toolbox;
 mod trust;
+#[cfg(all(unix, feature = "undo"))]
+mod undo;
 #[cfg(all(target_os = "linux", feature = "mcp-sign-in"))]
 #[path = "../../../mcp/tests/shared/web_servers.rs"]
 mod web_servers;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_types::{
     Approver, BoxFuture, CallId, Context, DynApprover, Encoded, Executed, ExecutionLimits, Hooks,
     InputFilter, Instructions, Journal, Lease, OutputCheck, Prepared, Provider, ReadyCall, Redactor,
-    ResponseFormat, RunMemory, ToolCall, ToolResult, ToolSpec, Toolbox,
+    ResponseFormat, RunMemory, ToolCall, ToolResult, ToolSpec, Toolbox, WorkspaceSnapshots,
 };
 
 use super::ReactAgent;
@@ -34,6 +34,10 @@ impl ReactAgent {
 
     /// Sets the memory that stores conversations. Child runs do not use the memory.
     pub fn with_memory(self, memory: Arc<dyn RunMemory>) -> Self { self.driver.memory = Some(memory) }
+
+    /// Sets the source of snapshots of the workspace, with which the effects of runs can be undone. The calls
+    /// of child runs are between the snapshots of their caller.
+    pub fn with_snapshots(self, source: Arc<dyn WorkspaceSnapshots>) -> Self { self.driver.snapshots = Some(source) }
 
     /// Sets the system prompt.
     pub fn with_system(self, system: impl Into<String>) -> Self { self.options.system = Some(system.into()) }

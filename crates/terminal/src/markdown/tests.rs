@@ -70,7 +70,10 @@ two */ let s = \"日本\"; }
 
 #[test]
 fn rows_of_a_whole_answer_at_80_columns() {
-    check(ANSWER, 80, &expect![[r#"
+    check(
+        ANSWER,
+        80,
+        &expect![[r#"
         結果 🎉
 
         The parser is fixed: parse() now returns an Error (https://docs.rs/x) instead of
@@ -101,12 +104,16 @@ fn rows_of_a_whole_answer_at_80_columns() {
         two */ let s = "日本"; }
         ```
         <b>bold</b> & a * b
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn rows_of_a_whole_answer_at_60_columns() {
-    check(ANSWER, 60, &expect![[r#"
+    check(
+        ANSWER,
+        60,
+        &expect![[r#"
         結果 🎉
 
         The parser is fixed: parse() now returns an Error
@@ -137,12 +144,16 @@ fn rows_of_a_whole_answer_at_60_columns() {
         two */ let s = "日本"; }
         ```
         <b>bold</b> & a * b
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn rows_of_a_whole_answer_at_20_columns() {
-    check(ANSWER, 20, &expect![[r#"
+    check(
+        ANSWER,
+        20,
+        &expect![[r#"
         結果 🎉
 
         The parser is fixed:
@@ -183,7 +194,8 @@ fn rows_of_a_whole_answer_at_20_columns() {
         two */ let s = "日本"; }
         ```
         <b>bold</b> & a * b
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

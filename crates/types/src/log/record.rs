@@ -23,6 +23,7 @@ use super::{
     parallel::{ParallelBranch, ParallelChoice},
     run_started::RunStarted,
     session_snapshot::SessionSnapshot,
+    workspace_snapshot::WorkspaceSnapshot,
 };
 
 /// One entry of a run's log.
@@ -194,6 +195,9 @@ pub enum RecordBody {
         /// The reason of the change.
         source: ModeSource,
     },
+    /// A snapshot of the workspace was taken, before calls that may change something or after them; or it could
+    /// not be taken, and the run goes on without snapshots.
+    WorkspaceSnapshot(WorkspaceSnapshot),
     /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
     /// tool runs.
     ToolCallStarted {

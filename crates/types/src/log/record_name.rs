@@ -39,6 +39,7 @@ names! {
     ApprovalRequested = "approval_requested",
     ApprovalAnswered = "approval_answered",
     ModeChanged = "mode_changed",
+    WorkspaceSnapshot = "workspace_snapshot",
     ToolCallStarted = "tool_call_started",
     ProcessStarted = "process_started",
     ChildRunCreated = "child_run_created",

@@ -52,6 +52,7 @@ impl Forms {
             B::CompactionRequested { instructions } => self.clean_optional(instructions),
             B::Summarized(summary) => self.clean_optional(&mut summary.text),
             B::InstructionsRead { text } => self.clean_text(text),
+            B::WorkspaceSnapshot(snapshot) => self.clean_optional(&mut snapshot.problem),
             B::GoalChecked(verdict) => self.clean_text(&mut verdict.reason),
             B::OutputChecked { problems } => {
                 problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));

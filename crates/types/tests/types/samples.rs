@@ -11,10 +11,11 @@ use archon_types::{
     MessageType, ModeSource, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
     Outcome, OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
     ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig,
-    RunStarted, SchemaProblem, SessionMode, SessionSnapshot, SnapshotMessage, SnapshotResult,
+    RunStarted, SchemaProblem, SessionMode, SessionSnapshot, SnapshotMessage, SnapshotPlace, SnapshotResult,
     SnapshotSpending, Speaker, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern,
     TeamRecord, TeamSettings, ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult,
-    ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart, metadata,
+    ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart, WorkspaceSnapshot,
+    metadata,
 };
 use serde_json::json;
 
@@ -372,12 +373,18 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
     let verdict = |met, reason: &str| {
         RecordBody::GoalChecked(GoalVerdict { met, reason: reason.into(), usage: usage() })
     };
+    let snapshot = |place, taken: Result<&str, &str>| {
+        let taken = taken.map(str::to_owned).map_err(str::to_owned);
+        RecordBody::WorkspaceSnapshot(WorkspaceSnapshot::new(place, 0, taken))
+    };
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::InstructionsRead { text: "Use tabs.".into() },
         RecordBody::ToolCallFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
         verdict(Some(false), "the unit is missing"),
         verdict(None, ""),
+        snapshot(SnapshotPlace::Before, Ok("ba7816bf")),
+        snapshot(SnapshotPlace::After, Err("undo is off")),
     ];
     (0..)
         .zip(bodies)

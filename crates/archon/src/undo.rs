@@ -1,0 +1,157 @@
+//! Undo: takes back what a run changed in its workspace.
+
+use std::{path::Path, sync::Arc, thread};
+
+use archon_snapshots::{Limits, Restored, SnapshotError, SnapshotId, Snapshots, Step};
+use archon_types::{BoxFuture, Record, RecordBody, RunStarted, SnapshotPlace, WorkspaceSnapshots};
+
+/// Takes snapshots of a workspace during runs, and takes back what the runs changed.
+///
+/// Only files of the workspace that git would not ignore are taken back. What a person changed since is left, and
+/// named. Nothing takes back what was done over the network, by processes that still run, outside of the workspace,
+/// to ignored files, or to `.git`.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon::{Archon, Undo, providers::ScriptedProvider};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (store, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
+/// # let (store, workspace) = (store.path(), workspace.path());
+/// let undo = Undo::open(store, workspace)?;
+/// let model = Arc::new(ScriptedProvider::texts(["Done."]));
+/// let agent = Archon::builder()
+///     .provider(model, "scripted")
+///     .workspace(workspace)
+///     .snapshots(Arc::new(undo.clone()))
+///     .build()?;
+/// let answer = agent.run("Tidy up").await?;
+///
+/// // Later, with the records of the run. This run changed nothing.
+/// let records = agent.journal().read(answer.run()).await?;
+/// assert!(undo.preview(&records, None)?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Undo {
+    snapshots: Snapshots,
+}
+
+impl Undo {
+    /// Opens the snapshots of `workspace` below the folder `store`, which is created if it is missing.
+    ///
+    /// # Errors
+    /// The workspace cannot be read, or the store cannot be written.
+    pub fn open(store: impl AsRef<Path>, workspace: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Ok(Self { snapshots: Snapshots::open(store.as_ref(), workspace.as_ref(), Limits::default())? })
+    }
+
+    /// Leaves a folder out of all snapshots, such as the one with the logs of runs.
+    #[must_use]
+    pub fn without(mut self, folder: impl AsRef<Path>) -> Self {
+        self.snapshots = self.snapshots.without(folder.as_ref());
+        self
+    }
+
+    /// Returns what [`undo`](Self::undo) would do, and does nothing. Blocks the thread.
+    ///
+    /// # Errors
+    /// As [`undo`](Self::undo), but a run that changed nothing is no error.
+    pub fn preview(&self, records: &[Arc<Record>], turns: Option<u32>) -> Result<Restored, SnapshotError> {
+        match self.open_steps(records, turns)? {
+            steps if steps.is_empty() => Ok(Restored::default()),
+            steps => self.snapshots.preview(&steps),
+        }
+    }
+
+    /// Takes back what a run changed, whose records are given: in all its turns, or in the last `turns` of those
+    /// that changed something and are not undone. Blocks the thread.
+    ///
+    /// # Errors
+    /// There is nothing to undo, a snapshot is no longer kept, or the workspace or the store cannot be read or
+    /// written. A file that cannot be written is no error: it is left, and named.
+    pub fn undo(&self, records: &[Arc<Record>], turns: Option<u32>) -> Result<Restored, SnapshotError> {
+        self.snapshots.undo(session(records), &self.open_steps(records, turns)?)
+    }
+
+    /// Returns what [`redo`](Self::redo) would do, and does nothing. Blocks the thread.
+    ///
+    /// # Errors
+    /// As [`redo`](Self::redo), but it is no error if nothing is undone.
+    pub fn preview_redo(&self, records: &[Arc<Record>]) -> Result<Restored, SnapshotError> {
+        match self.snapshots.undone(session(records))?.last() {
+            Some(undone) => self.snapshots.preview(&[undone.step()?]),
+            None => Ok(Restored::default()),
+        }
+    }
+
+    /// Takes back the latest undo in the session of a run, whose records are given. Blocks the thread.
+    ///
+    /// # Errors
+    /// Nothing is undone; otherwise as [`undo`](Self::undo).
+    pub fn redo(&self, records: &[Arc<Record>]) -> Result<Restored, SnapshotError> {
+        self.snapshots.redo(session(records))
+    }
+
+    /// Returns the steps of the run, or of its last `turns`, that are not undone.
+    fn open_steps(&self, records: &[Arc<Record>], turns: Option<u32>) -> Result<Vec<Step>, SnapshotError> {
+        let steps = steps(records);
+        let all: Vec<Step> = steps.iter().map(|(_, step)| step.clone()).collect();
+        let open = self.snapshots.not_undone(session(records), &all)?;
+        let Some(turns) = turns else { return Ok(open) };
+        let turn_of = |name: &str| steps.iter().find(|(_, step)| step.name == name).map(|(turn, _)| *turn);
+        let mut last: Vec<Option<u32>> = open.iter().map(|step| turn_of(&step.name)).collect();
+        last.dedup();
+        let kept = last.len().saturating_sub(turns.try_into().unwrap_or(usize::MAX));
+        let last = last.split_off(kept);
+        Ok(open.into_iter().filter(|step| last.contains(&turn_of(&step.name))).collect())
+    }
+}
+
+/// Returns the snapshots of a run with the numbers of their turns.
+fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
+    let run = RunStarted::of(records).map_or("", |started| started.run.as_str());
+    let mut steps: Vec<(u32, Step)> = Vec::new();
+    for record in records {
+        let RecordBody::WorkspaceSnapshot(snapshot) = &record.body else { continue };
+        let Some(id) = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok()) else {
+            continue;
+        };
+        match (snapshot.place, steps.last_mut()) {
+            (SnapshotPlace::After, Some((_, step))) => step.after = Some(id),
+            (SnapshotPlace::Before, _) => {
+                steps.push((snapshot.turn, Step::new(format!("{run}/{}", record.seq), id, None)));
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+fn session(records: &[Arc<Record>]) -> &str {
+    RunStarted::of(records).map_or("", |started| started.session.as_str())
+}
+
+impl WorkspaceSnapshots for Undo {
+    /// Takes a first snapshot on a thread of its own, which ends with the process.
+    fn prepare(&self) {
+        let snapshots = self.snapshots.clone();
+        // If it fails, so does the snapshot before the first effect, which reports the reason.
+        let _ = thread::Builder::new().name("archon-snapshot".to_owned()).spawn(move || snapshots.take());
+    }
+
+    fn take(&self, before: Option<String>) -> BoxFuture<'static, Result<String, String>> {
+        let snapshots = self.snapshots.clone();
+        let take = move || match before.and_then(|before| before.parse::<SnapshotId>().ok()) {
+            Some(before) => snapshots.take_after(&before),
+            None => snapshots.take(),
+        };
+        Box::pin(async move {
+            let taken = tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?;
+            taken.map(|id| id.to_string()).map_err(|error| error.to_string())
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Undo of what the tools of a run changed.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{fs, path::Path, sync::Arc};
+
+use archon::{
+    Archon, Undo,
+    providers::{ScriptedProvider, Step},
+    tool,
+    types::{Record, RecordBody, RunStarted},
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// Writes a text into the file `notes` of a folder.
+#[tool]
+fn note(folder: String, text: String) -> String {
+    fs::write(Path::new(&folder).join("notes"), text).unwrap();
+    "written".to_owned()
+}
+
+struct Desk {
+    folder: TempDir,
+    undo: Undo,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().join("workspace");
+        fs::create_dir(&workspace).unwrap();
+        fs::write(workspace.join("notes"), "0").unwrap();
+        let undo = Undo::open(folder.path().join("store"), workspace).unwrap();
+        Self { folder, undo }
+    }
+
+    fn workspace(&self) -> String {
+        self.folder.path().join("workspace").display().to_string()
+    }
+
+    fn notes(&self) -> String {
+        fs::read_to_string(Path::new(&self.workspace()).join("notes")).unwrap()
+    }
+
+    /// Runs an agent that writes each text in a turn of its own, and returns the records of its run.
+    async fn run(&self, texts: &[&str]) -> Vec<Arc<Record>> {
+        let call =
+            |text: &&str| Step::call(text, "note", json!({ "folder": self.workspace(), "text": text }));
+        let script = texts.iter().map(call).chain([Step::text("Done.")]);
+        let agent = Archon::builder()
+            .provider(Arc::new(ScriptedProvider::new(script)), "scripted")
+            .tool(note)
+            .workspace(self.workspace())
+            .snapshots(Arc::new(self.undo.clone()))
+            .build()
+            .unwrap();
+        let reply = agent.run("Write").await.unwrap();
+        agent.journal().read(reply.run()).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn undo_takes_back_the_last_turns_and_then_the_others() {
+    let desk = Desk::new();
+    let records = desk.run(&["1", "2", "3"]).await;
+    assert_eq!(desk.notes(), "3");
+    assert_eq!(desk.undo.preview(&records, Some(1)).unwrap().written, [Path::new("notes")]);
+    for (turns, notes) in [(Some(1), "2"), (Some(1), "1"), (None, "0")] {
+        desk.undo.undo(&records, turns).unwrap();
+        assert_eq!(desk.notes(), notes);
+    }
+    desk.undo.undo(&records, None).unwrap_err();
+    for notes in ["1", "2", "3"] {
+        desk.undo.redo(&records).unwrap();
+        assert_eq!(desk.notes(), notes);
+    }
+    assert!(desk.undo.preview_redo(&records).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn undo_after_an_edit_of_the_person_leaves_the_file() {
+    let desk = Desk::new();
+    let records = desk.run(&["1"]).await;
+    fs::write(Path::new(&desk.workspace()).join("notes"), "mine").unwrap();
+    let restored = desk.undo.undo(&records, None).unwrap();
+    assert_eq!(desk.notes(), "mine");
+    assert_eq!(restored.left.len(), 1);
+}
+
+#[tokio::test]
+async fn run_without_effects_takes_no_snapshot_into_its_log() {
+    let desk = Desk::new();
+    let records = desk.run(&[]).await;
+    assert!(RunStarted::of(&records).is_some());
+    assert!(!records.iter().any(|record| matches!(record.body, RecordBody::WorkspaceSnapshot(_))));
+    assert!(desk.undo.preview(&records, None).unwrap().is_empty());
+}

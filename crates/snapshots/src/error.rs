@@ -1,0 +1,59 @@
+//! The error of snapshots.
+
+use std::{io, path::PathBuf};
+
+use crate::{Limits, SnapshotId};
+
+/// The reason why a snapshot cannot be taken or restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The workspace has more files, or larger ones, than the limits allow.
+    #[error(
+        "undo is off: the workspace '{}' has more than {} files or {} MB. Name what need not be kept in a \
+         .gitignore, or work in a smaller folder.",
+        workspace.display(), limits.entries, limits.bytes / 1_000_000
+    )]
+    TooLarge {
+        /// The workspace.
+        workspace: PathBuf,
+        /// The limits.
+        limits: Limits,
+    },
+    /// A file or folder of the workspace cannot be read.
+    #[error("cannot read '{}' for a snapshot: {source}. Check that it exists and may be read.", path.display())]
+    Workspace {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The store cannot be read or written.
+    #[error(
+        "cannot use '{}' in the store of snapshots: {source}. Check the rights of the folder and the free space.",
+        path.display()
+    )]
+    Store {
+        /// The file or folder of the store.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The store does not have the snapshot, or only parts of it.
+    #[error("the snapshot {id} is no longer kept, so this work cannot be undone.")]
+    Missing {
+        /// The snapshot, or a folder in it.
+        id: SnapshotId,
+    },
+    /// The session has no work that can be undone or redone.
+    #[error("there is nothing to {what} in this session.")]
+    Nothing {
+        /// `undo` or `redo`.
+        what: &'static str,
+    },
+}
+
+/// Returns the function that makes an error of the store from one of the system.
+pub(crate) fn store(path: &std::path::Path) -> impl FnOnce(io::Error) -> SnapshotError + '_ {
+    move |source| SnapshotError::Store { path: path.to_owned(), source }
+}

@@ -1,0 +1,112 @@
+//! What a session has undone, so that it can be redone.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Restored, SnapshotError, SnapshotId, Snapshots,
+    plan::Step,
+    store::{Store, replace},
+};
+
+/// Steps that were undone together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Undone {
+    /// The names of the steps.
+    pub steps: Vec<String>,
+    before: String,
+    after: String,
+}
+
+type Sessions = BTreeMap<String, Vec<Undone>>;
+
+impl Undone {
+    /// Returns the undo itself as a step: to take it back is to redo.
+    ///
+    /// # Errors
+    /// The file of the store is damaged.
+    pub fn step(&self) -> Result<Step, SnapshotError> {
+        let id = |text: &str| text.parse::<SnapshotId>().map_err(|_| SnapshotError::Nothing { what: "redo" });
+        Ok(Step::new("undo", id(&self.before)?, Some(id(&self.after)?)))
+    }
+}
+
+impl Snapshots {
+    /// Returns those of the steps that the session has not undone, in the same order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn not_undone(&self, session: &str, steps: &[Step]) -> Result<Vec<Step>, SnapshotError> {
+        let undone = self.undone(session)?;
+        let is_undone = |step: &&Step| undone.iter().any(|undone| undone.steps.contains(&step.name));
+        Ok(steps.iter().filter(|step| !is_undone(step)).cloned().collect())
+    }
+
+    /// Returns what the session has undone and not redone, the latest last.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn undone(&self, session: &str) -> Result<Vec<Undone>, SnapshotError> {
+        Ok(read(self.store())?.remove(session).unwrap_or_default())
+    }
+
+    /// Takes the steps back, which are given in order, the oldest first. A path that was changed since is left
+    /// as it is.
+    ///
+    /// # Errors
+    /// There are no steps, a snapshot is no longer kept, the workspace is too large or cannot be read, or the
+    /// store cannot be written. What cannot be written in the workspace is no error: it is left.
+    pub fn undo(&self, session: &str, steps: &[Step]) -> Result<Restored, SnapshotError> {
+        if steps.is_empty() {
+            return Err(SnapshotError::Nothing { what: "undo" });
+        }
+        let _lock = self.store().lock()?;
+        let (restored, (before, after)) = self.restore(steps)?;
+        let mut sessions = read(self.store())?;
+        sessions.entry(session.to_owned()).or_default().push(Undone {
+            steps: steps.iter().map(|step| step.name.clone()).collect(),
+            before: before.to_string(),
+            after: after.to_string(),
+        });
+        write(self.store(), &sessions)?;
+        Ok(restored)
+    }
+
+    /// Takes the latest undo of the session back. A path that was changed since is left as it is.
+    ///
+    /// # Errors
+    /// The session has nothing to redo; otherwise as [`undo`](Self::undo).
+    pub fn redo(&self, session: &str) -> Result<Restored, SnapshotError> {
+        let _lock = self.store().lock()?;
+        let mut sessions = read(self.store())?;
+        let of_session = sessions.entry(session.to_owned()).or_default();
+        let undone = of_session.pop().ok_or(SnapshotError::Nothing { what: "redo" })?;
+        if of_session.is_empty() {
+            sessions.remove(session);
+        }
+        let (restored, _) = self.restore(&[undone.step()?])?;
+        write(self.store(), &sessions)?;
+        Ok(restored)
+    }
+}
+
+fn path(store: &Store) -> PathBuf {
+    store.folder.join("undone")
+}
+
+fn read(store: &Store) -> Result<Sessions, SnapshotError> {
+    let path = path(store);
+    match fs::read(&path) {
+        // Who damages the file loses the redo and nothing else.
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Sessions::new()),
+        Err(error) => Err(crate::error::store(&path)(error)),
+    }
+}
+
+fn write(store: &Store, sessions: &Sessions) -> Result<(), SnapshotError> {
+    let bytes = serde_json::to_vec(sessions).unwrap_or_default();
+    replace(&path(store), &[&bytes])
+}

@@ -1,0 +1,138 @@
+//! What the store knows of each file of the workspace, so that an unchanged file is not read again.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use crate::{
+    SnapshotError,
+    beneath::Stamp,
+    store::replace,
+    tree::{Hash, Reader, hash},
+};
+
+/// The hash of each file and link, by its path, as the latest snapshot found it.
+#[derive(Default)]
+pub(crate) struct Index(HashMap<Vec<u8>, Known>);
+
+/// What is known of a file or link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) stamp: Stamp,
+    /// The size of the content that was read.
+    pub(crate) size: u64,
+    pub(crate) hash: Hash,
+}
+
+/// The begin of the file, which tells its format.
+const FORMAT: &[u8] = b"archon-index-1\n";
+
+/// A file whose last change is at most this long before a snapshot may change again without a new time, since
+/// the system's clock for files ticks more slowly. In nanoseconds.
+const TICK: i64 = 100_000_000;
+
+/// The same for file systems that keep times in whole seconds.
+const LONG_TICK: i64 = 2_000_000_000;
+
+impl Index {
+    /// Reads the index. One that is missing or damaged is empty, and then all files are read.
+    pub(crate) fn read(path: &Path) -> Self {
+        let bytes = fs::read(path).unwrap_or_default();
+        Self::decode(&bytes).unwrap_or_default()
+    }
+
+    /// Writes the files that a snapshot found. `began` is the time at which it began, in nanoseconds since the
+    /// Unix epoch. A file that may change again without a new time is left out.
+    pub(crate) fn write(path: &Path, found: &[(Vec<u8>, Known)], began: i64) -> Result<(), SnapshotError> {
+        let mut body = Vec::with_capacity(found.len() * 128);
+        for (path, known) in found.iter().filter(|(_, known)| known.stamp.is_settled(began)) {
+            let Stamp { modified, changed, size, inode } = known.stamp;
+            body.extend(modified.to_be_bytes());
+            body.extend(changed.to_be_bytes());
+            body.extend(size.to_be_bytes());
+            body.extend(inode.to_be_bytes());
+            body.extend(known.size.to_be_bytes());
+            body.extend(known.hash);
+            body.extend(path);
+            body.push(0);
+        }
+        replace(path, &[FORMAT, &hash(&body), &body])
+    }
+
+    /// Returns what is known of a path, if the file was not changed since.
+    pub(crate) fn get(&self, path: &[u8], stamp: &Stamp) -> Option<Known> {
+        self.0.get(path).filter(|known| known.stamp == *stamp).copied()
+    }
+
+    /// Returns the number of files and links.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the contents that the index relies on.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = Hash> {
+        self.0.values().map(|known| known.hash)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes.strip_prefix(FORMAT)?);
+        if reader.array::<32>()? != hash(reader.0) {
+            return None;
+        }
+        let mut files = HashMap::with_capacity(reader.0.len() / 100);
+        while !reader.0.is_empty() {
+            let stamp = Stamp {
+                modified: i64::from_be_bytes(reader.array()?),
+                changed: i64::from_be_bytes(reader.array()?),
+                size: u64::from_be_bytes(reader.array()?),
+                inode: u64::from_be_bytes(reader.array()?),
+            };
+            let size = u64::from_be_bytes(reader.array()?);
+            let hash = reader.array()?;
+            files.insert(reader.text()?.to_vec(), Known { stamp, size, hash });
+        }
+        Some(Self(files))
+    }
+}
+
+impl Stamp {
+    /// Returns true if a change after `began` is certain to give the file another stamp.
+    fn is_settled(&self, began: i64) -> bool {
+        let last = self.modified.max(self.changed);
+        let tick = if last % 1_000_000_000 == 0 { LONG_TICK } else { TICK };
+        last.saturating_add(tick) < began
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(modified: i64) -> Known {
+        let stamp = Stamp { modified, changed: modified, size: 3, inode: 7 };
+        Known { stamp, size: 3, hash: hash(b"abc") }
+    }
+
+    #[test]
+    fn read_after_write_returns_the_settled_files_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        let (old, new, whole) = (known(5), known(9_950_000_001), known(9_000_000_000));
+        let found = [(b"old".to_vec(), old), (b"new".to_vec(), new), (b"whole".to_vec(), whole)];
+        Index::write(&path, &found, 10_000_000_000).unwrap();
+        let index = Index::read(&path);
+        assert_eq!(index.get(b"old", &old.stamp), Some(old));
+        assert_eq!(index.get(b"old", &new.stamp), None);
+        assert_eq!(index.get(b"new", &new.stamp), None);
+        assert_eq!(index.get(b"whole", &whole.stamp), None);
+    }
+
+    #[test]
+    fn read_of_a_damaged_index_returns_an_empty_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        Index::write(&path, &[(b"a".to_vec(), known(5))], 10_000_000_000).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(Index::read(&path).hashes().count(), 0);
+    }
+}

@@ -1,0 +1,81 @@
+//! Snapshots of a workspace, and the undo that they make possible.
+//!
+//! A snapshot is the tree of all files of a folder that git would not ignore. The contents are kept in a store
+//! outside of the workspace, each once. Git is not needed, and no `.git` is read or changed.
+//!
+//! An undo compares three states of each path: before the work, after it, and now. What the work changed and
+//! nobody changed since is put back; what a person changed since is left as it is, and named. All paths are
+//! opened step by step without following links, so that nothing outside of the workspace is read or written.
+//!
+//! Use this crate alone to undo what any program changes in a folder; it needs no agent.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`Snapshots`], the snapshots of one workspace | `snapshots.rs` |
+//! | [`Step`] and [`Restored`]: what is undone, and what an undo does | `plan.rs`, `restore.rs` |
+//! | [`Undone`], what can be redone | `history.rs` |
+//! | which files belong to a snapshot | `scan.rs`, `rules.rs` |
+//! | files that were not changed, and so are not read | `index.rs` |
+//! | trees and contents | `tree.rs`, `objects.rs` |
+//! | paths that lead nowhere else | `beneath.rs` |
+//!
+//! *Invariants*
+//!
+//! - Nothing is written outside of the workspace and the store.
+//! - A file is replaced or removed only if it is as the work left it.
+//! - A snapshot whose id was returned is whole.
+//!
+//! # Example
+//!
+//! ```
+//! use archon_snapshots::{Limits, Snapshots, Step};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (store, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! # let (store, workspace) = (store.path(), workspace.path());
+//! let snapshots = Snapshots::open(store, workspace, Limits::default())?;
+//! let before = snapshots.take()?;
+//! std::fs::write(workspace.join("notes.txt"), "written by a tool")?;
+//! let after = snapshots.take_after(&before)?;
+//!
+//! let undone = snapshots.undo("session_1", &[Step::new("run_1/0", before, Some(after))])?;
+//! assert_eq!(undone.removed, [std::path::PathBuf::from("notes.txt")]);
+//! snapshots.redo("session_1")?;
+//! assert!(workspace.join("notes.txt").exists());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is no undo on systems other than Unix: the crate is empty there.
+//!
+//! # The store
+//!
+//! Below the store's folder, each workspace has a folder of its own: `objects` with contents and trees by their
+//! SHA-256, `kept` with the ids of the snapshots that are kept (the latest 200), `index` with what is known of
+//! each file (so that an unchanged file is not read again), and `undone` with what can be redone, for each
+//! session. Files are written under another name and renamed, so a process that is killed leaves no broken
+//! snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the medium: after
+//! a power cut, a damaged content is noticed by its hash and not restored.
+
+#![cfg(unix)]
+
+mod beneath;
+mod error;
+mod history;
+mod index;
+mod limits;
+mod objects;
+mod plan;
+mod restore;
+mod rules;
+mod scan;
+mod snapshots;
+mod store;
+mod tree;
+
+pub use error::SnapshotError;
+pub use history::Undone;
+pub use limits::Limits;
+pub use plan::{Left, Restored, Step};
+pub use snapshots::{Difference, Snapshots};
+pub use tree::SnapshotId;

@@ -1,0 +1,42 @@
+//! How large a workspace may be, and how many snapshots are kept.
+
+/// Limits of the snapshots of one workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Maximum number of files, links and folders, ignored ones aside. Default 50,000.
+    pub entries: usize,
+    /// Maximum size of all files together in bytes, ignored ones aside. Default 2 GB.
+    pub bytes: u64,
+    /// Number of snapshots that are kept. Default 200.
+    pub kept: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { entries: 50_000, bytes: 2_000_000_000, kept: 200 }
+    }
+}
+
+impl Limits {
+    /// Sets [`entries`](Self::entries).
+    #[must_use]
+    pub fn with_entries(mut self, entries: usize) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Sets [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Sets [`kept`](Self::kept).
+    #[must_use]
+    pub fn with_kept(mut self, kept: usize) -> Self {
+        self.kept = kept;
+        self
+    }
+}

@@ -1,0 +1,200 @@
+//! What an undo will do: three states of each path are compared, before the work, after it, and now.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    SnapshotId,
+    tree::{Entry, Files, Kind},
+};
+
+/// Work that can be undone: the snapshots before and after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// The name of the step, which is unique in its session, such as the run and the number of the turn.
+    pub name: String,
+    /// The snapshot before the work.
+    pub before: SnapshotId,
+    /// The snapshot after the work; `None` if it was cut off before that. Then the snapshot before the next step
+    /// counts, or the state of now.
+    pub after: Option<SnapshotId>,
+}
+
+impl Step {
+    /// Creates a step.
+    pub fn new(name: impl Into<String>, before: SnapshotId, after: Option<SnapshotId>) -> Self {
+        Self { name: name.into(), before, after }
+    }
+}
+
+/// What an undo or a redo did, or will do. Paths are relative to the workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restored {
+    /// Files, links and folders that get the content or the permissions that they had.
+    pub written: Vec<PathBuf>,
+    /// Files, links and folders that are removed, because they did not exist.
+    pub removed: Vec<PathBuf>,
+    /// What is left as it is, although the work changed it.
+    pub left: Vec<Left>,
+}
+
+impl Restored {
+    /// Returns true if nothing is written and nothing is removed.
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty() && self.removed.is_empty()
+    }
+
+    /// Adds files that are no longer ignored. The files in a folder that is named already are not named.
+    pub(crate) fn name_surfaced(&mut self, paths: impl Iterator<Item = PathBuf>) {
+        for path in paths {
+            if !self.left.iter().any(|left| path.starts_with(&left.path)) {
+                self.left.push(Left { path, why: SURFACED.to_owned() });
+            }
+        }
+    }
+}
+
+/// A path that is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Left {
+    /// The path.
+    pub path: PathBuf,
+    /// The reason, for people.
+    pub why: String,
+}
+
+/// A path with its entries in two snapshots, which differ.
+pub(crate) type Change = (PathBuf, Option<Entry>, Option<Entry>);
+
+const CHANGED: &str = "it was changed after that";
+const WAS_IGNORED: &str = "it was ignored before, so no snapshot has its earlier state";
+const NOT_KEPT: &str = "it is no regular file, or could not be read";
+const NO_FOLDER: &str = "its folder is gone, or is a file now";
+const SURFACED: &str = "it was ignored when the work ended, so no snapshot has it";
+const HOLDS_OTHERS: &str = "it holds files that are left";
+
+/// The workspace as it is, and as it is wanted.
+pub(crate) struct Plan {
+    now: Files,
+    wanted: Files,
+    left: BTreeMap<PathBuf, &'static str>,
+}
+
+impl Plan {
+    pub(crate) fn new(now: Files) -> Self {
+        Self { wanted: now.clone(), now, left: BTreeMap::new() }
+    }
+
+    /// Takes one step back. The latest step must be the first to be taken back. `was_ignored` tells of a path,
+    /// and of whether it is a folder, if it was ignored before the step.
+    pub(crate) fn take_back(
+        &mut self,
+        changes: &[Change],
+        before: &Files,
+        mut was_ignored: impl FnMut(&Path, bool) -> bool,
+    ) {
+        let is_other = |entry: &Option<Entry>| entry.is_some_and(|entry| entry.kind == Kind::Other);
+        for (path, old, new) in changes {
+            let current = self.wanted.get(path).copied();
+            let why = if current == *old {
+                continue;
+            } else if current != *new {
+                CHANGED
+            } else if is_other(old) || is_other(new) {
+                NOT_KEPT
+            } else if let Some(old) = old {
+                match self.put(path, *old, before) {
+                    true => continue,
+                    false => NO_FOLDER,
+                }
+            } else if was_ignored(path, new.is_some_and(|new| new.is_folder())) {
+                WAS_IGNORED
+            } else {
+                self.wanted.remove(path);
+                continue;
+            };
+            self.left.insert(path.clone(), why);
+        }
+    }
+
+    /// Completes the plan: a folder in which something is left is left, too.
+    pub(crate) fn settle(&mut self) {
+        while let Some(folder) = self.missing_folder() {
+            if let Some(entry) = self.now.get(&folder).filter(|entry| entry.is_folder()) {
+                self.wanted.insert(folder.clone(), *entry);
+                self.left.insert(folder, HOLDS_OTHERS);
+                continue;
+            }
+            let is_below = |path: &&PathBuf| path.starts_with(&folder) && **path != folder;
+            let below: Vec<PathBuf> = self.wanted.keys().filter(is_below).cloned().collect();
+            for path in below {
+                self.wanted.remove(&path);
+                self.left.insert(path, NO_FOLDER);
+            }
+        }
+    }
+
+    /// Returns each path whose entry changes, with its entry now and the one that is wanted.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        changes(&self.now, &self.wanted)
+    }
+
+    /// Returns what will be done.
+    pub(crate) fn preview(&self) -> Restored {
+        let (removed, written): (Vec<Change>, Vec<Change>) =
+            self.changes().into_iter().partition(|(_, _, wanted)| wanted.is_none());
+        let paths = |changes: Vec<Change>| changes.into_iter().map(|(path, ..)| path).collect();
+        Restored { written: paths(written), removed: paths(removed), left: self.left() }
+    }
+
+    /// Returns what is left as it is.
+    pub(crate) fn left(&self) -> Vec<Left> {
+        let left = self.left.iter();
+        left.map(|(path, why)| Left { path: path.clone(), why: (*why).to_owned() }).collect()
+    }
+
+    /// Returns the paths of a snapshot that the plan does not know: they are no longer ignored.
+    pub(crate) fn surfaced(&self, after: &Files) -> impl Iterator<Item = PathBuf> {
+        let is_new = |path: &&PathBuf| !self.wanted.contains_key(*path) && !self.now.contains_key(*path);
+        after.keys().filter(is_new).cloned()
+    }
+
+    /// Puts an entry at a path, and folders above it that are missing. Returns false if something else is in
+    /// their place.
+    fn put(&mut self, path: &Path, entry: Entry, before: &Files) -> bool {
+        let folders: Vec<&Path> =
+            path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
+        for folder in folders.into_iter().rev() {
+            match (self.wanted.get(folder), before.get(folder)) {
+                (Some(entry), _) if entry.is_folder() => {}
+                (None, Some(entry)) if entry.is_folder() => {
+                    self.wanted.insert(folder.to_owned(), *entry);
+                }
+                _ => return false,
+            }
+        }
+        self.wanted.insert(path.to_owned(), entry);
+        true
+    }
+
+    /// Returns the innermost path that something is in and that is not a folder.
+    fn missing_folder(&self) -> Option<PathBuf> {
+        let is_folder = |path: &Path| self.wanted.get(path).is_some_and(Entry::is_folder);
+        let parents = self.wanted.keys().filter_map(|path| path.parent());
+        let missing = parents.filter(|path| !path.as_os_str().is_empty() && !is_folder(path));
+        missing.max_by_key(|path| path.as_os_str().len()).map(Path::to_owned)
+    }
+}
+
+/// Returns the paths whose entries differ, in order.
+pub(crate) fn changes(old: &Files, new: &Files) -> Vec<Change> {
+    let paths: BTreeSet<&PathBuf> = old.keys().chain(new.keys()).collect();
+    let entries =
+        paths.into_iter().map(|path| (path.clone(), old.get(path).copied(), new.get(path).copied()));
+    entries.filter(|(_, old, new)| old != new).collect()
+}

@@ -1,0 +1,335 @@
+//! The snapshots of one workspace: taken, compared, restored.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    Limits, Restored, SnapshotError, SnapshotId,
+    beneath::{Folder, Stamp},
+    index::Index,
+    objects::Objects,
+    plan::{Change, Plan, Step, changes},
+    restore::Restore,
+    rules::{self, RulesOfSnapshot},
+    scan::Scan,
+    store::Store,
+    tree::{Entry, Files, Hash, decode},
+};
+
+/// The snapshots of one workspace. Several processes and threads may have the same workspace open; one at a
+/// time works on it. All calls block the thread.
+#[derive(Clone)]
+pub struct Snapshots {
+    store: Arc<Store>,
+    objects: Arc<Objects>,
+    workspace: PathBuf,
+    without: Vec<PathBuf>,
+    limits: Limits,
+    now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+}
+
+/// A path that differs between two snapshots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// Only the second snapshot has the path.
+    Created(PathBuf),
+    /// Only the first snapshot has the path.
+    Removed(PathBuf),
+    /// The kind, the content or the permissions differ.
+    Changed(PathBuf),
+}
+
+/// A snapshot that was just taken.
+pub(crate) struct Taken {
+    pub(crate) id: SnapshotId,
+    pub(crate) stamps: HashMap<PathBuf, Stamp>,
+}
+
+/// Number of snapshots beyond the limit that are kept until all are pruned together.
+const SLACK: usize = 50;
+
+impl Snapshots {
+    /// Opens the snapshots of `workspace` below the folder `store`, which is created if it is missing. The
+    /// store may be inside of the workspace; it belongs to no snapshot.
+    ///
+    /// # Errors
+    /// The workspace cannot be read, or the store cannot be written.
+    pub fn open(store: &Path, workspace: &Path, limits: Limits) -> Result<Self, SnapshotError> {
+        let unreadable = |source| SnapshotError::Workspace { path: workspace.to_owned(), source };
+        let workspace = workspace.canonicalize().map_err(unreadable)?;
+        let of_workspace = Store::open(store, &workspace)?;
+        let objects = Objects::open(&of_workspace.folder)?;
+        let own = Self {
+            store: Arc::new(of_workspace),
+            objects: Arc::new(objects),
+            workspace,
+            without: Vec::new(),
+            limits,
+            now: Arc::new(SystemTime::now),
+        };
+        Ok(own.without(store))
+    }
+
+    /// Leaves a folder out of all snapshots, such as the one with the logs of runs. A folder that does not exist
+    /// or is not inside of the workspace has no effect.
+    #[must_use]
+    pub fn without(mut self, folder: &Path) -> Self {
+        let real = folder.canonicalize();
+        let inside = real.iter().filter_map(|real| real.strip_prefix(&self.workspace).ok());
+        self.without.extend(inside.filter(|inside| !inside.as_os_str().is_empty()).map(Path::to_owned));
+        self
+    }
+
+    /// Sets the source of the time, for tests.
+    #[must_use]
+    pub fn with_time(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.now = Arc::new(now);
+        self
+    }
+
+    /// Returns the workspace, as an absolute path without links.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Takes a snapshot. Files that were not changed since the latest snapshot are not read.
+    ///
+    /// # Errors
+    /// The workspace is too large or cannot be read, or the store cannot be written.
+    pub fn take(&self) -> Result<SnapshotId, SnapshotError> {
+        let _lock = self.store.lock()?;
+        Ok(self.scan(&[])?.id)
+    }
+
+    /// Takes a snapshot after some work. A file that was in the snapshot `before` is also in this one, even if
+    /// the work made it an ignored one.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take), or the snapshot `before` is no longer kept.
+    pub fn take_after(&self, before: &SnapshotId) -> Result<SnapshotId, SnapshotError> {
+        let _lock = self.store.lock()?;
+        let taken = self.scan(&[])?;
+        if !has_new_rules(&self.changes(before, &taken.id)?) {
+            return Ok(taken.id);
+        }
+        Ok(self.scan(&[&self.files(before)?])?.id)
+    }
+
+    /// Returns the paths that differ between two snapshots, in order.
+    ///
+    /// # Errors
+    /// One of them is no longer kept.
+    pub fn diff(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Difference>, SnapshotError> {
+        let changes = self.changes(a, b)?.into_iter();
+        Ok(changes
+            .map(|(path, old, new)| match (old, new) {
+                (None, _) => Difference::Created(path),
+                (_, None) => Difference::Removed(path),
+                _ => Difference::Changed(path),
+            })
+            .collect())
+    }
+
+    /// Returns what [`undo`](Self::undo) of these steps, or a redo of what was undone, would do, and does
+    /// nothing. The steps are given in order, the oldest first.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take), or a snapshot is no longer kept.
+    pub fn preview(&self, steps: &[Step]) -> Result<Restored, SnapshotError> {
+        let _lock = self.store.lock()?;
+        Ok(self.plan(steps)?.1.preview())
+    }
+
+    /// Removes the contents that no kept snapshot needs. [`take`](Self::take) does so now and then.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn prune(&self) -> Result<(), SnapshotError> {
+        let _lock = self.store.lock()?;
+        self.prune_locked()
+    }
+
+    /// Takes the steps back, and returns the snapshots before and after that.
+    pub(crate) fn restore(
+        &self,
+        steps: &[Step],
+    ) -> Result<(Restored, (SnapshotId, SnapshotId)), SnapshotError> {
+        let (taken, plan) = self.plan(steps)?;
+        let root = self.root()?;
+        let restore = Restore { root: &root, objects: &self.objects, stamps: &taken.stamps };
+        let mut restored = restore.run(&plan);
+        let after = self.scan(&[&self.files(&taken.id)?])?.id;
+        if has_new_rules(&plan.changes()) {
+            restored.name_surfaced(plan.surfaced(&self.files(&after)?));
+        }
+        Ok((restored, (taken.id, after)))
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn plan(&self, steps: &[Step]) -> Result<(Taken, Plan), SnapshotError> {
+        let mut states = Vec::with_capacity(steps.len());
+        for (place, step) in steps.iter().enumerate() {
+            let after = step.after.or_else(|| steps.get(place + 1).map(|next| next.before));
+            states.push((self.files(&step.before)?, after.map(|after| self.files(&after)).transpose()?));
+        }
+        let known: Vec<&Files> =
+            states.iter().flat_map(|(before, after)| [before].into_iter().chain(after)).collect();
+        let taken = self.scan(&known)?;
+        let now = self.files(&taken.id)?;
+        let mut plan = Plan::new(now.clone());
+        for (before, after) in states.iter().rev() {
+            let changes = changes(before, after.as_ref().unwrap_or(&now));
+            let mut rules = has_new_rules(&changes).then(|| RulesOfSnapshot::new(before, &self.objects));
+            plan.take_back(&changes, before, |path, is_folder| {
+                rules.as_mut().is_some_and(|rules| rules.ignore(path, is_folder))
+            });
+        }
+        plan.settle();
+        Ok((taken, plan))
+    }
+
+    /// Takes a snapshot, in which files of the snapshots `known` are even if they are ignored.
+    fn scan(&self, known: &[&Files]) -> Result<Taken, SnapshotError> {
+        let began = (self.now)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let began = i64::try_from(began).unwrap_or(i64::MAX);
+        let index = Index::read(&self.store.index());
+        let places = (self.workspace.as_path(), self.without.as_slice());
+        let root = self.root()?;
+        let scan = || Scan::new((&*self.objects, &index), places, self.limits, known);
+        if index.len() == 0 {
+            // So that a workspace that is too large is not stored in part.
+            scan().check(&root)?;
+        }
+        let mut scan = scan();
+        let id = SnapshotId(scan.run(&root)?);
+        self.keep(id)?;
+        if scan.read > 0 || scan.found.len() != index.len() {
+            Index::write(&self.store.index(), &scan.found, began)?;
+        }
+        Ok(Taken { id, stamps: scan.stamps() })
+    }
+
+    fn root(&self) -> Result<Folder, SnapshotError> {
+        let unreadable = |source| SnapshotError::Workspace { path: self.workspace.clone(), source };
+        Folder::root(&self.workspace).map_err(unreadable)
+    }
+
+    /// Adds a snapshot to those that are kept, as the latest.
+    fn keep(&self, id: SnapshotId) -> Result<(), SnapshotError> {
+        let mut kept = self.store.kept();
+        if kept.last() == Some(&id) {
+            return Ok(());
+        }
+        kept.retain(|kept| *kept != id);
+        kept.push(id);
+        self.store.keep(&kept)?;
+        if kept.len() > self.limits.kept.saturating_add(SLACK) { self.prune_locked() } else { Ok(()) }
+    }
+
+    fn prune_locked(&self) -> Result<(), SnapshotError> {
+        let mut kept = self.store.kept();
+        kept.drain(..kept.len().saturating_sub(self.limits.kept));
+        self.store.keep(&kept)?;
+        let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();
+        for id in &kept {
+            self.mark(&id.0, &mut needed);
+        }
+        self.objects.remove(|hash| needed.contains(hash))
+    }
+
+    /// Adds everything that a tree needs. A tree that is missing or damaged needs nothing.
+    fn mark(&self, tree: &Hash, needed: &mut HashSet<Hash>) {
+        if !needed.insert(*tree) {
+            return;
+        }
+        for (_, entry) in self.tree(tree).unwrap_or_default() {
+            if entry.is_folder() {
+                self.mark(&entry.hash, needed);
+            } else {
+                needed.insert(entry.hash);
+            }
+        }
+    }
+
+    /// Returns all entries of a snapshot.
+    fn files(&self, id: &SnapshotId) -> Result<Files, SnapshotError> {
+        let mut files = Files::new();
+        self.collect(&id.0, Path::new(""), &mut files)?;
+        Ok(files)
+    }
+
+    /// Returns the differences of two snapshots. Folders that are the same in both are not read.
+    fn changes(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
+        let (mut old, mut new) = (Files::new(), Files::new());
+        if a != b {
+            self.compare((&a.0, &b.0), Path::new(""), (&mut old, &mut new))?;
+        }
+        Ok(changes(&old, &new))
+    }
+
+    /// Collects the entries of two trees, without those that are the same in both.
+    fn compare(
+        &self,
+        (a, b): (&Hash, &Hash),
+        below: &Path,
+        (left, right): (&mut Files, &mut Files),
+    ) -> Result<(), SnapshotError> {
+        let mut others: HashMap<PathBuf, Entry> = self.tree(b)?.into_iter().collect();
+        for (name, old) in self.tree(a)? {
+            let path = below.join(&name);
+            match others.remove(&name) {
+                Some(new) if new == old => {}
+                Some(new) if new.is_folder() && old.is_folder() => {
+                    left.insert(path.clone(), plain(old));
+                    right.insert(path.clone(), plain(new));
+                    self.compare((&old.hash, &new.hash), &path, (&mut *left, &mut *right))?;
+                }
+                new => {
+                    self.expand(&old, &path, left)?;
+                    new.iter().try_for_each(|new| self.expand(new, &path, right))?;
+                }
+            }
+        }
+        others.iter().try_for_each(|(name, new)| self.expand(new, &below.join(name), right))
+    }
+
+    /// Collects an entry and, if it is a folder, all entries below it.
+    fn expand(&self, entry: &Entry, path: &Path, files: &mut Files) -> Result<(), SnapshotError> {
+        files.insert(path.to_owned(), plain(*entry));
+        if entry.is_folder() { self.collect(&entry.hash, path, files) } else { Ok(()) }
+    }
+
+    fn collect(&self, tree: &Hash, below: &Path, files: &mut Files) -> Result<(), SnapshotError> {
+        self.tree(tree)?.iter().try_for_each(|(name, entry)| self.expand(entry, &below.join(name), files))
+    }
+
+    fn tree(&self, hash: &Hash) -> Result<Vec<(PathBuf, Entry)>, SnapshotError> {
+        let tree = self.objects.read(hash).and_then(|bytes| decode(&bytes));
+        tree.ok_or(SnapshotError::Missing { id: SnapshotId(*hash) })
+    }
+}
+
+/// Returns an entry as it is compared: the entries of a folder are compared themselves.
+fn plain(entry: Entry) -> Entry {
+    if entry.is_folder() { Entry { hash: [0; 32], ..entry } } else { entry }
+}
+
+/// Returns true if the rules for ignored files differ.
+fn has_new_rules(changes: &[Change]) -> bool {
+    changes.iter().any(|(path, ..)| path.file_name().is_some_and(|name| name == rules::NAME))
+}
+
+impl fmt::Debug for Snapshots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshots").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,17 @@
+//! Snapshots of the workspace that a run works in, so that its effects can be undone.
+
+use futures_core::future::BoxFuture;
+
+/// Takes snapshots of a workspace.
+pub trait WorkspaceSnapshots: Send + Sync {
+    /// Begins what makes the next snapshot quick, and returns at once. Called when a run begins. Default: does
+    /// nothing.
+    fn prepare(&self) {}
+
+    /// Takes a snapshot, and returns its id. `before` is the id of the snapshot before the work that this one
+    /// comes after, if there is one.
+    ///
+    /// # Errors
+    /// The reason why no snapshot can be taken, to show to people. The run goes on without snapshots.
+    fn take(&self, before: Option<String>) -> BoxFuture<'static, Result<String, String>>;
+}
