@@ -87,7 +87,7 @@ async fn read_until(runs: &Runs, session: &SessionId, enough: usize) -> Result<H
     let mut history = History { newest: Some(newest.clone()), ..History::default() };
     let (mut next, mut taken) = (Some((newest.run_id, None)), Vec::new());
     let mut count = 0;
-    while let Some((run, part)) = next.take().filter(|_| count < ENOUGH) {
+    while let Some((run, part)) = next.take().filter(|_| count < enough) {
         let log = runs.records(&run, None).await?;
         let mut records = log.records;
         if let Some(damage) = log.damage {

@@ -9,8 +9,7 @@ use archon::{
     types::{Answer, ApprovalSettings, Clock, Collection, Event, SessionId, Timestamp},
 };
 use archon_terminal::{
-    Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status,
-    Support, Work,
+    Action, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status, Support, Work,
 };
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},

@@ -1,5 +1,6 @@
 //! Snapshots of a workspace, and undo.
 
+#![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
 mod pruning;
