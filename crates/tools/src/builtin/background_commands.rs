@@ -13,7 +13,7 @@ const MOST: usize = 8;
 /// first are forgotten first.
 const MOST_OF_ALL: usize = 64;
 
-/// The commands that the tools of [`background_tools`](super::background_tools) started.
+/// The commands that the tools of [`background_tools`](fn@super::background_tools) started.
 ///
 /// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may
 /// run: clones share the commands. A command belongs to the session of the run that started it; other sessions do not
