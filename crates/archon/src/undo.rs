@@ -82,7 +82,7 @@ impl Undo {
     /// # Errors
     /// As [`redo`](Self::redo), but it is no error if nothing is undone.
     pub fn preview_redo(&self, records: &[Arc<Record>]) -> Result<Restored, SnapshotError> {
-        match self.snapshots.undone(session(records))?.last() {
+        match self.snapshots.undo_stack(session(records))?.last() {
             Some(undone) => self.snapshots.preview(&[undone.step()?]),
             None => Ok(Restored::default()),
         }
@@ -100,7 +100,7 @@ impl Undo {
     fn open_steps(&self, records: &[Arc<Record>], turns: Option<u32>) -> Result<Vec<Step>, SnapshotError> {
         let steps = steps(records);
         let all: Vec<Step> = steps.iter().map(|(_, step)| step.clone()).collect();
-        let open = self.snapshots.not_undone(session(records), &all)?;
+        let open = self.snapshots.open_steps(session(records), &all)?;
         let Some(turns) = turns else { return Ok(open) };
         let turn_of = |name: &str| steps.iter().find(|(_, step)| step.name == name).map(|(turn, _)| *turn);
         let mut last: Vec<Option<u32>> = open.iter().map(|step| turn_of(&step.name)).collect();

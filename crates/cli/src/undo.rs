@@ -1,6 +1,9 @@
 //! Undo: the snapshots of runs, and what an undo or a redo of a run shows and asks.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use archon::{
     ArchonBuilder, Undo,
@@ -101,10 +104,13 @@ fn open(app: &App, workspace: &Path) -> Result<Undo, SnapshotError> {
 /// Prints what was done or will be done.
 fn report(app: &App, restored: &Restored, is_done: bool) {
     if app.json {
-        let left = restored.left.iter().map(|left| json!({ "path": left.path, "why": left.why }));
+        // A path that is not UTF-8 has no form in JSON, so paths are shown.
+        let shown = |path: &PathBuf| path.display().to_string();
+        let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();
+        let left = restored.left.iter().map(|left| json!({ "path": shown(&left.path), "why": left.why }));
         let left: Vec<_> = left.collect();
         let item = json!({
-            "done": is_done, "written": restored.written, "removed": restored.removed, "left": left,
+            "done": is_done, "written": paths(&restored.written), "removed": paths(&restored.removed), "left": left,
         });
         app.item(&item, String::new);
         return;

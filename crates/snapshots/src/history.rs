@@ -38,8 +38,8 @@ impl Snapshots {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn not_undone(&self, session: &str, steps: &[Step]) -> Result<Vec<Step>, SnapshotError> {
-        let undone = self.undone(session)?;
+    pub fn open_steps(&self, session: &str, steps: &[Step]) -> Result<Vec<Step>, SnapshotError> {
+        let undone = self.undo_stack(session)?;
         let is_undone = |step: &&Step| undone.iter().any(|undone| undone.steps.contains(&step.name));
         Ok(steps.iter().filter(|step| !is_undone(step)).cloned().collect())
     }
@@ -48,7 +48,7 @@ impl Snapshots {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn undone(&self, session: &str) -> Result<Vec<Undone>, SnapshotError> {
+    pub fn undo_stack(&self, session: &str) -> Result<Vec<Undone>, SnapshotError> {
         Ok(read(self.store())?.remove(session).unwrap_or_default())
     }
 

@@ -49,10 +49,10 @@ impl Restored {
     }
 
     /// Adds files that are no longer ignored. The files in a folder that is named already are not named.
-    pub(crate) fn name_surfaced(&mut self, paths: impl Iterator<Item = PathBuf>) {
+    pub(crate) fn add_unignored(&mut self, paths: impl Iterator<Item = PathBuf>) {
         for path in paths {
             if !self.left.iter().any(|left| path.starts_with(&left.path)) {
-                self.left.push(Left { path, why: SURFACED.to_owned() });
+                self.left.push(Left { path, why: UNIGNORED.to_owned() });
             }
         }
     }
@@ -75,7 +75,7 @@ const CHANGED: &str = "it was changed after that";
 const WAS_IGNORED: &str = "it was ignored before, so no snapshot has its earlier state";
 const NOT_KEPT: &str = "it is no regular file, or could not be read";
 const NO_FOLDER: &str = "its folder is gone, or is a file now";
-const SURFACED: &str = "it was ignored when the work ended, so no snapshot has it";
+const UNIGNORED: &str = "it was ignored when the work ended, so no snapshot has it";
 const HOLDS_OTHERS: &str = "it holds files that are left";
 
 /// The workspace as it is, and as it is wanted.
@@ -149,17 +149,17 @@ impl Plan {
         let (removed, written): (Vec<Change>, Vec<Change>) =
             self.changes().into_iter().partition(|(_, _, wanted)| wanted.is_none());
         let paths = |changes: Vec<Change>| changes.into_iter().map(|(path, ..)| path).collect();
-        Restored { written: paths(written), removed: paths(removed), left: self.left() }
+        Restored { written: paths(written), removed: paths(removed), left: self.left_paths() }
     }
 
     /// Returns what is left as it is.
-    pub(crate) fn left(&self) -> Vec<Left> {
+    pub(crate) fn left_paths(&self) -> Vec<Left> {
         let left = self.left.iter();
         left.map(|(path, why)| Left { path: path.clone(), why: (*why).to_owned() }).collect()
     }
 
     /// Returns the paths of a snapshot that the plan does not know: they are no longer ignored.
-    pub(crate) fn surfaced(&self, after: &Files) -> impl Iterator<Item = PathBuf> {
+    pub(crate) fn unignored_paths(&self, after: &Files) -> impl Iterator<Item = PathBuf> {
         let is_new = |path: &&PathBuf| !self.wanted.contains_key(*path) && !self.now.contains_key(*path);
         after.keys().filter(is_new).cloned()
     }

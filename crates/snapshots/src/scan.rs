@@ -28,7 +28,7 @@ pub(crate) struct Scan<'a> {
     /// Snapshots whose files are kept even if they are ignored now.
     pub(crate) known: &'a [&'a Files],
     /// True if the files are only counted, and nothing is stored.
-    only_counts: bool,
+    is_check_only: bool,
     /// The path of the folder or file that is looked at, relative to the workspace.
     path: Vec<u8>,
     rules: Rules,
@@ -54,7 +54,7 @@ impl<'a> Scan<'a> {
             limits,
             without,
             known,
-            only_counts: false,
+            is_check_only: false,
             path: Vec::new(),
             rules: Rules::default(),
             found: Vec::new(),
@@ -71,14 +71,8 @@ impl<'a> Scan<'a> {
 
     /// Checks that the workspace is within the limits, without reading or storing a file.
     pub(crate) fn check(mut self, root: &Folder) -> Result<(), SnapshotError> {
-        self.only_counts = true;
+        self.is_check_only = true;
         self.folder(root, false).map(|_| ())
-    }
-
-    /// Returns the stamps of the files and links that were found, by their path.
-    pub(crate) fn stamps(&self) -> HashMap<PathBuf, Stamp> {
-        let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
-        self.found.iter().map(|(name, known)| (path(name), known.stamp)).collect()
     }
 
     fn folder(&mut self, folder: &Folder, is_ignored: bool) -> Result<Hash, SnapshotError> {
@@ -101,7 +95,7 @@ impl<'a> Scan<'a> {
         if has_rules {
             self.rules.leave();
         }
-        if self.only_counts { Ok([0; 32]) } else { self.objects.write(&encode(&tree)) }
+        if self.is_check_only { Ok([0; 32]) } else { self.objects.write(&encode(&tree)) }
     }
 
     /// Returns the entry of a name; `None` if it belongs to no snapshot.
@@ -127,7 +121,7 @@ impl<'a> Scan<'a> {
         self.count(&found)?;
         match found.kind {
             Kind::Folder => self.subfolder(folder, name, found.mode, is_ignored),
-            Kind::File | Kind::Link if !self.only_counts => self.content(folder, name, &found),
+            Kind::File | Kind::Link if !self.is_check_only => self.content(folder, name, &found),
             _ => Ok(Some(Entry::OTHER)),
         }
     }
@@ -144,7 +138,7 @@ impl<'a> Scan<'a> {
                 let hash = self.folder(&inner, is_ignored)?;
                 Ok(Some(Entry { kind: Kind::Folder, mode, size: 0, hash }))
             }
-            Err(error) => self.not_read(error),
+            Err(error) => self.without_content(error),
         }
     }
 
@@ -160,7 +154,7 @@ impl<'a> Scan<'a> {
                 self.read += 1;
                 match self.store(folder, name, found.kind)? {
                     Ok((hash, size)) => Known { stamp: found.stamp, size, hash },
-                    Err(error) => return self.not_read(error),
+                    Err(error) => return self.without_content(error),
                 }
             }
         };
@@ -189,7 +183,7 @@ impl<'a> Scan<'a> {
 
     /// Returns the entry of a file or folder that could not be opened: none if it is gone or of another kind now,
     /// one without content if it may not be read.
-    fn not_read(&self, error: io::Error) -> Result<Option<Entry>, SnapshotError> {
+    fn without_content(&self, error: io::Error) -> Result<Option<Entry>, SnapshotError> {
         let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
@@ -216,4 +210,10 @@ impl<'a> Scan<'a> {
     fn unreadable(&self, source: io::Error) -> SnapshotError {
         SnapshotError::Workspace { path: self.workspace.join(OsStr::from_bytes(&self.path)), source }
     }
+}
+
+/// Returns the stamps of files and links that were found, by their path.
+pub(crate) fn stamps(found: &[(Vec<u8>, Known)]) -> HashMap<PathBuf, Stamp> {
+    let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
+    found.iter().map(|(name, known)| (path(name), known.stamp)).collect()
 }

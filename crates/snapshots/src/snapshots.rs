@@ -10,13 +10,13 @@ use std::{
 
 use crate::{
     Limits, Restored, SnapshotError, SnapshotId,
-    beneath::{Folder, Stamp},
-    index::Index,
+    beneath::Folder,
+    index::{Index, Known},
     objects::Objects,
     plan::{Change, Plan, Step, changes},
     restore::Restore,
     rules::{self, RulesOfSnapshot},
-    scan::Scan,
+    scan::{Scan, stamps},
     store::Store,
     tree::{Entry, Files, Hash, decode},
 };
@@ -48,7 +48,7 @@ pub enum Difference {
 /// A snapshot that was just taken.
 pub(crate) struct Taken {
     pub(crate) id: SnapshotId,
-    pub(crate) stamps: HashMap<PathBuf, Stamp>,
+    found: Vec<(Vec<u8>, Known)>,
 }
 
 /// Number of snapshots beyond the limit that are kept until all are pruned together.
@@ -162,11 +162,11 @@ impl Snapshots {
     ) -> Result<(Restored, (SnapshotId, SnapshotId)), SnapshotError> {
         let (taken, plan) = self.plan(steps)?;
         let root = self.root()?;
-        let restore = Restore { root: &root, objects: &self.objects, stamps: &taken.stamps };
+        let restore = Restore { root: &root, objects: &self.objects, stamps: &stamps(&taken.found) };
         let mut restored = restore.run(&plan);
         let after = self.scan(&[&self.files(&taken.id)?])?.id;
         if has_new_rules(&plan.changes()) {
-            restored.name_surfaced(plan.surfaced(&self.files(&after)?));
+            restored.add_unignored(plan.unignored_paths(&self.files(&after)?));
         }
         Ok((restored, (taken.id, after)))
     }
@@ -215,7 +215,7 @@ impl Snapshots {
         if scan.read > 0 || scan.found.len() != index.len() {
             Index::write(&self.store.index(), &scan.found, began)?;
         }
-        Ok(Taken { id, stamps: scan.stamps() })
+        Ok(Taken { id, found: scan.found })
     }
 
     fn root(&self) -> Result<Folder, SnapshotError> {
@@ -225,7 +225,7 @@ impl Snapshots {
 
     /// Adds a snapshot to those that are kept, as the latest.
     fn keep(&self, id: SnapshotId) -> Result<(), SnapshotError> {
-        let mut kept = self.store.kept();
+        let mut kept = self.store.kept_snapshots();
         if kept.last() == Some(&id) {
             return Ok(());
         }
@@ -236,7 +236,7 @@ impl Snapshots {
     }
 
     fn prune_locked(&self) -> Result<(), SnapshotError> {
-        let mut kept = self.store.kept();
+        let mut kept = self.store.kept_snapshots();
         kept.drain(..kept.len().saturating_sub(self.limits.kept));
         self.store.keep(&kept)?;
         let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();

@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Returns the snapshots that are kept, the oldest first.
-    pub(crate) fn kept(&self) -> Vec<SnapshotId> {
+    pub(crate) fn kept_snapshots(&self) -> Vec<SnapshotId> {
         let text = fs::read_to_string(self.folder.join("kept")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }

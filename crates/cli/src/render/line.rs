@@ -2,7 +2,7 @@
 
 use archon::types::{
     AgentId, AssistantMessage, Claim, Content, GoalVerdict, Member, Message, PlanDiff, PlanRecord, Record,
-    RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult, format_money,
+    RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult, WorkspaceSnapshot, format_money,
 };
 
 use crate::text::one_line;
@@ -46,10 +46,7 @@ fn about(body: &RecordBody) -> String {
         | RecordBody::ContextStatus { text, .. }
         | RecordBody::CompactionRequested { instructions: Some(text) }
         | RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
-        RecordBody::WorkspaceSnapshot(snapshot) => {
-            let what = snapshot.problem.as_ref().or(snapshot.tree.as_ref()).map_or("", String::as_str);
-            format!("turn {}, {:?}: {}", snapshot.turn, snapshot.place, one_line(what, SHOWN))
-        }
+        RecordBody::WorkspaceSnapshot(snapshot) => snapshot_line(snapshot),
         RecordBody::GoalChecked(verdict) => verdict_line(verdict),
         RecordBody::OutputChecked { problems } => problems_line(problems),
         RecordBody::AuxiliaryCallStarted { purpose, reserved_cost_micros } => {
@@ -83,6 +80,11 @@ fn about(body: &RecordBody) -> String {
         }
         of_a_call => about_call(of_a_call),
     }
+}
+
+fn snapshot_line(snapshot: &WorkspaceSnapshot) -> String {
+    let what = snapshot.problem.as_ref().or(snapshot.tree.as_ref()).map_or("", String::as_str);
+    format!("turn {}, {:?}: {}", snapshot.turn, snapshot.place, one_line(what, SHOWN))
 }
 
 fn verdict_line(verdict: &GoalVerdict) -> String {

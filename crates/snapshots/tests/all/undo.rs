@@ -4,7 +4,7 @@ use std::fs;
 
 use archon_snapshots::{Limits, SnapshotError, Step};
 
-use crate::world::{World, left, states};
+use crate::world::{World, left_paths, states};
 
 #[test]
 fn undo_of_every_kind_of_change_restores_the_files() {
@@ -59,7 +59,7 @@ fn undo_after_an_edit_of_the_person_leaves_the_file() {
     assert_eq!((world.text("theirs"), world.text("ours")), ("3".into(), "1".into()));
     assert_eq!(world.text("new/by_person"), "3");
     assert!(!world.has("new/by_tool"));
-    assert_eq!(left(&restored), ["new", "theirs"]);
+    assert_eq!(left_paths(&restored), ["new", "theirs"]);
     assert_eq!(restored.left.last().unwrap().why, "it was changed after that");
 }
 
@@ -87,14 +87,14 @@ fn undo_of_two_turns_keeps_what_the_person_did_between_them() {
     let restored = world.undo(&[first, second]);
     assert_eq!((world.text("a"), world.text("b")), ("by the person".into(), "1".into()));
     assert!(!world.has("c"));
-    assert_eq!(left(&restored), ["a"]);
+    assert_eq!(left_paths(&restored), ["a"]);
 }
 
 #[test]
 fn undo_of_one_turn_after_the_other_is_redone_in_the_other_order() {
     let world = World::new();
     let turns: Vec<Step> = ["1", "2"].map(|turn| world.turn(turn, |world| world.write("a", turn))).into();
-    let open = || world.snapshots.not_undone("session", &turns).unwrap();
+    let open = || world.snapshots.open_steps("session", &turns).unwrap();
     world.undo(&open()[1..]);
     assert_eq!(world.text("a"), "1");
     assert_eq!(open(), turns[..1]);
@@ -132,7 +132,7 @@ fn undo_of_a_new_gitignore_restores_what_it_ignores() {
     let restored = world.undo(&[step]);
     assert_eq!(world.text("a.tmp"), "1");
     assert!(!world.has(".gitignore"));
-    assert_eq!(left(&restored), ["b.tmp"], "no snapshot has it, and it is ignored no longer");
+    assert_eq!(left_paths(&restored), ["b.tmp"], "no snapshot has it, and it is ignored no longer");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn undo_of_a_removed_gitignore_leaves_what_was_ignored() {
     let step = world.turn("1", |world| world.remove(".gitignore"));
     let restored = world.undo(&[step]);
     assert!(world.has("a.tmp") && world.has("build/x") && world.has(".gitignore"));
-    assert_eq!(left(&restored), ["a.tmp", "build", "build/x"]);
+    assert_eq!(left_paths(&restored), ["a.tmp", "build", "build/x"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn undo_of_a_folder_with_ignored_files_keeps_the_folder() {
     });
     let restored = world.undo(&[step]);
     assert!(!world.has("new/a") && world.has("new/a.log"));
-    assert_eq!(left(&restored), ["new"]);
+    assert_eq!(left_paths(&restored), ["new"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn undo_through_a_link_that_took_the_place_of_a_folder_writes_nothing_outside() 
     let outside = states(&world.outside);
     let restored = world.undo(&[step]);
     assert_eq!(states(&world.outside), outside);
-    assert_eq!(left(&restored), ["folder/a"]);
+    assert_eq!(left_paths(&restored), ["folder/a"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn undo_with_a_damaged_content_leaves_the_file() {
     }
     let restored = world.undo(&[step]);
     assert_eq!(world.text("a"), "2");
-    assert_eq!(left(&restored), ["a"]);
+    assert_eq!(left_paths(&restored), ["a"]);
 }
 
 #[test]

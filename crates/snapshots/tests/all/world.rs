@@ -122,6 +122,6 @@ fn collect(folder: &Path, below: &Path, states: &mut States) {
     }
 }
 
-pub(crate) fn left(restored: &Restored) -> Vec<String> {
+pub(crate) fn left_paths(restored: &Restored) -> Vec<String> {
     restored.left.iter().map(|left| left.path.display().to_string()).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    config::RunConfig,
+    config::{RunConfig, SchemaProblem},
     messages::{AgentMessage, Forms, Message, Redactor},
     tools::{Answer, ApprovalRequest},
     values::Encoded,
@@ -54,9 +54,7 @@ impl Forms {
             B::InstructionsRead { text } => self.clean_text(text),
             B::WorkspaceSnapshot(snapshot) => self.clean_optional(&mut snapshot.problem),
             B::GoalChecked(verdict) => self.clean_text(&mut verdict.reason),
-            B::OutputChecked { problems } => {
-                problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));
-            }
+            B::OutputChecked { problems } => self.clean_problems(problems),
             B::ParallelStarted { prompts, .. } => self.clean_prompts(prompts),
             B::ParallelFinished(choice) => self.clean_choice(choice),
             B::Plan(plan) => self.clean_as_json(&mut **plan),
@@ -90,6 +88,10 @@ impl Forms {
 
     fn clean_prompts(&self, prompts: &mut [AgentMessage]) {
         prompts.iter_mut().for_each(|prompt| self.clean_agent_message(prompt));
+    }
+
+    fn clean_problems(&self, problems: &mut [SchemaProblem]) {
+        problems.iter_mut().for_each(|problem| self.clean_text(&mut problem.problem));
     }
 
     fn clean_agent_message(&self, message: &mut AgentMessage) {
