@@ -176,6 +176,11 @@ impl Composer {
         Draft { text: self.buffer.whole(), kind: DraftKind::of(self.buffer.piece()) }
     }
 
+    /// Returns true while letters go to a search in the history.
+    pub fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
     /// Returns true if the draft has no text.
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty()

@@ -147,8 +147,9 @@ async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
     }
 }
 
-/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
-/// nothing of it happens again: the model reads how far it came, and goes on with the message.
+/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut
+/// off is stopped first, so that nothing of it happens again: the model reads how far it came, and goes on with the
+/// message.
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.

@@ -241,7 +241,8 @@ impl Talk {
 
     fn input(&mut self, input: Input, at: Timestamp) -> Result<(), Stop> {
         self.display.note_key();
-        match self.questions.apply(&input, at, !self.composer.is_empty()) {
+        let has_draft = !self.composer.is_empty() || self.composer.is_searching();
+        match self.questions.apply(&input, at, has_draft) {
             Some(QuestionKey::Decided(answer, scope)) => self.decide(answer, scope),
             None | Some(QuestionKey::NotForMe) => {
                 let action = self.composer.apply(input, at, self.work());

@@ -160,6 +160,7 @@ fn search_takes_a_draft_with_enter_and_leaves_the_draft_with_escape() {
         let mut composer = composer_with_history();
         let action = apply(&mut composer, keys);
         assert_ne!(action, Action::Nothing, "{keys}");
+        assert!(!composer.is_searching(), "{keys}");
         assert_eq!((shown(&composer).as_str(), composer.draft().kind), (expected, kind), "{keys}");
         assert!(composer.popup(&page(60), 6).len() <= 1, "{keys}");
     }
