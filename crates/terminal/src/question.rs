@@ -92,7 +92,7 @@ enum Stage {
     /// It repeats the key of an answer with a rule, or goes back.
     Repeat(Repeat),
     /// It edits a text.
-    Field(Field),
+    Field(Box<Field>),
 }
 
 /// An answer whose key has to be pressed twice.
@@ -209,7 +209,9 @@ impl Question {
         Some(match does {
             Does::Decide(answer, scope) => QuestionKey::Decided(answer, scope),
             Does::Store(rule) => self.enter(Stage::Repeat(Repeat { key, rule })),
-            Does::Open(purpose) => self.enter(Stage::Field(Field { purpose, text: Buffer::default() })),
+            Does::Open(purpose) => {
+                self.enter(Stage::Field(Box::new(Field { purpose, text: Buffer::default() })))
+            }
         })
     }
 
@@ -237,7 +239,7 @@ impl Question {
         label_rows(self.ways.iter().map(|way| way.label.as_str()).chain([STOP]), page)
     }
 
-    fn apply_to_field(&mut self, mut field: Field, input: &Input) -> QuestionKey {
+    fn apply_to_field(&mut self, mut field: Box<Field>, input: &Input) -> QuestionKey {
         let key = match input {
             Input::Key(key) => key,
             Input::Paste(text) => {
@@ -261,7 +263,7 @@ impl Question {
         QuestionKey::Taken
     }
 
-    fn finish_field(&mut self, mut field: Field) -> QuestionKey {
+    fn finish_field(&mut self, mut field: Box<Field>) -> QuestionKey {
         let text = field.text.text().trim().to_owned();
         let answer = match &mut field.purpose {
             Purpose::Reason => Some(Answer::Cancel { reason: text }),
