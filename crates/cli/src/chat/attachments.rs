@@ -32,13 +32,13 @@ struct Attached {
 
 /// Returns the blocks for the files that a message names. About a file that is not attached there is a note.
 pub(crate) async fn of(app: &App, text: &str) -> Vec<Content> {
-    let named = named(text);
-    if named.is_empty() {
+    let names = names_in(text);
+    if names.is_empty() {
         return Vec::new();
     }
     // Without a workspace the agent has no tools for files either.
     let Ok(workspace) = tool_workspace(app) else { return Vec::new() };
-    let read = tokio::task::spawn_blocking(move || attach(&workspace, &named));
+    let read = tokio::task::spawn_blocking(move || attach(&workspace, &names));
     let attached = read.await.unwrap_or_default();
     attached.notes.iter().for_each(|note| app.output.note(Look::Warning, note));
     attached.blocks
@@ -46,7 +46,7 @@ pub(crate) async fn of(app: &App, text: &str) -> Vec<Content> {
 
 /// A file that a message names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Named {
+enum FileName {
     /// Behind `@`.
     Mention(String),
     /// The path of an image, such as one that was dropped on the terminal.
@@ -54,30 +54,30 @@ enum Named {
 }
 
 /// Returns the files that a text names, each once.
-fn named(text: &str) -> Vec<Named> {
-    let mut named = Vec::new();
+fn names_in(text: &str) -> Vec<FileName> {
+    let mut names = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (word, after) = match rest.strip_prefix('@') {
             Some(behind) => {
                 let (word, after) = word(behind);
-                (Named::Mention(word), after)
+                (FileName::Mention(word), after)
             }
             None => {
                 let (word, after) = word(rest);
-                (Named::Image(word), after)
+                (FileName::Image(word), after)
             }
         };
         let names_file = match &word {
-            Named::Mention(path) => !path.is_empty(),
-            Named::Image(path) => is_image(path),
+            FileName::Mention(path) => !path.is_empty(),
+            FileName::Image(path) => is_image(path),
         };
-        if names_file && !named.contains(&word) {
-            named.push(word);
+        if names_file && !names.contains(&word) {
+            names.push(word);
         }
         rest = after.trim_start();
     }
-    named
+    names
 }
 
 /// Splits off the first word: a text in quotation marks, or all up to a space without a backslash before it.
@@ -109,12 +109,12 @@ fn is_image(path: &str) -> bool {
     IMAGES.iter().any(|end| small.ends_with(end))
 }
 
-fn attach(workspace: &Workspace, named: &[Named]) -> Attached {
+fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
     let mut attached = Attached::default();
-    for file in named {
+    for file in names {
         let (path, result) = match file {
-            Named::Mention(path) => mentioned(workspace, path),
-            Named::Image(path) => (path.as_str(), dropped(workspace, path)),
+            FileName::Mention(path) => block_of_mention(workspace, path),
+            FileName::Image(path) => (path.as_str(), block_of_image(workspace, path)),
         };
         match result {
             Ok(Some(_)) if attached.blocks.len() == MOST_FILES => {
@@ -136,7 +136,7 @@ fn attach(workspace: &Workspace, named: &[Named]) -> Attached {
 type Block = Result<Option<Content>, String>;
 
 /// Returns the block of a file that stands behind `@`, without the punctuation behind it.
-fn mentioned<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
+fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
     let without = path.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/');
     let found = [path, without].into_iter().find_map(|path| Some((path, workspace.resolve(path).ok()?)));
     if let Some((path, file)) = found {
@@ -153,7 +153,7 @@ fn mentioned<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
 
 /// Returns the block of an image. A path from the root may lead anywhere, since the person gave it; another one is a
 /// path in the workspace.
-fn dropped(workspace: &Workspace, path: &str) -> Block {
+fn block_of_image(workspace: &Workspace, path: &str) -> Block {
     let place = path.strip_prefix("file://").map_or_else(|| path.to_owned(), |path| path.replace("%20", " "));
     let file = match Path::new(&place).is_absolute() {
         true => Some(PathBuf::from(&place)),
@@ -205,16 +205,16 @@ mod tests {
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 
-    fn mention(path: &str) -> Named {
-        Named::Mention(path.to_owned())
+    fn mention(path: &str) -> FileName {
+        FileName::Mention(path.to_owned())
     }
 
-    fn image(path: &str) -> Named {
-        Named::Image(path.to_owned())
+    fn image(path: &str) -> FileName {
+        FileName::Image(path.to_owned())
     }
 
     #[test]
-    fn named_files_stand_behind_a_sign_or_are_paths_of_images() {
+    fn names_of_files_stand_behind_a_sign_or_are_paths_of_images() {
         for (text, expected) in [
             ("see @src/main.rs, and a@b.c", vec![mention("src/main.rs,")]),
             ("@\"my notes.txt\" @x @x", vec![mention("my notes.txt"), mention("x")]),
@@ -223,7 +223,7 @@ mod tests {
             ("it's a picture\n@a\\nb @", vec![mention("a\\nb")]),
             ("\"hello\" 'x", vec![]),
         ] {
-            assert_eq!(named(text), expected, "{text:?}");
+            assert_eq!(names_in(text), expected, "{text:?}");
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
         fs::write(&dropped, b"GIF89a...").unwrap();
         let workspace = Workspace::new(dir.path()).unwrap();
         let attach = |text: &str| {
-            let Attached { blocks, notes } = attach(&workspace, &named(text));
+            let Attached { blocks, notes } = attach(&workspace, &names_in(text));
             let shown = |block: &Content| match block {
                 Content::Image { mime_type, .. } => mime_type.clone(),
                 block => block.as_text().unwrap().to_owned(),

@@ -28,7 +28,7 @@ impl Editing {
             let advice = "set the variable VISUAL or EDITOR, as in: export EDITOR=nano";
             return Err(Failure::usage("there is no editor for the draft", advice));
         };
-        let cannot = |e: io::Error| failed(editor, &e.to_string());
+        let cannot = |e: io::Error| failure(editor, &e.to_string());
         let mut file =
             tempfile::Builder::new().prefix("archon-draft-").suffix(".md").tempfile().map_err(cannot)?;
         file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(cannot)?;
@@ -46,18 +46,18 @@ impl Editing {
     /// # Errors
     /// [`Failure`] if the editor failed, or the file is no text any more. The draft is unchanged then.
     pub(crate) async fn text(&mut self) -> Result<String, Failure> {
-        let status = self.child.wait().await.map_err(|e| failed(&self.editor, &e.to_string()))?;
+        let status = self.child.wait().await.map_err(|e| failure(&self.editor, &e.to_string()))?;
         if !status.success() {
-            return Err(failed(&self.editor, &status.to_string()));
+            return Err(failure(&self.editor, &status.to_string()));
         }
         // An editor may have put a new file in the place of the old one.
         let read = std::fs::read_to_string(self.file.path());
-        let text = read.map_err(|e| failed(&self.editor, &e.to_string()))?.replace("\r\n", "\n");
+        let text = read.map_err(|e| failure(&self.editor, &e.to_string()))?.replace("\r\n", "\n");
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 }
 
-fn failed(editor: &str, why: &str) -> Failure {
+fn failure(editor: &str, why: &str) -> Failure {
     let advice = "the draft is unchanged; check the variables VISUAL and EDITOR";
     Failure::failed(format!("the editor `{editor}` failed: {why}"), advice)
 }
@@ -90,14 +90,14 @@ mod tests {
         app
     }
 
-    async fn edited(editor: &str) -> Result<String, Failure> {
+    async fn edit(editor: &str) -> Result<String, Failure> {
         Editing::open(&app(editor), "one\n")?.text().await
     }
 
     #[tokio::test]
     async fn text_of_the_editor_is_that_of_the_file_without_the_last_line_end() {
-        assert_eq!(edited("sed -i s/one/two/").await.unwrap(), "two");
-        assert_eq!(edited("sh -c 'echo \"a b\" >> \"$0\"'").await.unwrap(), "one\na b");
+        assert_eq!(edit("sed -i s/one/two/").await.unwrap(), "two");
+        assert_eq!(edit("sh -c 'echo \"a b\" >> \"$0\"'").await.unwrap(), "one\na b");
     }
 
     #[tokio::test]
@@ -107,7 +107,7 @@ mod tests {
             (" ", "there is no editor for the draft"),
             ("archon-no-such-editor", "exit status: 127"),
         ] {
-            let failure = edited(editor).await.unwrap_err();
+            let failure = edit(editor).await.unwrap_err();
             assert!(failure.what().contains(what) && failure.advice_line().contains("EDITOR"), "{failure:?}");
         }
     }

@@ -85,9 +85,7 @@ impl Sources {
             };
         }
     }
-}
 
-impl Sources {
     /// Waits for work of another program that has the terminal: no key is read meanwhile, and an interrupt is meant for
     /// that program.
     pub(crate) async fn rest_until<T>(&mut self, work: impl Future<Output = T>) -> T {

@@ -80,7 +80,7 @@ impl Keys {
     pub(crate) fn keymap(&self) -> Result<Keymap, String> {
         let bound = self.0.iter().filter_map(|(name, keys)| Some((Binding::named(name)?, keys)));
         let changes: Result<Vec<_>, UnknownKey> =
-            bound.map(|(binding, keys)| Ok((binding, keys.parsed()?))).collect();
+            bound.map(|(binding, keys)| Ok((binding, keys.parse()?))).collect();
         let changes = changes.map_err(|e| e.to_string())?;
         Keymap::with_keys(changes).map_err(|e| e.to_string())
     }
@@ -88,7 +88,7 @@ impl Keys {
 
 impl KeyNames {
     #[cfg(feature = "chat")]
-    fn parsed(&self) -> Result<Vec<Key>, UnknownKey> {
+    fn parse(&self) -> Result<Vec<Key>, UnknownKey> {
         self.0.iter().map(|name| name.parse()).collect()
     }
 }
@@ -102,7 +102,7 @@ impl TryFrom<OneOrMore> for KeyNames {
             OneOrMore::More(names) => Self(names),
         };
         #[cfg(feature = "chat")]
-        names.parsed().map_err(|e| e.to_string())?;
+        names.parse().map_err(|e| e.to_string())?;
         Ok(names)
     }
 }

@@ -84,7 +84,7 @@ impl Composer {
         match binding {
             Some(Binding::Stop) => return Some(Action::Redraw),
             Some(Binding::Send | Binding::Complete) => {
-                if let Some(entry) = search.selected().cloned() {
+                if let Some(entry) = search.selection().cloned() {
                     self.edit(|buffer| buffer.set(entry.piece));
                 }
                 return Some(Action::Redraw);
@@ -142,7 +142,7 @@ impl Composer {
     /// that was typed whole.
     fn take_and_send(&mut self) -> Option<Action> {
         let completion = self.completion.as_ref()?;
-        let insert = completion.selected()?;
+        let insert = completion.selection()?;
         let is_typed = self.buffer.text().get(completion.word.range.clone()) == Some(insert.trim_end());
         let is_command = completion.word.named == Named::Command && !insert.ends_with(' ');
         if !is_typed {
@@ -155,7 +155,7 @@ impl Composer {
     /// Replaces the word at the caret by the selected name.
     fn take_name(&mut self) {
         let Some(completion) = self.completion.take() else { return };
-        let Some(insert) = completion.selected() else { return };
+        let Some(insert) = completion.selection() else { return };
         let range = completion.word.range.clone();
         let behind = self.buffer.text().get(range.end..).unwrap_or_default();
         let is_apart = behind.starts_with(char::is_whitespace);

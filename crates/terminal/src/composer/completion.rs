@@ -88,8 +88,8 @@ impl Completion {
     }
 
     /// Returns the text for the draft of the selected name; `None` if no name fits.
-    pub(crate) fn selected(&self) -> Option<&str> {
-        self.inserts.get(self.popup.selected()).map(String::as_str)
+    pub(crate) fn selection(&self) -> Option<&str> {
+        self.inserts.get(self.popup.selection()).map(String::as_str)
     }
 }
 

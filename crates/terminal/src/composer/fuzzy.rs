@@ -92,11 +92,11 @@ impl Pattern {
 
     /// Returns true if the text has the characters of the pattern in their order.
     fn is_in(&self, text: &str) -> bool {
-        let mut there = text.chars().take(LONGEST).map(|c| self.folded(c));
+        let mut there = text.chars().take(LONGEST).map(|c| self.fold_case(c));
         self.chars.iter().all(|wanted| there.any(|c| c == *wanted))
     }
 
-    fn folded(&self, c: char) -> char {
+    fn fold_case(&self, c: char) -> char {
         match self.is_case_sensitive {
             true => c,
             false if c.is_ascii() => c.to_ascii_lowercase(),
@@ -120,7 +120,7 @@ impl Pattern {
                 Some(_) => 0,
             };
             let part = if at >= last_part { LAST_PART } else { 0 };
-            places.push((self.folded(c), start + part));
+            places.push((self.fold_case(c), start + part));
             before = Some(c);
         }
         self.places = places;

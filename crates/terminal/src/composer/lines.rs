@@ -116,7 +116,7 @@ impl<'a> Lines<'a> {
     /// Returns the text of a row; with the offset of the caret, if it stands in this row.
     fn spans(&self, row: usize, caret: Option<usize>, page: &Page) -> Vec<Span> {
         let Range { start, end } = self.range(row);
-        let span = |range: Range<usize>, look| Span::new(self.shown(range), page.theme.style(look));
+        let span = |range: Range<usize>, look| Span::new(self.text_of(range), page.theme.style(look));
         let Some(caret) = caret.filter(|at| (start..=end).contains(at)) else {
             return vec![span(start..end, Look::Plain)];
         };
@@ -124,23 +124,23 @@ impl<'a> Lines<'a> {
         // A character that is not shown has no place for the caret.
         for grapheme in self.text.get(caret..end).unwrap_or_default().graphemes(true) {
             behind += grapheme.len();
-            if !self.shown(caret..behind).is_empty() {
+            if !self.text_of(caret..behind).is_empty() {
                 break;
             }
         }
-        let under = Some(self.shown(caret..behind)).filter(|shown| !shown.is_empty());
+        let under = Some(self.text_of(caret..behind)).filter(|shown| !shown.is_empty());
         let under = Span::new(under.unwrap_or_else(|| " ".to_owned()), page.theme.style(Look::Caret));
         vec![span(start..caret, Look::Plain), under, span(behind..end, Look::Plain)]
     }
 
     /// Returns what is shown of a part of the text.
-    fn shown(&self, range: Range<usize>) -> String {
+    fn text_of(&self, range: Range<usize>) -> String {
         let start = range.start;
         let graphemes = self.text.get(range).unwrap_or_default().grapheme_indices(true);
-        graphemes.map(|(at, grapheme)| self.shown_grapheme(start + at, grapheme)).collect()
+        graphemes.map(|(at, grapheme)| self.text_of_grapheme(start + at, grapheme)).collect()
     }
 
-    fn shown_grapheme<'g>(&self, at: usize, grapheme: &'g str) -> Cow<'g, str> {
+    fn text_of_grapheme<'g>(&self, at: usize, grapheme: &'g str) -> Cow<'g, str> {
         let label = self.labels.binary_search_by_key(&at, |label| label.at);
         match label.ok().and_then(|number| self.labels.get(number)) {
             // An accent may stand on the character.
@@ -153,7 +153,7 @@ impl<'a> Lines<'a> {
     }
 
     fn width_of(&self, at: usize, grapheme: &str) -> usize {
-        width(&self.shown_grapheme(at, grapheme))
+        width(&self.text_of_grapheme(at, grapheme))
     }
 
     fn range(&self, row: usize) -> Range<usize> {

@@ -59,7 +59,7 @@ impl Popup {
     }
 
     /// Returns the number of the selected entry.
-    pub(crate) fn selected(&self) -> usize {
+    pub(crate) fn selection(&self) -> usize {
         self.selected
     }
 

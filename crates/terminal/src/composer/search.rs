@@ -38,8 +38,8 @@ impl Search {
     }
 
     /// Returns the selected draft; `None` if no draft has the text.
-    pub(crate) fn selected(&self) -> Option<&Entry> {
-        self.found.get(self.popup.selected())
+    pub(crate) fn selection(&self) -> Option<&Entry> {
+        self.found.get(self.popup.selection())
     }
 
     fn find(&mut self, history: &History) {
