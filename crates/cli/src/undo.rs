@@ -8,7 +8,7 @@ use std::{
 use archon::{
     ArchonBuilder, Undo,
     snapshots::{Restored, SnapshotError},
-    types::{Effect, Record, RunId, RunStarted, StartRuns},
+    types::{Effect, Record, RunId, RunStarted, RunStatus, StartRuns},
 };
 use serde_json::json;
 
@@ -51,7 +51,12 @@ pub(crate) fn with_snapshots(app: &App, builder: ArchonBuilder, workspace: &Path
 
 /// Returns the snapshots of a run's workspace, and the records of the run.
 pub(crate) async fn of_run(app: &App, run: &RunId) -> Result<(Undo, Vec<Arc<Record>>), Failure> {
-    let records = app.runs()?.records(run, None).await?.whole()?;
+    let runs = app.runs()?;
+    if runs.get(run).await?.status == RunStatus::Running {
+        let advice = format!("wait until it ends, or cancel it: archon runs cancel {run}");
+        return Err(Failure::usage(format!("run {run} is still working"), advice));
+    }
+    let records = runs.records(run, None).await?.whole()?;
     let workspace = RunStarted::of(&records).and_then(|started| started.config.workspace.clone());
     let Some(workspace) = workspace else {
         let what = format!("run {run} worked in no folder, so there are no files to take back");
