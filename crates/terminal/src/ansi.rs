@@ -77,18 +77,35 @@ impl Bytes {
 
     fn style(&mut self, style: Style) {
         self.put("\x1b[0");
-        for (is_on, code) in [(style.is_bold, ";1"), (style.is_dim, ";2"), (style.is_reversed, ";7")] {
+        let modes = [
+            (style.is_bold, ";1"),
+            (style.is_dim, ";2"),
+            (style.is_italic, ";3"),
+            (style.is_reversed, ";7"),
+        ];
+        for (is_on, code) in modes {
             self.put(if is_on { code } else { "" });
         }
-        self.put(match style.color {
-            None => "",
-            Some(Color::Red) => ";31",
-            Some(Color::Green) => ";32",
-            Some(Color::Yellow) => ";33",
-            Some(Color::Blue) => ";34",
-            Some(Color::Magenta) => ";35",
-            Some(Color::Cyan) => ";36",
-        });
+        for (color, base) in [(style.color, LETTERS), (style.background, BACKGROUND)] {
+            self.put(&color.map(|color| color_code(color, base)).unwrap_or_default());
+        }
         self.put("m");
     }
+}
+
+/// The first numbers of the colors of letters, and of those behind them.
+const LETTERS: u8 = 30;
+const BACKGROUND: u8 = 40;
+
+fn color_code(color: Color, base: u8) -> String {
+    let number = match color {
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Rgb(red, green, blue) => return format!(";{};2;{red};{green};{blue}", base + 8),
+    };
+    format!(";{}", base + number)
 }

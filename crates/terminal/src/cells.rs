@@ -31,7 +31,6 @@ pub use message::MessageCell;
 pub use meter::Meter;
 pub use note::Note;
 
-pub(crate) use answer::{Progress, rows_of};
 pub use run::CellId;
 use run::RunState;
 

@@ -53,11 +53,13 @@
 
 mod ansi;
 mod cells;
+mod code;
 mod composer;
 mod inline;
 mod interrupts;
 mod key;
 mod keymap;
+mod markdown;
 mod printed;
 mod question;
 mod row;
@@ -79,7 +81,7 @@ pub use row::{Place, Row, Size, Span, Wrap};
 pub use screen::{Frame, Screen};
 pub use status::Status;
 pub use support::Support;
-pub use theme::{Color, Look, Page, Style, Theme};
+pub use theme::{Background, Color, Look, Page, Style, Theme};
 
 // Keys.
 pub use composer::{Action, Composer, Draft, DraftKind};

@@ -1,7 +1,8 @@
 //! How much of the cells is on paper, that is, in the terminal's scrollback.
 
 use crate::{
-    cells::{AnswerCell, Cell, CellKind, Cells, Progress, rows_of},
+    cells::{AnswerCell, Cell, CellKind, Cells},
+    markdown::{self, Progress},
     row::Row,
     theme::{Look, Page},
 };
@@ -144,14 +145,11 @@ impl Printed {
             rows.push(Row::of("— the answer broke off; it begins again —", Look::Dim, page));
             self.answer = PrintedAnswer { has_begun: true, ..PrintedAnswer::default() };
         }
-        let made = rows_of(&answer.text, &self.answer.progress, is_closed, page);
-        for made in made.into_iter().take_while(|made| made.is_final) {
-            if !std::mem::replace(&mut self.answer.has_begun, true) {
-                self.begin(Group::Answer, rows);
-            }
-            rows.push(made.row);
-            self.answer.progress = made.after;
+        let mut own = markdown::advance(&answer.text, &mut self.answer.progress, is_closed, page);
+        if !own.is_empty() && !std::mem::replace(&mut self.answer.has_begun, true) {
+            self.begin(Group::Answer, rows);
         }
+        rows.append(&mut own);
         let known = self.answer.text.len();
         self.answer.text.push_str(answer.text.get(known..self.answer.progress.bytes).unwrap_or_default());
     }
@@ -161,12 +159,13 @@ impl Printed {
         if !self.answer.goes_on_as(answer) {
             return Vec::new();
         }
-        let made = rows_of(&answer.text, &self.answer.progress, false, page);
+        // The rows as they are if nothing follows.
+        let mut own = markdown::advance(&answer.text, &mut { self.answer.progress }, true, page);
         let mut rows = Vec::new();
-        if !made.is_empty() && !self.answer.has_begun {
+        if !own.is_empty() && !self.answer.has_begun {
             self.begin(Group::Answer, &mut rows);
         }
-        rows.extend(made.into_iter().map(|made| made.row));
+        rows.append(&mut own);
         rows
     }
 }

@@ -1,6 +1,10 @@
 //! What a terminal can do, as far as its environment tells.
 
-use crate::{ansi, row::Size, theme::Theme};
+use crate::{
+    ansi,
+    row::Size,
+    theme::{Background, Theme},
+};
 
 /// The abilities of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +16,10 @@ pub struct Support {
     pub has_utf8: bool,
     /// True if texts may have colors.
     pub has_colors: bool,
+    /// True if the colors may be of any parts of red, green and blue.
+    pub has_true_color: bool,
+    /// The background; dark if the terminal does not tell.
+    pub background: Background,
     /// True if the terminal tells Shift+Enter and Escape from other keys when it is asked to, with the keyboard
     /// protocol of kitty.
     pub has_kitty_keys: bool,
@@ -21,8 +29,8 @@ pub struct Support {
 const LEAST: Size = Size::new(20, 6);
 
 impl Support {
-    /// Reads the variables `TERM`, `TERM_PROGRAM`, `NO_COLOR`, `LC_ALL`, `LC_CTYPE` and `LANG`. `is_tty` is true
-    /// if the output goes to a terminal. A missing locale counts as UTF-8: containers and remote shells seldom
+    /// Reads the variables `TERM`, `TERM_PROGRAM`, `COLORTERM`, `COLORFGBG`, `NO_COLOR`, `LC_ALL`, `LC_CTYPE` and
+    /// `LANG`. `is_tty` is true if the output goes to a terminal. A missing locale counts as UTF-8: containers and remote shells seldom
     /// set one, and their terminals have long used UTF-8.
     ///
     /// ```
@@ -47,6 +55,8 @@ impl Support {
             is_terminal: is_tty && !is_dumb,
             has_utf8: locale.is_none_or(is_utf8),
             has_colors: value("NO_COLOR").is_none() && !is_dumb,
+            has_true_color: value("COLORTERM").is_some_and(|kind| kind == "truecolor" || kind == "24bit"),
+            background: value("COLORFGBG").map(|colors| background(&colors)).unwrap_or_default(),
             has_kitty_keys: ["kitty", "ghostty", "foot", "alacritty"].iter().any(is_kitty)
                 || ["ghostty", "WezTerm", "iTerm.app"].contains(&program.as_str()),
         }
@@ -60,7 +70,9 @@ impl Support {
 
     /// Returns the theme for the terminal.
     pub fn theme(&self) -> Theme {
-        Theme::new(self.has_colors)
+        let theme = Theme::new(self.has_colors);
+        let theme = if self.has_true_color { theme.with_true_color(self.background) } else { theme };
+        if self.has_utf8 { theme } else { theme.with_ascii_signs() }
     }
 
     /// Returns the bytes that make the terminal usable after the program was killed: they end all modes of
@@ -69,5 +81,14 @@ impl Support {
     pub fn restore_sequence(&self) -> String {
         let keys = if self.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" };
         [ansi::PLAIN, ansi::END_SYNC, ansi::AUTOWRAP, ansi::SHOW_CURSOR, keys, ansi::ERASE_BELOW].concat()
+    }
+}
+
+/// Returns the background that the value of `COLORFGBG` tells: its last number is one of the palette.
+fn background(colors: &str) -> Background {
+    let number = colors.rsplit(';').next().and_then(|number| number.parse::<u8>().ok());
+    match number {
+        Some(7 | 9..=15) => Background::Light,
+        _ => Background::Dark,
     }
 }

@@ -1,6 +1,6 @@
 //! Styles of texts by their meaning, and the page that rows are made for.
 
-/// A color of the terminal's own palette, so that it can be read on a light and on a dark background.
+/// A color. Those of the terminal's own palette can be read on a light and on a dark background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Color {
@@ -16,6 +16,8 @@ pub enum Color {
     Magenta,
     /// The palette's cyan.
     Cyan,
+    /// A color by its parts of red, green and blue, for terminals with true color.
+    Rgb(u8, u8, u8),
 }
 
 /// How a text is drawn. The default is plain text.
@@ -24,8 +26,12 @@ pub enum Color {
 pub struct Style {
     /// The color of the letters; `None` for the terminal's own.
     pub color: Option<Color>,
+    /// The color behind the letters; `None` for the terminal's own.
+    pub background: Option<Color>,
     /// True for bold letters.
     pub is_bold: bool,
+    /// True for slanted letters.
+    pub is_italic: bool,
     /// True for faint letters.
     pub is_dim: bool,
     /// True for exchanged colors of letters and background, as the draft's caret has them.
@@ -34,10 +40,21 @@ pub struct Style {
 
 impl Style {
     /// Plain text.
-    pub const PLAIN: Self = Self { color: None, is_bold: false, is_dim: false, is_reversed: false };
+    pub const PLAIN: Self = Self {
+        color: None,
+        background: None,
+        is_bold: false,
+        is_italic: false,
+        is_dim: false,
+        is_reversed: false,
+    };
 
-    const fn bold(self) -> Self {
+    pub(crate) const fn bold(self) -> Self {
         Self { is_bold: true, ..self }
+    }
+
+    pub(crate) const fn italic(self) -> Self {
+        Self { is_italic: true, ..self }
     }
 
     const fn dim(self) -> Self {
@@ -46,6 +63,10 @@ impl Style {
 
     const fn in_color(color: Color) -> Self {
         Self { color: Some(color), ..Self::PLAIN }
+    }
+
+    const fn on(self, background: Color) -> Self {
+        Self { background: Some(background), ..self }
     }
 }
 
@@ -73,6 +94,22 @@ pub enum Look {
     Added,
     /// A removed line of a difference.
     Removed,
+    /// A part of an added line that differs from the removed line.
+    AddedPart,
+    /// A part of a removed line that differs from the added line.
+    RemovedPart,
+    /// Code within a sentence.
+    Code,
+    /// The address of a link.
+    Address,
+    /// A keyword in code.
+    Keyword,
+    /// A text in code.
+    Literal,
+    /// A number in code.
+    Number,
+    /// A comment in code.
+    Comment,
     /// The cell under the draft's caret.
     Caret,
 }
@@ -80,33 +117,105 @@ pub enum Look {
 /// The styles of all looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    has_colors: bool,
+    colors: Colors,
+    is_ascii: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Colors {
+    None,
+    Palette,
+    True(Background),
+}
+
+/// The background of the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Background {
+    /// Light letters on a dark background.
+    #[default]
+    Dark,
+    /// Dark letters on a light background.
+    Light,
 }
 
 impl Theme {
-    /// Creates the theme of a terminal with or without colors. Without colors, looks differ by bold, faint and
-    /// reversed letters.
+    /// Creates the theme of a terminal with or without colors. With colors, it uses the palette that all terminals
+    /// have; without, looks differ by bold, faint and reversed letters.
     pub const fn new(has_colors: bool) -> Self {
-        Self { has_colors }
+        let colors = if has_colors { Colors::Palette } else { Colors::None };
+        Self { colors, is_ascii: false }
+    }
+
+    /// Uses true color for the backgrounds of differences. A theme without colors stays without.
+    ///
+    /// ```
+    /// use archon_terminal::{Background, Color, Look, Theme};
+    ///
+    /// let theme = Theme::new(true).with_true_color(Background::Dark);
+    /// assert_eq!(theme.style(Look::Added).background, Some(Color::Rgb(25, 60, 25)));
+    /// ```
+    pub const fn with_true_color(self, background: Background) -> Self {
+        match self.colors {
+            Colors::None => self,
+            _ => Self { colors: Colors::True(background), ..self },
+        }
+    }
+
+    /// Draws the signs of lists in ASCII, for a terminal without UTF-8.
+    pub const fn with_ascii_signs(self) -> Self {
+        Self { is_ascii: true, ..self }
+    }
+
+    pub(crate) const fn is_ascii(self) -> bool {
+        self.is_ascii
     }
 
     /// Returns the style of a look.
     pub const fn style(self, look: Look) -> Style {
         let style = match look {
             Look::Plain => Style::PLAIN,
-            Look::Dim => Style::PLAIN.dim(),
+            Look::Dim | Look::Comment => Style::PLAIN.dim(),
             Look::Strong => Style::PLAIN.bold(),
             Look::Person => Style::in_color(Color::Cyan).bold(),
             Look::Key => Style::in_color(Color::Blue).bold(),
-            Look::Good | Look::Added => Style::in_color(Color::Green),
+            Look::Good | Look::Added | Look::Literal => Style::in_color(Color::Green),
             Look::Warning => Style::in_color(Color::Yellow),
-            Look::Error => Style::in_color(Color::Red).bold(),
+            Look::Error | Look::RemovedPart => Style::in_color(Color::Red).bold(),
             Look::Removed => Style::in_color(Color::Red),
+            Look::AddedPart => Style::in_color(Color::Green).bold(),
+            Look::Code | Look::Number => Style::in_color(Color::Cyan),
+            Look::Address => Style::in_color(Color::Blue),
+            Look::Keyword => Style::in_color(Color::Magenta),
             Look::Caret => Style { is_reversed: true, ..Style::PLAIN },
         };
-        match self.has_colors {
-            true => style,
-            false => Style { color: None, ..style },
+        match (self.colors, look) {
+            // Nothing else tells it from the words around it.
+            (Colors::None, Look::Code) => Style::PLAIN.bold(),
+            (Colors::None, _) => Style { color: None, ..style },
+            (Colors::Palette, _) => style,
+            (Colors::True(background), _) => background.style(look, style),
+        }
+    }
+}
+
+impl Background {
+    /// Returns the style of a look in true color. The letters have a color of their own, so that they can be read
+    /// also if the background of the terminal is not what its environment tells.
+    const fn style(self, look: Look, other: Style) -> Style {
+        let (letters, removed, added, part) = match self {
+            Self::Dark => {
+                (Color::Rgb(230, 230, 230), Color::Rgb(60, 25, 25), Color::Rgb(25, 60, 25), Color::Rgb(60, 60, 25))
+            }
+            Self::Light => {
+                (Color::Rgb(30, 30, 30), Color::Rgb(255, 225, 225), Color::Rgb(220, 245, 220), Color::Rgb(250, 240, 170))
+            }
+        };
+        let style = Style::in_color(letters);
+        match look {
+            Look::Removed => style.on(removed),
+            Look::Added => style.on(added),
+            Look::RemovedPart | Look::AddedPart => style.on(part).bold(),
+            _ => other,
         }
     }
 }
@@ -151,5 +260,20 @@ mod tests {
         let style = Theme::new(false).style(Look::Error);
         assert!(style.color.is_none() && style.is_bold);
         assert!(Theme::new(false).style(Look::Dim).is_dim);
+        let theme = Theme::new(false).with_true_color(Background::Dark);
+        assert_eq!(theme.style(Look::Added), Style::PLAIN);
+        assert_ne!(theme.style(Look::AddedPart), theme.style(Look::Added));
+    }
+
+    // spec: CL-09
+    #[test]
+    fn style_of_differences_in_true_color_has_the_backgrounds_of_its_terminal() {
+        let of = |background, look| Theme::new(true).with_true_color(background).style(look).background;
+        assert_eq!(of(Background::Dark, Look::Removed), Some(Color::Rgb(60, 25, 25)));
+        assert_eq!(of(Background::Dark, Look::Added), Some(Color::Rgb(25, 60, 25)));
+        assert_eq!(of(Background::Dark, Look::AddedPart), Some(Color::Rgb(60, 60, 25)));
+        assert_ne!(of(Background::Light, Look::Added), of(Background::Dark, Look::Added));
+        assert_eq!(of(Background::Dark, Look::Plain), None);
+        assert_eq!(Theme::new(true).style(Look::Added).background, None);
     }
 }

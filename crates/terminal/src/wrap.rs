@@ -36,6 +36,33 @@ pub(crate) fn rows(text: &str, style: Style, columns: usize) -> Vec<Row> {
     lines.map(|row| Row::of_spans(vec![Span::new(row.text, style)])).collect()
 }
 
+/// Breaks a line of spans into rows of at most `columns` columns, as [`break_line`] breaks their text.
+pub(crate) fn break_spans(spans: &[Span], columns: usize) -> Vec<Row> {
+    let line: String = spans.iter().map(Span::text).collect();
+    let mut begin = 0;
+    let rows = break_line(&line, columns).into_iter().map(|broken| {
+        let shown = line.get(begin..broken.end).unwrap_or_default().trim_end_matches(' ').len();
+        let row = part(spans, begin, begin + shown);
+        begin = broken.end;
+        row
+    });
+    rows.collect()
+}
+
+/// Returns the part of a line of spans between two places, in bytes.
+fn part(spans: &[Span], from: usize, to: usize) -> Row {
+    let (mut row, mut begin) = (Row::default(), 0);
+    for span in spans {
+        let end = begin + span.text().len();
+        let (from, to) = (from.clamp(begin, end) - begin, to.clamp(begin, end) - begin);
+        if let Some(text) = span.text().get(from..to).filter(|text| !text.is_empty()) {
+            row.push(text, span.style());
+        }
+        begin = end;
+    }
+    row
+}
+
 /// Splits a line before each word and each run of spaces.
 trait Words {
     fn split_word_spaces(&self) -> impl Iterator<Item = &str>;
@@ -140,6 +167,21 @@ mod tests {
         assert_eq!(texts("日本語", 4), ["日本", "語"]);
         assert_eq!(texts("日", 1), ["日"]);
         assert_eq!(texts("  indented line", 11), ["  indented", "line"]);
+    }
+
+    #[test]
+    fn break_spans_breaks_where_break_line_does_and_keeps_the_styles() {
+        let bold = Style::PLAIN.bold();
+        let spans = ["one ", "two日", "本 ", "", "three  "];
+        let spans: Vec<Span> =
+            spans.into_iter().zip([Style::PLAIN, bold].into_iter().cycle()).map(|(text, style)| Span::new(text, style)).collect();
+        for columns in 1..20 {
+            let rows = break_spans(&spans, columns);
+            assert!(rows.iter().map(Row::text).eq(texts("one two日本 three  ", columns)), "{columns}");
+        }
+        let rows = break_spans(&spans, 7);
+        assert_eq!(rows[0].spans, [Span::new("one", Style::PLAIN)]);
+        assert_eq!(rows[1].spans, [Span::new("two日", bold), Span::new("本", Style::PLAIN)]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use archon_types::{Outcome, OutcomeStatus, one_line};
 
-use super::answer::answer_rows;
 use crate::{
+    markdown,
     row::Row,
     theme::{Look, Page},
     wrap,
@@ -39,7 +39,7 @@ impl EndCell {
 
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
         let answer = self.answer.as_deref().unwrap_or_default();
-        let mut rows: Vec<Row> = answer_rows(answer, page);
+        let mut rows: Vec<Row> = markdown::rows(answer, page);
         if !self.text.is_empty() {
             rows.extend(wrap::rows(&self.text, page.theme.style(self.look), page.width));
         }

@@ -1,6 +1,6 @@
 //! Tests of what a terminal can do, by its environment and size.
 
-use archon_terminal::{Size, Support};
+use archon_terminal::{Background, Size, Support};
 
 fn of(variables: &[(&str, &str)], is_tty: bool) -> Support {
     let env =
@@ -35,6 +35,21 @@ fn is_enough_needs_a_terminal_that_can_move_its_cursor_and_counts_columns() {
 fn colors_are_off_if_no_color_has_a_value() {
     assert!(of(&[("TERM", "xterm"), ("NO_COLOR", "")], true).has_colors);
     assert!(!of(&[("TERM", "xterm"), ("NO_COLOR", "1")], true).has_colors);
+}
+
+#[test]
+fn background_and_true_color_follow_the_environment() {
+    let plain = of(&[("TERM", "xterm-256color")], true);
+    assert_eq!((plain.has_true_color, plain.background), (false, Background::Dark));
+    for (colors, expected) in [
+        ("0;15", Background::Light),
+        ("0;default;7", Background::Light),
+        ("15;0", Background::Dark),
+        ("x", Background::Dark),
+    ] {
+        let support = of(&[("TERM", "xterm"), ("COLORTERM", "truecolor"), ("COLORFGBG", colors)], true);
+        assert_eq!((support.has_true_color, support.background), (true, expected), "{colors}");
+    }
 }
 
 #[test]
