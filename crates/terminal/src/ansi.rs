@@ -77,12 +77,8 @@ impl Bytes {
 
     fn style(&mut self, style: Style) {
         self.put("\x1b[0");
-        let modes = [
-            (style.is_bold, ";1"),
-            (style.is_dim, ";2"),
-            (style.is_italic, ";3"),
-            (style.is_reversed, ";7"),
-        ];
+        let modes =
+            [(style.is_bold, ";1"), (style.is_dim, ";2"), (style.is_italic, ";3"), (style.is_reversed, ";7")];
         for (is_on, code) in modes {
             self.put(if is_on { code } else { "" });
         }

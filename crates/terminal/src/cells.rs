@@ -3,13 +3,15 @@
 mod answer;
 mod asked;
 mod call;
+mod child;
 mod end;
 mod message;
 mod meter;
 mod note;
+mod plan;
 mod run;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use archon_types::{
     AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Delta, DeltaKind,
@@ -30,9 +32,10 @@ pub use end::EndCell;
 pub use message::MessageCell;
 pub use meter::Meter;
 pub use note::Note;
+pub use plan::{PlanCell, PlanStep, PlanStepStatus};
 
 pub use run::CellId;
-use run::RunState;
+use run::{Batch, RunState};
 
 /// One thing on the screen. A closed cell never changes again.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +58,9 @@ pub enum CellKind {
     /// An answer of the model.
     Answer(AnswerCell),
     /// A tool call.
-    Call(CallCell),
+    Call(Box<CallCell>),
+    /// The list of steps after it changed.
+    Plan(PlanCell),
     /// A question to a person.
     Asked(Box<AskedCell>),
     /// A note of the program, or about a record.
@@ -71,6 +76,7 @@ impl Cell {
             CellKind::Message(cell) => cell.rows(page),
             CellKind::Answer(cell) => cell.rows(page),
             CellKind::Call(cell) => cell.rows(page),
+            CellKind::Plan(cell) => cell.rows(page),
             CellKind::Asked(cell) => cell.rows(page),
             CellKind::Note(note) => note.rows(page),
             CellKind::End(cell) => cell.rows(page),
@@ -79,7 +85,7 @@ impl Cell {
 }
 
 /// The cells of a conversation: a fold over the records of its runs. The records of child runs, which calls of
-/// these runs started, show nothing of their own.
+/// these runs started, show their calls below the call that started them, until it ends.
 ///
 /// ```
 /// use archon_terminal::Cells;
@@ -98,27 +104,34 @@ pub struct Cells {
     /// was closed. The order follows from the records alone, so that it is the same live and later.
     order: Vec<CellId>,
     runs: HashMap<RunId, RunState>,
-    children: HashSet<RunId>,
+    /// The child runs, each with the cell of the call that started it or a run above it, if that is known.
+    children: HashMap<RunId, Option<CellId>>,
+    /// The newest list of steps of the newest run.
+    plan: Option<PlanCell>,
     newest: Option<RunId>,
     meter: Meter,
 }
 
 impl Cells {
-    /// Applies a record of a run. A record that was applied already changes nothing, and so does a record of a
-    /// child run.
+    /// Applies a record of a run. A record that was applied already changes nothing.
     pub fn apply(&mut self, run: &RunId, record: &Record) {
         if let RecordBody::LogUnavailable { reason } = &record.body {
             // No log has this record, so its number says nothing.
             let why = one_line(reason, SHOWN);
             return self.note(Note::warning(format!("the log of this run is not stored: {why}")));
         }
-        if let RecordBody::RunStarted(started) = &record.body
-            && (matches!(started.origin, Origin::CalledBy { .. }) || started.parallel_run.is_some())
-        {
-            self.children.insert(run.clone());
+        if let RecordBody::RunStarted(started) = &record.body {
+            match &started.origin {
+                Origin::CalledBy { run: caller, call } => self.child_started(run, caller, *call),
+                _ if started.parallel_run.is_some() => _ = self.children.entry(run.clone()).or_default(),
+                _ => {}
+            }
         }
-        if self.children.contains(run) || !self.run(run).is_next(record.seq) {
+        if !self.run(run).is_next(record.seq) {
             return;
+        }
+        if let Some(cell) = self.children.get(run) {
+            return self.apply_child(run, *cell, record);
         }
         self.apply_model(run, record);
         self.apply_call(run, record);
@@ -199,6 +212,11 @@ impl Cells {
             CellKind::Asked(asked) if asked.request.paused_at.is_none() => Some(&asked.request),
             _ => None,
         })
+    }
+
+    /// Returns the list of steps of the run that works, unless all are completed.
+    pub(crate) fn live_plan(&self) -> Option<&PlanCell> {
+        self.plan.as_ref().filter(|plan| self.work() != Work::Idle && !plan.is_completed())
     }
 
     pub(crate) fn open_cells(&self) -> impl Iterator<Item = &Cell> {
@@ -339,9 +357,14 @@ impl Cells {
             self.close(id);
             self.run(run).answer = None;
         }
+        let count = message.tool_calls().count();
+        self.run(run).batch = (count > 1).then_some(Batch { open: count, differences: 0 });
+        if count > 1 {
+            self.note(Note::new(Look::Dim, "Multiple Operations"));
+        }
         for (index, call) in (0..).zip(message.tool_calls()) {
             let call_id = CallId::new(command, index);
-            let cell = self.open(CellKind::Call(CallCell::new(call_id, call)));
+            let cell = self.open(CellKind::Call(Box::new(CallCell::new(call_id, call))));
             let state = self.run(run);
             state.calls.insert(call_id, cell);
             state.work = Work::Tools;
@@ -373,7 +396,9 @@ impl Cells {
     fn apply_call(&mut self, run: &RunId, record: &Record) {
         match &record.body {
             RecordBody::ToolCallStarted { call, child_run, .. } => {
-                self.children.extend(child_run.clone());
+                if let Some(child_run) = child_run {
+                    self.delegated(run, *call, child_run);
+                }
                 self.call_started(run, *call, record.at);
             }
             RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
@@ -381,8 +406,9 @@ impl Cells {
             }
             RecordBody::ApprovalRequested { call, request } => self.question_asked(run, *call, request),
             RecordBody::ApprovalAnswered { call, answer } => self.close_questions(run, *call, Some(answer)),
-            RecordBody::LeaseGranted { child_run, .. } | RecordBody::ChildRunCreated { child_run, .. } => {
-                self.children.insert(child_run.clone());
+            RecordBody::LeaseGranted { call, child_run, .. }
+            | RecordBody::ChildRunCreated { call, child_run } => {
+                self.delegated(run, *call, child_run);
             }
             RecordBody::LeaseSettled { call, spent, .. } => self.meter.lease_settled(run, *call, *spent),
             _ => {}
@@ -399,8 +425,33 @@ impl Cells {
     fn call_finished(&mut self, run: &RunId, call: CallId, result: &ToolResult, at: Timestamp) {
         self.close_questions(run, call, None);
         let Some(id) = self.run(run).calls.get(&call).copied() else { return };
-        self.change_call(Some(id), |cell| cell.finish(result, at));
+        let mut plan = None;
+        let mut is_diff = false;
+        self.change_call(Some(id), |cell| {
+            cell.finish(result, at);
+            (plan, is_diff) = (cell.plan.take().filter(|_| !result.is_error()), cell.is_diff);
+        });
+        if plan.is_some() && plan != self.plan {
+            self.plan.clone_from(&plan);
+            if let (Some(plan), Some(kind)) = (plan, self.open_kind(id)) {
+                *kind = CellKind::Plan(plan);
+            }
+        }
         self.close(id);
+        self.count_in_batch(run, is_diff);
+    }
+
+    /// Ends a batch of calls with the number of differences, after its last call.
+    fn count_in_batch(&mut self, run: &RunId, is_diff: bool) {
+        let Some(batch) = &mut self.run(run).batch else { return };
+        batch.open = batch.open.saturating_sub(1);
+        batch.differences += usize::from(is_diff);
+        let Batch { open: 0, differences } = *batch else { return };
+        self.run(run).batch = None;
+        if differences > 0 {
+            let text = format!("Previewed {differences} file modification(s) above");
+            self.note(Note::new(Look::Dim, text));
+        }
     }
 
     fn question_asked(&mut self, run: &RunId, call: CallId, request: &ApprovalRequest) {
@@ -456,6 +507,7 @@ impl Cells {
         let older: Vec<RunId> = self.runs.keys().filter(|known| *known != run).cloned().collect();
         older.iter().for_each(|older| self.close_all(older));
         self.meter.run_started(started);
+        self.plan = None;
         self.run(run).work = Work::Model;
         self.newest = Some(run.clone());
     }
@@ -481,6 +533,7 @@ impl Cells {
     fn close_all(&mut self, run: &RunId) {
         let state = self.run(run);
         state.work = Work::Idle;
+        state.batch = None;
         let mut open: Vec<CellId> = state.answer.take().map(|(_, id)| id).into_iter().collect();
         open.extend(std::mem::take(&mut state.calls).into_values());
         open.extend(std::mem::take(&mut state.questions).into_iter().map(|(_, id)| id));

@@ -74,7 +74,8 @@ impl Lexer<'_, '_> {
         }
         let quotes = self.language.quotes.iter();
         let quote = quotes.enumerate().find(|(_, quote)| {
-            rest.starts_with(quote.open) && (quote.has_lines || end_of_text(rest, quote.open.len(), quote).is_some())
+            rest.starts_with(quote.open)
+                && (quote.has_lines || end_of_text(rest, quote.open.len(), quote).is_some())
         });
         if let Some((number, quote)) = quote {
             return self.text(number, quote.open.len(), state);
@@ -95,7 +96,8 @@ impl Lexer<'_, '_> {
 
     /// Returns true if the rest of the line is a comment. A `#` within a word begins none.
     fn begins_line_comment(&self, rest: &str) -> bool {
-        let is_apart = self.line.get(..self.at).is_none_or(|before| !before.ends_with(|c: char| !c.is_whitespace()));
+        let is_apart =
+            self.line.get(..self.at).is_none_or(|before| !before.ends_with(|c: char| !c.is_whitespace()));
         let signs = self.language.line_comments;
         signs.iter().any(|sign| rest.starts_with(sign) && (is_apart || *sign != "#"))
     }
@@ -174,22 +176,24 @@ mod tests {
     #[test]
     fn pieces_of_each_family_have_comments_texts_numbers_and_keywords() {
         use Look::{Added, Comment, Keyword, Literal, Number, Removed};
-        check("rust", "let a = 1_000u32; // one", &[("let", Keyword), ("1_000u32", Number), ("// one", Comment)]);
+        check(
+            "rust",
+            "let a = 1_000u32; // one",
+            &[("let", Keyword), ("1_000u32", Number), ("// one", Comment)],
+        );
         check("rs", "fn f<'a>(s: &'a str) { \"\\\"x\" }", &[("fn", Keyword), ("\"\\\"x\"", Literal)]);
-        check("python", "def f(): return 'a' # no", &[
-            ("def", Keyword),
-            ("return", Keyword),
-            ("'a'", Literal),
-            ("# no", Comment),
-        ]);
+        check(
+            "python",
+            "def f(): return 'a' # no",
+            &[("def", Keyword), ("return", Keyword), ("'a'", Literal), ("# no", Comment)],
+        );
         check("ts", "const a = `b`", &[("const", Keyword), ("`b`", Literal)]);
         check("sh", "if [ $# -gt 2 ]; then", &[("if", Keyword), ("2", Number), ("then", Keyword)]);
-        check("json", "{\"a\": true, \"b\": 1.5}", &[
-            ("\"a\"", Literal),
-            ("true", Keyword),
-            ("\"b\"", Literal),
-            ("1.5", Number),
-        ]);
+        check(
+            "json",
+            "{\"a\": true, \"b\": 1.5}",
+            &[("\"a\"", Literal), ("true", Keyword), ("\"b\"", Literal), ("1.5", Number)],
+        );
         check("sql", "Select 1 -- one", &[("Select", Keyword), ("1", Number), ("-- one", Comment)]);
         check("html", "<a href=\"x\">don't</a><!-- c -->", &[("\"x\"", Literal), ("<!-- c -->", Comment)]);
         check("diff", "-a\n+b\n c", &[("-a", Removed), ("+b", Added)]);
@@ -213,8 +217,10 @@ mod tests {
     fn pieces_of_any_text_are_the_whole_line() {
         for language in languages::ALL {
             let mut state = CodeState::default();
-            for line in ["\"日本 \\", "'''", "/*é", "*/ 1.é", "#\u{301}`", "\\", "<!--", "", "\t-->\u{1b}[2J"] {
-                let whole: String = pieces(line, language, &mut state).iter().map(|(text, _)| *text).collect();
+            for line in ["\"日本 \\", "'''", "/*é", "*/ 1.é", "#\u{301}`", "\\", "<!--", "", "\t-->\u{1b}[2J"]
+            {
+                let whole: String =
+                    pieces(line, language, &mut state).iter().map(|(text, _)| *text).collect();
                 assert_eq!(whole, line);
             }
         }

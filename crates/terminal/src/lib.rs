@@ -9,7 +9,10 @@
 //! |---|---|---|
 //! | cell | [`Cell`], [`Cells`] | one thing on the screen: a message, an answer, a call, a question; folded from records, and filled by deltas while it is open |
 //! | row | [`Row`], [`Span`] | one line of styled text |
-//! | page | [`Page`], [`Theme`] | the width and the styles that rows are made for |
+//! | answer | [`AnswerCell`] | Markdown with colored code; a row is committed as soon as no later text can change it |
+//! | list of a plan | [`PlanCell`], [`PlanStep`] | the steps that the newest call of `update_plan` names; live while the run works |
+//! | difference | [`diff_rows`] | the rows of a unified diff, with line numbers and the words that differ |
+//! | page | [`Page`], [`Theme`], [`Background`] | the width and the styles that rows are made for |
 //! | printed | [`Printed`] | how much of the cells is committed to the scrollback |
 //! | screen | [`Screen`], [`Frame`], [`Inline`] | writes frames: committed rows once, the live area again and again |
 //! | support | [`Support`] | what the terminal can do |
@@ -55,6 +58,7 @@ mod ansi;
 mod cells;
 mod code;
 mod composer;
+mod diff;
 mod inline;
 mod interrupts;
 mod key;
@@ -73,8 +77,9 @@ mod wrap;
 pub use ansi::END_PASTE;
 pub use cells::{
     AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter,
-    Note,
+    Note, PlanCell, PlanStep, PlanStepStatus,
 };
+pub use diff::diff_rows;
 pub use inline::Inline;
 pub use printed::Printed;
 pub use row::{Place, Row, Size, Span, Wrap};

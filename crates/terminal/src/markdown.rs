@@ -121,9 +121,7 @@ impl<'a> Writer<'a> {
             }
             Kind::Heading | Kind::Rule => self.part(rest, Some(line.length)),
             Kind::Quote => self.part(rest, lines::quote_end(rest, self.is_whole, MOST_BYTES)),
-            Kind::Item(content) => {
-                self.part(rest, lines::item_end(rest, content, self.is_whole, MOST_BYTES))
-            }
+            Kind::Item(content) => self.part(rest, lines::item_end(rest, content, self.is_whole, MOST_BYTES)),
             Kind::Text => match self.begins_table(rest, line) {
                 Some(true) => self.part(rest, lines::table_end(rest, self.is_whole, MOST_BYTES)),
                 Some(false) => self.go_on(line.leading(), Inside::Line),
@@ -159,7 +157,13 @@ impl<'a> Writer<'a> {
         break_line(plain, self.page.width).len() > 1
     }
 
-    fn code(&mut self, line: Line<'a>, fence: Fence, language: Option<&'static Language>, state: CodeState) -> bool {
+    fn code(
+        &mut self,
+        line: Line<'a>,
+        fence: Fence,
+        language: Option<&'static Language>,
+        state: CodeState,
+    ) -> bool {
         if !line.is_complete {
             return false;
         }
@@ -175,7 +179,9 @@ impl<'a> Writer<'a> {
     /// Decides whether a line continues a paragraph.
     fn paragraph(&mut self, rest: &'a str, line: Line<'a>) -> bool {
         if !line.is_complete {
-            return line.is_surely_text() && self.has_full_row(line) && self.go_on(line.leading(), Inside::Line);
+            return line.is_surely_text()
+                && self.has_full_row(line)
+                && self.go_on(line.leading(), Inside::Line);
         }
         if line.is_blank() || line.interrupts() {
             return self.go_on(0, Inside::Nothing);

@@ -44,6 +44,9 @@ enum Group {
     Work,
 }
 
+/// The maximum number of rows of the list of steps.
+const PLAN_ROWS: usize = 6;
+
 impl Group {
     fn of(cell: &Cell) -> Self {
         match cell.kind {
@@ -72,7 +75,7 @@ impl Printed {
     }
 
     /// Returns the rows of what is not on paper yet, at most the last `most` of them: the rest of an answer, what
-    /// waits behind it, and the calls that run.
+    /// waits behind it, the calls that run, and the list of steps.
     pub fn open(&self, cells: &Cells, page: &Page, most: usize) -> Vec<Row> {
         let mut after = self.clone();
         let mut rows = after.take(cells, page);
@@ -87,7 +90,14 @@ impl Printed {
                 after.add_whole(cell, page, &mut rows);
             }
         }
-        rows.split_off(rows.len().saturating_sub(most))
+        // The list keeps to a half, so that what happens now is seen too.
+        let mut plan = match cells.live_plan() {
+            Some(plan) => plan.live_rows(page, (most / 2).min(PLAN_ROWS)),
+            None => Vec::new(),
+        };
+        let mut rows = rows.split_off(rows.len().saturating_sub(most.saturating_sub(plan.len())));
+        rows.append(&mut plan);
+        rows
     }
 
     /// Leaves out all but the newest `most` of the cells that are to come on paper, as if they were there, and

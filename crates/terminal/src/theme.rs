@@ -203,12 +203,18 @@ impl Background {
     /// also if the background of the terminal is not what its environment tells.
     const fn style(self, look: Look, other: Style) -> Style {
         let (letters, removed, added, part) = match self {
-            Self::Dark => {
-                (Color::Rgb(230, 230, 230), Color::Rgb(60, 25, 25), Color::Rgb(25, 60, 25), Color::Rgb(60, 60, 25))
-            }
-            Self::Light => {
-                (Color::Rgb(30, 30, 30), Color::Rgb(255, 225, 225), Color::Rgb(220, 245, 220), Color::Rgb(250, 240, 170))
-            }
+            Self::Dark => (
+                Color::Rgb(230, 230, 230),
+                Color::Rgb(60, 25, 25),
+                Color::Rgb(25, 60, 25),
+                Color::Rgb(60, 60, 25),
+            ),
+            Self::Light => (
+                Color::Rgb(30, 30, 30),
+                Color::Rgb(255, 225, 225),
+                Color::Rgb(220, 245, 220),
+                Color::Rgb(250, 240, 170),
+            ),
         };
         let style = Style::in_color(letters);
         match look {

@@ -173,8 +173,11 @@ mod tests {
     fn break_spans_breaks_where_break_line_does_and_keeps_the_styles() {
         let bold = Style::PLAIN.bold();
         let spans = ["one ", "two日", "本 ", "", "three  "];
-        let spans: Vec<Span> =
-            spans.into_iter().zip([Style::PLAIN, bold].into_iter().cycle()).map(|(text, style)| Span::new(text, style)).collect();
+        let spans: Vec<Span> = spans
+            .into_iter()
+            .zip([Style::PLAIN, bold].into_iter().cycle())
+            .map(|(text, style)| Span::new(text, style))
+            .collect();
         for columns in 1..20 {
             let rows = break_spans(&spans, columns);
             assert!(rows.iter().map(Row::text).eq(texts("one two日本 three  ", columns)), "{columns}");

@@ -2,8 +2,10 @@
 
 use archon_types::{CallId, Json, Timestamp, ToolCall, ToolResult, ToolResultStatus, metadata, one_line};
 
+use super::{child::ChildCalls, plan::PlanCell};
 use crate::{
-    row::{Row, Span, width},
+    diff::diff_rows,
+    row::{Row, width},
     theme::{Look, Page},
     wrap,
 };
@@ -26,6 +28,12 @@ pub struct CallCell {
     pub omitted: usize,
     /// True if `output` is the difference of a file.
     pub is_diff: bool,
+    /// True if the call gives a task to another agent.
+    pub is_delegation: bool,
+    /// The calls of child runs, as far as they were seen live.
+    pub(super) children: ChildCalls,
+    /// The list that a call of `update_plan` carries.
+    pub(super) plan: Option<PlanCell>,
 }
 
 /// The state of a tool call.
@@ -53,19 +61,17 @@ const CHARACTERS: usize = 400;
 
 impl CallCell {
     pub(crate) fn new(id: CallId, call: &ToolCall) -> Self {
-        let call = call.target();
-        let argument = match &call.malformed {
-            Some(malformed) => malformed.text.clone(),
-            None => argument(&call.arguments),
-        };
         Self {
             call: id,
-            name: one_line(&call.name, CHARACTERS),
-            argument: one_line(&argument, CHARACTERS),
+            name: name_of(call),
+            argument: argument_of(call),
             state: CallState::Waiting,
             output: Vec::new(),
             omitted: 0,
             is_diff: false,
+            is_delegation: false,
+            children: ChildCalls::default(),
+            plan: PlanCell::of(&call.target()),
         }
     }
 
@@ -85,9 +91,11 @@ impl CallCell {
             _ => None,
         };
         let is_success = !result.is_error() && exit_code.is_none_or(|code| code == 0);
+        // What the child runs did belongs to their own logs.
+        self.children = ChildCalls::default();
         self.state = CallState::Done { is_success, took_ms };
         let diff = result.metadata.get("diff").and_then(Json::as_str);
-        let is_of_agent = result.child_run.is_some() || result.metadata.contains_key(metadata::AGENT);
+        self.is_delegation |= result.child_run.is_some() || result.metadata.contains_key(metadata::AGENT);
         match diff {
             // The header repeats the path.
             Some(diff) if is_success => {
@@ -97,7 +105,10 @@ impl CallCell {
                 self.is_diff = true;
             }
             // What an agent answers is for its caller only.
-            _ if is_of_agent && is_success => self.show("Complete", LINES, false),
+            _ if self.is_delegation && is_success => {
+                let took = took_ms.map(|ms| format!(" ({}.{}s)", ms / 1_000, ms % 1_000 / 100));
+                self.show(&format!("Complete{}", took.unwrap_or_default()), LINES, false);
+            }
             _ => {
                 let text = match result.status {
                     ToolResultStatus::Success => result.text(),
@@ -142,25 +153,17 @@ impl CallCell {
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
         let mut rows = vec![self.first_row(page)];
         let dim = page.theme.style(Look::Dim);
-        for line in &self.output {
-            let text =
-                wrap::one_row(&crate::row::harmless(line), page.narrowed(INDENT.len()).width).into_owned();
-            let row = Row::of_spans(vec![Span::new(text, page.theme.style(self.look(line)))]);
-            rows.push(row.after(INDENT, dim));
-        }
+        let inner = page.narrowed(INDENT.len());
+        let diff = if self.is_diff { diff_rows(&self.output.join("\n"), &inner) } else { None };
+        let output =
+            diff.unwrap_or_else(|| self.output.iter().map(|line| output_row(line, &inner)).collect());
+        rows.extend(output.into_iter().map(|row| row.after(INDENT, dim)));
         if self.omitted > 0 {
             let s = if self.omitted == 1 { "" } else { "s" };
             rows.push(Row::new(format!("{INDENT}… {} more line{s}", self.omitted), dim));
         }
+        rows.extend(self.children.rows(page));
         rows
-    }
-
-    fn look(&self, line: &str) -> Look {
-        match line.chars().next() {
-            Some('+') if self.is_diff => Look::Added,
-            Some('-') if self.is_diff => Look::Removed,
-            _ => Look::Dim,
-        }
     }
 
     fn first_row(&self, page: &Page) -> Row {
@@ -170,19 +173,29 @@ impl CallCell {
             CallState::Done { is_success: true, took_ms } => ("✓", Look::Good, took_ms),
             CallState::Done { is_success: false, took_ms } => ("✗", Look::Error, took_ms),
         };
-        let took = took.map(|ms| format!("   {}", duration(ms))).unwrap_or_default();
+        // The last line of a delegation has its time.
+        let took =
+            took.filter(|_| !self.is_delegation).map(|ms| format!("   {}", duration(ms))).unwrap_or_default();
         let room = page.width.saturating_sub(SIGN_COLUMNS + width(&took));
         let name = wrap::one_row(&self.name, room).into_owned();
         let room = room.saturating_sub(width(&name) + 1);
+        let sign = if self.is_delegation { "→" } else { sign };
         let mut row = Row::new(format!("{sign} "), page.theme.style(look));
         row.push(name, page.theme.style(Look::Strong));
         if room > 1 && !self.argument.is_empty() {
-            let argument = wrap::one_row(&self.argument, room);
+            let argument = match self.is_delegation {
+                true => format!("({})", wrap::one_row(&self.argument, room.saturating_sub(2).max(1))),
+                false => wrap::one_row(&self.argument, room).into_owned(),
+            };
             row.push(format!(" {argument}"), page.theme.style(Look::Plain));
         }
         row.push(took, page.theme.style(Look::Dim));
         row
     }
+}
+
+fn output_row(line: &str, page: &Page) -> Row {
+    Row::of(wrap::one_row(&crate::row::harmless(line), page.width).into_owned(), Look::Dim, page)
 }
 
 const INDENT: &str = "  ";
@@ -196,6 +209,20 @@ fn duration(ms: u64) -> String {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// Returns the name of the tool that a call is for, as one line.
+pub(super) fn name_of(call: &ToolCall) -> String {
+    one_line(&call.target().name, CHARACTERS)
+}
+
+/// Returns the argument of a call that says the most, as one line.
+pub(super) fn argument_of(call: &ToolCall) -> String {
+    let call = call.target();
+    match &call.malformed {
+        Some(malformed) => one_line(&malformed.text, CHARACTERS),
+        None => one_line(&argument(&call.arguments), CHARACTERS),
     }
 }
 

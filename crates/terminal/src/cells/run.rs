@@ -21,10 +21,21 @@ pub(super) struct RunState {
     /// The text of the last whole answer, which is not shown again at the end.
     pub(super) last_answer: String,
     pub(super) calls: HashMap<CallId, CellId>,
+    /// The calls of the turn, if there are several.
+    pub(super) batch: Option<Batch>,
     /// The open questions. A child run may have several, which then belong to one call.
     pub(super) questions: Vec<(CallId, CellId)>,
     /// The last failure of the model; an equal failure is not shown twice.
     pub(super) failure: String,
+}
+
+/// Several calls of one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// The number of calls without a result.
+    pub(super) open: usize,
+    /// The number of results that show the difference of a file.
+    pub(super) differences: usize,
 }
 
 impl RunState {

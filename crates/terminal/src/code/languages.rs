@@ -106,8 +106,8 @@ pub(super) const ALL: &[Language] = &[
     },
     Language {
         names: &[
-            "c", "h", "cpp", "c++", "cc", "cxx", "hpp", "java", "csharp", "cs", "c#", "kotlin", "kt", "swift", "scala",
-            "php", "dart",
+            "c", "h", "cpp", "c++", "cc", "cxx", "hpp", "java", "csharp", "cs", "c#", "kotlin", "kt",
+            "swift", "scala", "php", "dart",
         ],
         line_comments: SLASHES,
         block_comment: STARS,

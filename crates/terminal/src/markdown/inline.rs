@@ -35,7 +35,14 @@ const BEFORE: &str = "a ";
 
 impl Inline {
     pub(super) fn new(page: &Page) -> Self {
-        Self { theme: page.theme, lines: vec![Vec::new()], bold: 0, italic: 0, links: Vec::new(), is_open: false }
+        Self {
+            theme: page.theme,
+            lines: vec![Vec::new()],
+            bold: 0,
+            italic: 0,
+            links: Vec::new(),
+            is_open: false,
+        }
     }
 
     /// Parses a piece of a paragraph.

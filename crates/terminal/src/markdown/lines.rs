@@ -138,7 +138,8 @@ impl<'a> Line<'a> {
 
     /// Returns true if the line may become the one between the head and the rows of a table.
     pub(super) fn may_be_below_table_head(self) -> bool {
-        self.indent() < CODE_INDENT && self.text.chars().all(|c| matches!(c, '|' | ':' | '-' | ' ' | '\t' | '\r'))
+        self.indent() < CODE_INDENT
+            && self.text.chars().all(|c| matches!(c, '|' | ':' | '-' | ' ' | '\t' | '\r'))
     }
 
     fn item(self) -> Option<Item> {
@@ -155,7 +156,8 @@ impl<'a> Line<'a> {
         if spaces == 0 && !is_empty {
             return None;
         }
-        let is_first = digits == 0 || text.get(..digits).and_then(|number| number.parse().ok()) == Some(1_u32);
+        let is_first =
+            digits == 0 || text.get(..digits).and_then(|number| number.parse().ok()) == Some(1_u32);
         let spaces = if is_empty || spaces > CODE_INDENT { 1 } else { spaces };
         Some(Item { content: self.indent() + marker + spaces, may_interrupt: !is_empty && is_first })
     }

@@ -50,7 +50,12 @@ impl Table {
                 if column > 0 {
                     line.push(Span::new(between, dim));
                 }
-                line.extend(aligned(row.get(column).map_or(&[], Vec::as_slice), *width, *alignment, number == 0));
+                line.extend(aligned(
+                    row.get(column).map_or(&[], Vec::as_slice),
+                    *width,
+                    *alignment,
+                    number == 0,
+                ));
             }
             lines.push(line);
             if number == 0 {

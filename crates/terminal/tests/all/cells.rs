@@ -1,6 +1,6 @@
 //! Tests of the cells: which rows each record gives, live and later.
 
-use archon_terminal::{CellKind, Cells, Look, Note, Printed, Status, Work, Wrap};
+use archon_terminal::{CellKind, Cells, Look, Note, Page, Printed, Status, Theme, Work, Wrap};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     Answer, ApprovalRequest, Compaction, CompactionLevel, ContextConfig, DeltaKind, Event, Lease,
@@ -50,7 +50,7 @@ fn a_conversation_is_shown_message_by_message() {
             "  one",
             "  two",
             "",
-            "Nothing is **new**.",
+            "Nothing is new.",
             "",
             "```sh",
             "ls   -l",
@@ -302,10 +302,10 @@ fn call_output_is_folded_to_the_beginning_or_for_a_command_to_the_end() {
     log.call_started(call_id(0, 1));
     log.call_finished(call_id(0, 1), ToolResult::success(output).with_metadata("exit_code", 2));
     let rows = texts(&paper(&log.events, &page(40)));
-    assert_eq!(rows[0], "✓ read_file a.rs   10 ms");
-    assert_eq!(rows[1..7], ["  line 1", "  line 2", "  line 3", "  line 4", "  line 5", "  … 3 more lines"]);
-    assert_eq!(rows[7], "✗ bash make   10 ms");
-    assert_eq!(rows[8..], ["  line 4", "  line 5", "  line 6", "  line 7", "  line 8", "  … 3 more lines"]);
+    assert_eq!(rows[1], "✓ read_file a.rs   10 ms");
+    assert_eq!(rows[2..8], ["  line 1", "  line 2", "  line 3", "  line 4", "  line 5", "  … 3 more lines"]);
+    assert_eq!(rows[8], "✗ bash make   10 ms");
+    assert_eq!(rows[9..], ["  line 4", "  line 5", "  line 6", "  line 7", "  line 8", "  … 3 more lines"]);
 }
 
 #[test]
@@ -317,10 +317,53 @@ fn call_with_a_difference_shows_its_lines_in_colors() {
     log.call_started(call_id(0, 0));
     log.call_finished(call_id(0, 0), ToolResult::success("edited").with_metadata("diff", diff));
     let rows = paper(&log.events, &page(40));
-    assert_eq!(texts(&rows)[1..], ["  @@ -1,2 +1,2 @@", "   one", "  -two", "  +three"]);
+    assert_eq!(texts(&rows)[1..], ["  1  one", "  2 -two", "  2 +three"]);
     let theme = page(40).theme;
-    let style = |row: usize| rows[row].spans[1].style();
-    assert_eq!((style(3), style(4)), (theme.style(Look::Removed), theme.style(Look::Added)));
+    let style = |row: usize| rows[row].spans[2].style();
+    assert_eq!((style(2), style(3)), (theme.style(Look::Removed), theme.style(Look::Added)));
+}
+
+// spec: CL-09
+#[test]
+fn call_with_a_difference_in_odd_lines_shows_them_all() {
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    log.answered(0, "", &[ToolCall::new("c1", "edit_file", json!({ "path": "a.rs" }))]);
+    log.call_started(call_id(0, 0));
+    let lines: String = (1..=25).map(|n| format!("+line {n}\n")).collect();
+    log.call_finished(call_id(0, 0), ToolResult::success("edited").with_metadata("diff", lines));
+    let rows = texts(&paper(&log.events, &page(40)));
+    assert_eq!((rows.len(), rows[20].as_str(), rows[21].as_str()), (22, "    +line 20", "  … 5 more lines"));
+}
+
+// spec: CL-10
+#[test]
+fn calls_of_one_turn_stand_between_a_head_and_the_number_of_their_differences() {
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    let edit = |path: &str| ToolCall::new("c1", "edit_file", json!({ "path": path }));
+    log.answered(0, "", &[edit("a"), bash("ls"), edit("b")]);
+    for index in [2, 0, 1] {
+        log.call_started(call_id(0, index));
+        let result = ToolResult::success("done");
+        let result = if index == 1 { result } else { result.with_metadata("diff", "@@ -1 +1 @@\n-a\n+b\n") };
+        log.call_finished(call_id(0, index), result);
+    }
+    assert_eq!(
+        texts(&paper_live(&log.events, &page(60))),
+        [
+            "Multiple Operations",
+            "✓ edit_file b   10 ms",
+            "  1 -a",
+            "  1 +b",
+            "✓ edit_file a   10 ms",
+            "  1 -a",
+            "  1 +b",
+            "✓ bash ls   10 ms",
+            "  done",
+            "Previewed 2 file modification(s) above",
+        ]
+    );
 }
 
 #[test]
@@ -340,6 +383,7 @@ fn call_line_is_never_wider_than_its_page() {
     }
 }
 
+// spec: CL-11
 #[test]
 fn call_of_an_agent_keeps_its_answer_for_the_caller() {
     let mut log = Log::new("run_1");
@@ -349,26 +393,119 @@ fn call_of_an_agent_keeps_its_answer_for_the_caller() {
     let mut result = ToolResult::success("a secret opinion");
     result.child_run = Some("run_1.0-0".into());
     log.call_finished(call_id(0, 0), result);
-    assert_eq!(texts(&paper(&log.events, &page(40))), ["✓ reviewer look at it   10 ms", "  Complete"]);
+    assert_eq!(texts(&paper(&log.events, &page(40))), ["→ reviewer (look at it)", "  Complete (0.0s)"]);
+}
+
+// spec: CL-11
+#[test]
+fn calls_of_a_child_run_are_nested_lines_until_their_call_ends() {
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    log.answered(0, "", &[ToolCall::new("c1", "reviewer", json!({ "task": "look at it" }))]);
+    let (call, child) = (call_id(0, 0), "run_2");
+    let child_run = Some(child.into());
+    let effect = archon_types::Effect::ReadOnly;
+    log.push(RecordBody::ToolCallStarted { call, attempt: 0, effect, child_run });
+    let mut below = Log::new(child);
+    below.events.clear();
+    let mut started =
+        RunStarted::new(child.into(), "s".into(), "a".into(), "s.default.2".into(), RunConfig::default());
+    started.origin = Origin::CalledBy { run: "run_1".into(), call };
+    below.push(RecordBody::RunStarted(Box::new(started)));
+    below.message("look at it");
+    below.model_call_started(0, 0);
+    below.answered(0, "I look.", &[bash("ls"), bash("make"), bash("a"), bash("b"), bash("c")]);
+    below.call_started(call_id(0, 0));
+    below.call_finished(call_id(0, 0), ToolResult::error("no"));
+    below.call_started(call_id(0, 1));
+    let mut events = log.events.clone();
+    events.append(&mut below.events);
+    assert_eq!(
+        open(&events),
+        [
+            "→ reviewer (look at it)",
+            "     … 1 more call",
+            "     ● bash make",
+            "     ○ bash a",
+            "     ○ bash b",
+            "     ○ bash c",
+        ]
+    );
+    let mut result = ToolResult::success("a secret opinion");
+    result.child_run = Some(child.into());
+    log.now += 2_300;
+    log.call_finished(call, result);
+    events.push(log.events.last().unwrap().clone());
+    let rows = paper_live(&events, &page(40));
+    assert_eq!(texts(&rows), ["→ reviewer (look at it)", "  Complete (2.3s)"]);
+    // The log of the run alone gives the same.
+    assert_eq!(paper(&log.events, &page(40)), rows);
+}
+
+fn update_plan(log: &mut Log, command: u64, explanation: &str, states: &[&str]) {
+    log.model_call_started(command, 0);
+    let steps: Vec<_> =
+        (1..).zip(states).map(|(n, s)| json!({ "step": format!("step {n}"), "status": s })).collect();
+    let arguments = json!({ "explanation": explanation, "steps": steps });
+    log.answered(command, "", &[ToolCall::new("c1", "update_plan", arguments)]);
+    log.call_started(call_id(command, 0));
+    log.call_finished(call_id(command, 0), ToolResult::success("Plan updated"));
 }
 
 #[test]
-fn records_of_a_child_run_show_nothing() {
+fn list_of_steps_is_a_cell_when_it_changed_and_live_until_it_is_completed() {
     let mut log = Log::new("run_1");
-    log.message("hi");
-    let mut started =
-        RunStarted::new("run_2".into(), "s".into(), "a".into(), "s.default.2".into(), RunConfig::default());
-    started.origin = Origin::CalledBy { run: "run_1".into(), call: call_id(0, 0) };
-    let (mut cells, mut seq) = (Cells::default(), 0);
+    update_plan(&mut log, 0, "two parts", &["completed", "in_progress", "pending"]);
+    assert_eq!(
+        texts(&paper(&log.events, &page(40))),
+        ["Plan  two parts", "  ☑ step 1", "  ◐ step 2", "  ☐ step 3"]
+    );
+    assert_eq!(open(&log.events), ["  ☑ step 1", "  ◐ step 2", "  ☐ step 3"]);
+    let ascii = Page::new(40, Theme::new(false).with_ascii_signs());
+    assert_eq!(texts(&paper(&log.events, &ascii))[1..], ["  [x] step 1", "  [~] step 2", "  [ ] step 3"]);
+    // The same list again is a call as any other.
+    update_plan(&mut log, 1, "two parts", &["completed", "in_progress", "pending"]);
+    assert_eq!(
+        texts(&paper(&log.events, &page(40)))[4..],
+        ["✓ update_plan two parts   10 ms", "  Plan updated"]
+    );
+    update_plan(&mut log, 2, "", &["completed", "completed", "completed"]);
+    assert_eq!(open(&log.events), Vec::<String>::new());
+    assert_eq!(
+        texts(&paper(&log.events, &page(40)))[6..],
+        ["Plan", "  ☑ step 1", "  ☑ step 2", "  ☑ step 3"]
+    );
+    assert_eq!(paper_live(&log.events, &page(40)), paper(&log.events, &page(40)));
+}
+
+#[test]
+fn list_of_steps_takes_half_of_the_live_area_around_the_current_step() {
+    let mut log = Log::new("run_1");
+    let states = ["completed", "completed", "completed", "in_progress", "pending", "pending", "pending"];
+    update_plan(&mut log, 0, "", &states);
+    log.model_call_started(1, 0);
+    log.text(1, 0, 0, "```\n1\n2\n3\n4\n5\n6");
+    let (mut cells, mut printed) = (Cells::default(), Printed::default());
     log.events.iter().for_each(|event| apply(&mut cells, event));
-    let mut child = |body| {
-        cells.apply(&"run_2".into(), &Record { seq, at: Timestamp::default(), body });
-        seq += 1;
-        cells.all().len()
-    };
-    child(RecordBody::RunStarted(Box::new(started)));
-    let message = Message::user("look at it", Timestamp::default()).into();
-    assert_eq!(child(RecordBody::MessageAdded { message, source: PromptSource::Prompt }), 1);
+    assert_eq!(texts(&printed.open(&cells, &page(40), 4)), ["5", "6", "  ☑ step 3", "  ◐ step 4"]);
+    printed.take(&cells, &page(40));
+    assert_eq!(texts(&printed.open(&cells, &page(40), 1)), ["6"]);
+    log.finished(OutcomeStatus::Finished, "");
+    apply(&mut cells, log.events.last().unwrap());
+    assert!(printed.open(&cells, &page(40), 9).iter().all(|row| !row.text().contains("step")));
+}
+
+#[test]
+fn call_of_update_plan_in_another_form_is_a_call_as_any_other() {
+    for arguments in [json!({}), json!({ "steps": 1 }), json!({ "steps": [{ "step": "a", "status": "x" }] })]
+    {
+        let mut log = Log::new("run_1");
+        log.model_call_started(0, 0);
+        log.answered(0, "", &[ToolCall::new("c1", "update_plan", arguments)]);
+        log.call_started(call_id(0, 0));
+        log.call_finished(call_id(0, 0), ToolResult::success("ok"));
+        assert!(texts(&paper(&log.events, &page(60)))[0].starts_with("✓ update_plan"));
+    }
 }
 
 #[test]

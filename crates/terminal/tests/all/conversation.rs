@@ -138,7 +138,7 @@ pub(crate) fn paper_live(events: &[Event], page: &Page) -> Vec<Row> {
     rows
 }
 
-const PIECES: [&str; 22] = [
+const PIECES: [&str; 30] = [
     "word ",
     "another",
     " ",
@@ -161,11 +161,19 @@ const PIECES: [&str; 22] = [
     "# Title\n",
     "a-very-long-word-that-is-wider-than-many-pages-are",
     ". ",
+    "**",
+    "_",
+    "[a](b)",
+    "> quote\n",
+    "| a | b |\n",
+    "|---|---|\n",
+    "1. ",
+    "<b>",
 ];
 
 pub(crate) fn any_text(chance: &mut Chance, pieces: u64) -> String {
     let count = chance.below(pieces);
-    (0..count).map(|_| PIECES[usize::try_from(chance.below(22)).unwrap()]).collect()
+    (0..count).map(|_| PIECES[usize::try_from(chance.below(30)).unwrap()]).collect()
 }
 
 /// A random conversation of a few runs. No attempt that had output fails, so all that streams stays.
