@@ -138,6 +138,7 @@ impl CallCell {
             CallState::Done { .. } => return,
         };
         self.show(what, LINES, false);
+        self.children = ChildCalls::default();
         self.state = CallState::Done { is_success: false, took_ms: None };
     }
 

@@ -51,7 +51,7 @@ impl Table {
                     line.push(Span::new(between, dim));
                 }
                 line.extend(aligned(
-                    row.get(column).map_or(&[], Vec::as_slice),
+                    row.get(column).map(Vec::as_slice).unwrap_or_default(),
                     *width,
                     *alignment,
                     number == 0,
