@@ -105,3 +105,22 @@ fn color_code(color: Color, base: u8) -> String {
     };
     format!(";{}", base + number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_the_codes_of_their_styles() {
+        let style = Style {
+            color: Some(Color::Rgb(1, 2, 3)),
+            background: Some(Color::Red),
+            is_bold: true,
+            is_italic: true,
+            ..Style::PLAIN
+        };
+        let mut bytes = Bytes::default();
+        bytes.spans(&[Span::new("a", Style::PLAIN), Span::new("b", style)]);
+        assert_eq!(String::from_utf8(bytes.0).unwrap(), "a\x1b[0;1;3;38;2;1;2;3;41mb\x1b[0m");
+    }
+}

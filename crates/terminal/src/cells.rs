@@ -397,7 +397,7 @@ impl Cells {
         match &record.body {
             RecordBody::ToolCallStarted { call, child_run, .. } => {
                 if let Some(child_run) = child_run {
-                    self.delegated(run, *call, child_run);
+                    self.mark_delegation(run, *call, child_run);
                 }
                 self.call_started(run, *call, record.at);
             }
@@ -408,7 +408,7 @@ impl Cells {
             RecordBody::ApprovalAnswered { call, answer } => self.close_questions(run, *call, Some(answer)),
             RecordBody::LeaseGranted { call, child_run, .. }
             | RecordBody::ChildRunCreated { call, child_run } => {
-                self.delegated(run, *call, child_run);
+                self.mark_delegation(run, *call, child_run);
             }
             RecordBody::LeaseSettled { call, spent, .. } => self.meter.lease_settled(run, *call, *spent),
             _ => {}

@@ -95,7 +95,7 @@ impl ChildCalls {
 /// Where the records of child runs are shown.
 impl Cells {
     /// Remembers that a call of a run gives its task to a child run.
-    pub(super) fn delegated(&mut self, run: &RunId, call: CallId, child: &RunId) {
+    pub(super) fn mark_delegation(&mut self, run: &RunId, call: CallId, child: &RunId) {
         self.child_started(child, run, call);
         let id = self.run(run).calls.get(&call).copied();
         self.change_call(id, |cell| cell.is_delegation = true);
