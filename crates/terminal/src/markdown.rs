@@ -41,6 +41,13 @@ pub(crate) fn advance(text: &str, at: &mut Progress, is_whole: bool, page: &Page
     writer.rows
 }
 
+/// Returns the rows behind `at` as they are if no text follows: of a long rest, such as a line without an end, only
+/// those of its last part.
+pub(crate) fn open_rows(text: &str, at: &Progress, page: &Page) -> Vec<Row> {
+    let first = text.ceil_char_boundary(text.len().saturating_sub(2 * MOST_BYTES));
+    advance(text, &mut Progress { bytes: at.bytes.max(first), ..*at }, true, page)
+}
+
 /// How far an answer is on paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {

@@ -169,8 +169,7 @@ impl Printed {
         if !self.answer.goes_on_as(answer) {
             return Vec::new();
         }
-        // The rows as they are if nothing follows.
-        let mut own = markdown::advance(&answer.text, &mut { self.answer.progress }, true, page);
+        let mut own = markdown::open_rows(&answer.text, &self.answer.progress, page);
         let mut rows = Vec::new();
         if !own.is_empty() && !self.answer.has_begun {
             self.begin(Group::Answer, &mut rows);

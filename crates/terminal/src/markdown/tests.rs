@@ -324,6 +324,14 @@ fn advance_of_a_long_answer_takes_time_in_proportion_to_its_length() {
     assert!(longest < 1_000, "{longest}");
 }
 
+#[test]
+fn open_rows_of_a_line_without_an_end_are_those_of_its_last_part() {
+    let source = format!("**{} 日本", "語".repeat(400_000));
+    let rows = open_rows(&source, &Progress::default(), &page(80));
+    assert!(rows.len() < 300 && rows.last().unwrap().text().ends_with("日本"), "{}", rows.len());
+    assert_eq!(text(&open_rows("**a", &Progress::default(), &page(80))), "**a\n");
+}
+
 const PIECES: &[&str] = &[
     "word ",
     "another",
