@@ -32,7 +32,7 @@ pub use end::EndCell;
 pub use message::MessageCell;
 pub use meter::Meter;
 pub use note::Note;
-pub use plan::{PlanCell, PlanStep, PlanStepStatus};
+pub use plan::{PlanCell, PlanStep};
 
 pub use run::CellId;
 use run::{Batch, RunState};

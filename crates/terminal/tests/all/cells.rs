@@ -5,7 +5,7 @@ use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     Answer, ApprovalRequest, Compaction, CompactionLevel, ContextConfig, DeltaKind, Event, Lease,
     LimitReached, Message, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, Record, RecordBody,
-    RunConfig, RunStarted, Speaker, Spending, Timestamp, ToolCall, ToolResult,
+    RunConfig, RunStarted, SessionMode, Speaker, Spending, Timestamp, ToolCall, ToolResult,
 };
 use serde_json::json;
 
@@ -709,7 +709,11 @@ fn meter_counts_tokens_money_and_the_window() {
     let CellKind::Note(note) = &cells.all().last().unwrap().kind else { panic!("no note") };
     assert_eq!(note.text, "conversation compacted: 1000 to 400 tokens");
     let (meter, branch) = (cells.meter(), Some("main"));
-    let status = Status { meter, model: "", work: Work::Idle, branch, is_sandboxed: true, questions: 2 };
+    let mode = SessionMode::Ask;
+    let status =
+        Status { meter, model: "", mode, work: Work::Idle, branch, is_sandboxed: true, questions: 2 };
     assert_eq!(status.row(&page(99)).text(), "m · 10 % · $0.71 of 2 · main · sandbox · 2 questions wait");
+    let accepting = Status { mode: SessionMode::AcceptEdits, ..status };
+    assert!(accepting.row(&page(99)).text().starts_with("edits accepted · m · "));
     assert_eq!(status.row(&page(9)).text(), "m · 10 %…");
 }
