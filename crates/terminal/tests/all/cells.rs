@@ -621,6 +621,31 @@ fn end_is_told_only_if_there_is_something_to_say() {
 }
 
 #[test]
+fn run_that_only_compacts_has_no_end_and_is_named_if_it_changed_nothing() {
+    let compacting = |compacted: Option<Compaction>| {
+        let mut log = Log::new("run_1");
+        log.push(RecordBody::CompactionRequested { instructions: None });
+        compacted.into_iter().for_each(|compaction| log.push(RecordBody::Compacted(compaction)));
+        log.finished(OutcomeStatus::Finished, "");
+        texts(&paper(&log.events, &page(60)))
+    };
+    assert_eq!(compacting(None), ["the conversation is too short to be compacted"]);
+    let mut compaction = Compaction::new(CompactionLevel::DigestTurns, 2, Vec::new());
+    (compaction.tokens_before, compaction.tokens_after) = (1_000, 400);
+    assert_eq!(compacting(Some(compaction)), ["conversation compacted: 1000 to 400 tokens"]);
+}
+
+#[test]
+fn text_in_markdown_comes_on_paper_at_its_place() {
+    let (mut cells, mut printed) = (Cells::default(), Printed::default());
+    cells.markdown("\n1. **Read** it\n");
+    cells.note(Note::new(Look::Plain, "a note"));
+    let rows = texts(&printed.take(&cells, &page(60)));
+    let rows: Vec<_> = rows.iter().filter(|row| !row.is_empty()).collect();
+    assert_eq!(rows, ["1. Read it", "a note"]);
+}
+
+#[test]
 fn cells_of_a_run_whose_process_died_are_closed_when_the_next_run_begins() {
     let mut log = Log::new("run_1");
     log.model_call_started(0, 0);
