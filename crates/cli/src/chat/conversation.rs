@@ -135,6 +135,9 @@ pub(crate) async fn converse(
                 None => return,
             },
             event = next(&mut conversation.events) => {
+                if !matches!(event, Some(Ok(_))) {
+                    conversation.restore_mode().await;
+                }
                 conversation.pass(event);
                 conversation.send_late().await;
             }

@@ -46,12 +46,11 @@ impl Conversation {
         self.events.is_some() && self.run.is_some() && self.run == self.lines.run
     }
 
-    /// Sends the messages that came while a line ran, once it has ended, in the mode of the session.
+    /// Sends the messages that came while a line ran, once it has ended.
     pub(super) async fn send_late(&mut self) {
         if self.is_line_at_work() {
             return;
         }
-        self.restore_mode().await;
         for text in std::mem::take(&mut self.lines.late) {
             let sent = self.send(&text, WhenBusy::Queue).await;
             self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
