@@ -4,8 +4,8 @@ use archon_terminal::{CellKind, Cells, Look, Note, Page, Printed, Status, Theme,
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     Answer, ApprovalRequest, Compaction, CompactionLevel, ContextConfig, DeltaKind, Event, Lease,
-    LimitReached, Message, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, Record, RecordBody,
-    RunConfig, RunStarted, SessionMode, Speaker, Spending, Timestamp, ToolCall, ToolResult,
+    LimitReached, Message, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig,
+    RunStarted, SessionMode, Speaker, Spending, Timestamp, ToolCall, ToolResult,
 };
 use serde_json::json;
 
