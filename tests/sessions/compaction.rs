@@ -98,7 +98,7 @@ async fn compact_without_a_run_at_work_starts_a_run_that_only_does_this() {
         _ => None,
     });
     assert_eq!(level, Some(CompactionLevel::Summarize));
-    assert!(read(&desk.model.requests()[6]).ends_with("and wishes: Keep the names."));
+    assert!(read(&desk.model.requests()[6]).ends_with("and wants: Keep the names."));
     let next = desk.say("and now?").await;
     let asked = read(&desk.model.requests()[7]);
     for (text, is_there) in

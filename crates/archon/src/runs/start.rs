@@ -15,7 +15,7 @@ use archon_types::{
 };
 use futures_util::{StreamExt, stream};
 
-use super::{Runs, going_back::PointOfSession, live::Live, wishes::Wishes};
+use super::{Runs, going_back::PointOfSession, live::Live, person_requests::PersonRequests};
 use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
@@ -195,7 +195,7 @@ impl Runs {
         }
     }
 
-    /// Starts the run of a request, and follows the wishes that wait in its session.
+    /// Starts the run of a request, and passes on the requests that wait in its session.
     async fn begin(
         &self,
         agent: Arc<dyn RunAgent>,
@@ -204,13 +204,13 @@ impl Runs {
         (context, origin): (Context, Origin),
     ) -> Result<StartedRun, RunError> {
         let is_new = request.session.is_none() && request.instead_of.is_none();
-        let wishes = match is_new {
-            true => Wishes::default(),
-            false => self.wishes_for(&context.session, &context.tenant).await?,
+        let requests = match is_new {
+            true => PersonRequests::default(),
+            false => self.person_requests_for(&context.session, &context.tenant).await?,
         };
         let mut settings = request.settings.clone();
         let has_mode = request.kind == RunKind::Loop;
-        settings.mode = settings.mode.or(wishes.mode.filter(|_| has_mode));
+        settings.mode = settings.mode.or(requests.mode.filter(|_| has_mode));
         if has_mode && settings.mode.is_none() && request.instead_of.is_some() {
             // The point to which the session goes back may have had another mode.
             settings.mode = Some(self.mode(&context.session, Some(&context.tenant)).await?);
@@ -220,7 +220,7 @@ impl Runs {
                 agent.begin(prompts, origin, settings, &context).await
             })
             .await?;
-        self.fulfil(wishes, &started.run, has_mode).await?;
+        self.pass_on(requests, &started.run, has_mode).await?;
         Ok(started)
     }
 

@@ -49,16 +49,16 @@ impl Runs {
             Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
             agent => agent?,
         };
-        let wishes = self.wishes_of(&newest.run_id).await?;
+        let requests = self.person_requests_of(&newest.run_id).await?;
         let mut settings = RunSettings::default();
-        settings.mode = wishes.mode;
+        settings.mode = requests.mode;
         let started = self
             .work(context, Started::New, move |context| async move {
                 agent.begin(messages, origin, settings, &context).await
             })
             .await?;
         inbox.remove(&run, &ids).await?;
-        self.fulfil(wishes, &started.run, true).await?;
+        self.pass_on(requests, &started.run, true).await?;
         Ok(Some(started))
     }
 }

@@ -174,7 +174,7 @@ impl ReactMachine {
             }
         } else if matches!(self.phase, Phase::Ready) && self.mode_hint() == Some(text) {
             self.window.push(Message::user(text, at), Speaker::Program);
-            self.mode_told();
+            self.note_mode_hint();
         }
     }
 

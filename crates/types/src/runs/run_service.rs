@@ -509,8 +509,9 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Starts the run that `context` names only to compact the conversation that `origin` continues, with the
-    /// wishes of a person for the summary. Default: an error, for runs without a conversation of their own.
+    /// Starts the run that `context` names only to compact the conversation that `origin` continues;
+    /// `instructions` are those of a person for the summary. Default: an error, for runs without a conversation
+    /// of their own.
     ///
     /// # Errors
     /// The run could not be started or logged, or runs of this kind have no conversation.
