@@ -7,12 +7,12 @@ use std::sync::{
 
 use archon::{
     Archon, ArchonBuilder, Journal, OutcomeStatus, RunId, Runs, SessionId, SubAgentTool, ToolContext,
-    react_loop::replay,
+    react_loop::{History, Machine as _, Next, fold, replay},
     store::InMemoryJournal,
     tools::{EngineOptions, FnTool, Workspace, builtin},
     types::{
-        Answer, AnswerRuns, AskLater, Json, Message, ModeSource, RecordBody, Request, SessionMode, StartRun,
-        StartRuns, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        Answer, AnswerRuns, AskLater, Json, Message, ModeSource, Record, RecordBody, Request, SessionMode,
+        StartRun, StartRuns, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};
@@ -274,4 +274,18 @@ async fn mode_of_a_session_stays_when_the_session_goes_back() {
     let (run, _) = desk.say(StartRun::new("more").session(session.clone())).await;
     assert_eq!(desk.modes(&run).await, []);
     assert_eq!(desk.runs.mode(&session, None).await.unwrap(), SessionMode::Plan);
+}
+
+#[tokio::test]
+async fn fold_of_a_log_whose_mode_hint_has_other_words_keeps_the_hint() {
+    let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+    let (run, _) = desk.say(StartRun::new("look").mode(SessionMode::Plan)).await;
+    let mut log = desk.journal.read(&run).await.unwrap();
+    let is_hint = |record: &Arc<Record>| matches!(record.body, RecordBody::HintAdded { .. });
+    let hint = log.iter().position(is_hint).unwrap();
+    log.truncate(hint + 1);
+    Arc::make_mut(&mut log[hint]).body = RecordBody::HintAdded { text: "Only look.".to_owned() };
+    let machine = fold(&run, &log, History::default()).unwrap();
+    assert_eq!(last_text(&machine.request()), "Only look.");
+    assert!(!matches!(machine.next(), Next::Append(RecordBody::HintAdded { .. })), "{:?}", machine.next());
 }
