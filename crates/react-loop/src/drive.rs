@@ -168,6 +168,8 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
                 }
             }
             InboxRequest::SetMode { mode } => RecordBody::ModeChanged { mode, source: ModeSource::Person },
+            // It stays in the inbox for the next run of the session.
+            InboxRequest::Compact { .. } if !machine.can_compact() => return InboxEffect::NotMeant,
             InboxRequest::Compact { instructions } => RecordBody::CompactionRequested { instructions },
             // A request of a newer version is acknowledged and has no effect.
             _ => RecordBody::ClockRead,

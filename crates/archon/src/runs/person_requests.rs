@@ -18,7 +18,8 @@ pub(super) struct PersonRequests {
     /// The run, and the ids of the messages.
     of: Option<(RunId, Vec<String>)>,
     pub(super) mode: Option<SessionMode>,
-    compaction: Option<InboxRequest>,
+    /// The instructions for the summary, which may be empty.
+    pub(super) compaction: Option<String>,
 }
 
 impl Runs {
@@ -69,8 +70,9 @@ impl Runs {
     }
 
     /// Compacts the conversation of a session: the model sees a summary in place of old turns from here on.
-    /// `instructions` are those of the person for the summary. The run at work does so before its next request.
-    /// Without a run at work, a run starts that only does this. `tenant` is `None` for a session of any tenant.
+    /// `instructions` are those of the person for the summary. The run at work does so before its next request,
+    /// and if none follows, the next run of the session does. Without a run at work, a run starts that only does
+    /// this. `tenant` is `None` for a session of any tenant.
     ///
     /// # Errors
     /// The session has no run, its run at work is no loop, or the journal failed or has no inbox.
@@ -123,7 +125,9 @@ impl Runs {
         for InboxEntry { id, request, .. } in inbox.waiting(run).await? {
             match request {
                 InboxRequest::SetMode { mode } => requests.mode = Some(mode),
-                request @ InboxRequest::Compact { .. } => requests.compaction = Some(request),
+                InboxRequest::Compact { instructions } => {
+                    requests.compaction = Some(instructions.unwrap_or_default());
+                }
                 _ => continue,
             }
             ids.push(id);
@@ -132,16 +136,21 @@ impl Runs {
         Ok(requests)
     }
 
-    /// Moves requests to the inbox of the run `started`, except for the mode if the run began with it.
+    /// Moves requests to the inbox of the run `started`, or only removes them if the run began with them.
     pub(super) async fn pass_on(
         &self,
         requests: PersonRequests,
         started: &RunId,
-        has_mode: bool,
+        has_begun_with_them: bool,
     ) -> Result<(), RunError> {
-        let mode = requests.mode.filter(|_| !has_mode).map(|mode| InboxRequest::SetMode { mode });
-        for request in mode.into_iter().chain(requests.compaction) {
-            self.leave(started, request).await?;
+        if !has_begun_with_them {
+            let mode = requests.mode.map(|mode| InboxRequest::SetMode { mode });
+            let compaction = requests.compaction.map(|text| InboxRequest::Compact {
+                instructions: Some(text).filter(|text| !text.is_empty()),
+            });
+            for request in mode.into_iter().chain(compaction) {
+                self.leave(started, request).await?;
+            }
         }
         match (requests.of, self.archon().journal.inbox()) {
             (Some((run, ids)), Some(inbox)) if !ids.is_empty() => Ok(inbox.remove(&run, &ids).await?),

@@ -209,9 +209,12 @@ impl Runs {
             false => self.person_requests_for(&context.session, &context.tenant).await?,
         };
         let mut settings = request.settings.clone();
-        let has_mode = request.kind == RunKind::Loop;
-        settings.mode = settings.mode.or(requests.mode.filter(|_| has_mode));
-        if has_mode && settings.mode.is_none() && request.instead_of.is_some() {
+        let is_loop = request.kind == RunKind::Loop;
+        if is_loop {
+            settings.mode = settings.mode.or(requests.mode);
+            settings.compaction = settings.compaction.or_else(|| requests.compaction.clone());
+        }
+        if is_loop && settings.mode.is_none() && request.instead_of.is_some() {
             // The point to which the session goes back may have had another mode.
             settings.mode = Some(self.mode(&context.session, Some(&context.tenant)).await?);
         }
@@ -220,7 +223,7 @@ impl Runs {
                 agent.begin(prompts, origin, settings, &context).await
             })
             .await?;
-        self.pass_on(requests, &started.run, has_mode).await?;
+        self.pass_on(requests, &started.run, is_loop).await?;
         Ok(started)
     }
 

@@ -52,6 +52,7 @@ impl Runs {
         let requests = self.person_requests_of(&newest.run_id).await?;
         let mut settings = RunSettings::default();
         settings.mode = requests.mode;
+        settings.compaction.clone_from(&requests.compaction);
         let started = self
             .work(context, Started::New, move |context| async move {
                 agent.begin(messages, origin, settings, &context).await

@@ -67,6 +67,14 @@ impl ReactMachine {
         self.has_plan_mode_hint = self.mode == SessionMode::Plan;
     }
 
+    /// Returns true if a compaction that a person requests now can happen in this run: another request to the model
+    /// may follow. Otherwise the next run of the session compacts.
+    pub(crate) fn can_compact(&self) -> bool {
+        let is_answered =
+            matches!(self.phase, Phase::Matching | Phase::Checking | Phase::Finishing(_) | Phase::Ended(_));
+        !is_answered && !self.cancelled
+    }
+
     fn request_compaction(&mut self, instructions: Option<&str>) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.compaction_request = Some(instructions.unwrap_or_default().to_owned());
