@@ -7,12 +7,14 @@ use std::sync::{
 
 use archon::{
     Archon, ArchonBuilder, Journal, OutcomeStatus, RunId, Runs, SessionId, SubAgentTool, ToolContext,
+    planner::ScriptedPlanner,
     react_loop::{History, Machine as _, Next, fold, replay},
     store::InMemoryJournal,
     tools::{EngineOptions, FnTool, Workspace, builtin},
     types::{
-        Answer, AnswerRuns, AskLater, Json, Message, ModeSource, Record, RecordBody, Request, SessionMode,
-        StartRun, StartRuns, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        Answer, AnswerRuns, AskLater, InboxEntry, InboxRequest, Json, Message, ModeSource, Record,
+        RecordBody, Request, RunFilter, RunKind, SessionMode, StartRun, StartRuns, SubTask, Timestamp,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};
@@ -39,7 +41,9 @@ fn desk(
         .tool(builtin::FinishPlan::new())
         .approver(Arc::new(AskLater))
         .journal(Arc::new(journal.clone()));
-    let runs = Runs::new(with(builder).build().unwrap());
+    let archon = with(builder).build().unwrap();
+    let planning = archon.planning(Arc::new(ScriptedPlanner::new(vec![SubTask::new("one", "Step")])));
+    let runs = Runs::new(archon).with_agent(planning.run_agent());
     Desk { runs, journal, model, changes }
 }
 
@@ -288,4 +292,31 @@ async fn fold_of_a_log_whose_mode_hint_has_other_words_keeps_the_hint() {
     let machine = fold(&run, &log, History::default()).unwrap();
     assert_eq!(last_text(&machine.request()), "Only look.");
     assert!(!matches!(machine.next(), Next::Append(RecordBody::HintAdded { .. })), "{:?}", machine.next());
+}
+
+#[tokio::test]
+async fn mode_that_waits_after_a_plan_leaves_the_unread_messages_to_the_next_plan() {
+    let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+    let session = SessionId::new("s");
+    let plan = StartRun::new("mend it").session(session.clone()).kind(RunKind::Plan);
+    let (first, status) = desk.say(plan).await;
+    assert_eq!(status, OutcomeStatus::Finished);
+    desk.runs.set_mode(&session, None, SessionMode::AcceptEdits).await.unwrap();
+    let request = InboxRequest::FollowUp { message: "and that".into() };
+    let entry = InboxEntry::new("unread", Timestamp::default(), request);
+    desk.journal.inbox().unwrap().post(&first, entry).await.unwrap();
+    // Whether this message is refused depends on how fast the plan is.
+    let _ = desk.runs.start(StartRun::new("next").session(session.clone())).await;
+    let is_passed_on = async || {
+        let heads = desk.runs.list(&RunFilter::of_session(session.clone()).top_level()).await.unwrap();
+        let is_next = heads.iter().any(|head| head.kind == Some(RunKind::Plan) && head.run_id != first);
+        is_next && desk.runs.mode(&session, None).await.unwrap() == SessionMode::AcceptEdits
+    };
+    for _ in 0..100_000 {
+        if is_passed_on().await {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("no plan began with the message");
 }

@@ -50,16 +50,19 @@ impl Runs {
             agent => agent?,
         };
         let requests = self.person_requests_of(&newest.run_id).await?;
+        let is_loop = agent.kind() == RunKind::Loop;
         let mut settings = RunSettings::default();
-        settings.mode = requests.mode;
-        settings.compaction.clone_from(&requests.compaction);
+        if is_loop {
+            settings.mode = requests.mode;
+            settings.compaction.clone_from(&requests.compaction);
+        }
         let started = self
             .work(context, Started::New, move |context| async move {
                 agent.begin(messages, origin, settings, &context).await
             })
             .await?;
         inbox.remove(&run, &ids).await?;
-        self.pass_on(requests, &started.run, true).await?;
+        self.pass_on(requests, &started.run, is_loop).await?;
         Ok(Some(started))
     }
 }
