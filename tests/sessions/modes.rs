@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use archon::{
-    Archon, ArchonBuilder, Journal, OutcomeStatus, RunId, Runs, SessionId, SubAgentTool, ToolContext,
+    Archon, ArchonBuilder, Journal, OutcomeStatus, RunError, RunId, Runs, SessionId, SubAgentTool,
+    ToolContext,
     planner::ScriptedPlanner,
     react_loop::{History, Machine as _, Next, fold, replay},
     store::InMemoryJournal,
@@ -295,28 +296,50 @@ async fn fold_of_a_log_whose_mode_hint_has_other_words_keeps_the_hint() {
 }
 
 #[tokio::test]
-async fn mode_that_waits_after_a_plan_leaves_the_unread_messages_to_the_next_plan() {
+async fn start_of_a_plan_in_a_session_in_plan_mode_is_refused() {
     let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
     let session = SessionId::new("s");
-    let plan = StartRun::new("mend it").session(session.clone()).kind(RunKind::Plan);
-    let (first, status) = desk.say(plan).await;
-    assert_eq!(status, OutcomeStatus::Finished);
-    desk.runs.set_mode(&session, None, SessionMode::AcceptEdits).await.unwrap();
-    let request = InboxRequest::FollowUp { message: "and that".into() };
-    let entry = InboxEntry::new("unread", Timestamp::default(), request);
-    desk.journal.inbox().unwrap().post(&first, entry).await.unwrap();
-    // Whether this message is refused depends on how fast the plan is.
-    let _ = desk.runs.start(StartRun::new("next").session(session.clone())).await;
-    let is_passed_on = async || {
-        let heads = desk.runs.list(&RunFilter::of_session(session.clone()).top_level()).await.unwrap();
-        let is_next = heads.iter().any(|head| head.kind == Some(RunKind::Plan) && head.run_id != first);
-        is_next && desk.runs.mode(&session, None).await.unwrap() == SessionMode::AcceptEdits
+    let plan = || StartRun::new("mend it").session(session.clone()).kind(RunKind::Plan);
+    let check = async || match desk.runs.start(plan()).await {
+        Err(error @ RunError::PlanMode { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
     };
-    for _ in 0..100_000 {
-        if is_passed_on().await {
-            return;
+    desk.say(StartRun::new("look").session(session.clone()).mode(SessionMode::Plan)).await;
+    assert_eq!(check().await, "session s is in plan mode, and a run of kind plan cannot start in it");
+    desk.runs.set_mode(&session, None, SessionMode::Ask).await.unwrap();
+    assert_eq!(desk.say(plan()).await.1, OutcomeStatus::Finished);
+    // The mode waits for the next run.
+    desk.runs.set_mode(&session, None, SessionMode::Plan).await.unwrap();
+    check().await;
+}
+
+#[tokio::test]
+async fn unread_messages_of_a_plan_begin_a_plan_or_in_plan_mode_a_loop() {
+    for (mode, expected, next) in [
+        (SessionMode::AcceptEdits, RunKind::Plan, RunKind::Loop),
+        (SessionMode::Plan, RunKind::Loop, RunKind::Plan),
+    ] {
+        let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+        let session = SessionId::new("s");
+        let (first, status) = desk.say(StartRun::new("mend it").session("s").kind(RunKind::Plan)).await;
+        assert_eq!(status, OutcomeStatus::Finished);
+        desk.runs.set_mode(&session, None, mode).await.unwrap();
+        let request = InboxRequest::FollowUp { message: "and that".into() };
+        let entry = InboxEntry::new("unread", Timestamp::default(), request);
+        desk.journal.inbox().unwrap().post(&first, entry).await.unwrap();
+        // Whether this message is refused depends on how fast the other one is read.
+        let _ = desk.runs.start(StartRun::new("next").session("s").kind(next)).await;
+        let is_begun = async || {
+            let heads = desk.runs.list(&RunFilter::of_session(session.clone()).top_level()).await.unwrap();
+            heads.iter().any(|head| head.kind == Some(expected) && head.run_id != first)
+                && desk.runs.mode(&session, None).await.unwrap() == mode
+        };
+        for _ in 0..100_000 {
+            if is_begun().await {
+                break;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
+        assert!(is_begun().await, "{mode:?}");
     }
-    panic!("no plan began with the message");
 }

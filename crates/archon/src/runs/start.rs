@@ -10,8 +10,8 @@ use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
     Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError, RunFilter,
-    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns,
-    Started, StartedRun, TenantId, Watch, WhenBusy,
+    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
+    StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
@@ -208,6 +208,9 @@ impl Runs {
             true => PersonRequests::default(),
             false => self.person_requests_for(&context.session, &context.tenant).await?,
         };
+        if !is_new {
+            self.check_plan_mode(request.kind, &context).await?;
+        }
         let mut settings = request.settings.clone();
         let is_loop = request.kind == RunKind::Loop;
         if is_loop {
@@ -225,6 +228,16 @@ impl Runs {
             .await?;
         self.pass_on(requests, &started.run, is_loop).await?;
         Ok(started)
+    }
+
+    /// Checks that a run of this kind may start in its session: in plan mode only a loop may, which keeps the mode
+    /// for all of its calls.
+    pub(super) async fn check_plan_mode(&self, kind: RunKind, context: &Context) -> Result<(), RunError> {
+        let session = &context.session;
+        if kind == RunKind::Loop || self.mode(session, Some(&context.tenant)).await? != SessionMode::Plan {
+            return Ok(());
+        }
+        Err(RunError::PlanMode { session: session.clone(), kind })
     }
 
     /// Returns the run that an earlier request with this idempotency key has started; `None` if there is

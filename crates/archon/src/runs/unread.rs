@@ -44,10 +44,16 @@ impl Runs {
         if messages.is_empty() {
             return Ok(None);
         }
+        let own = || self.agent(RunKind::Loop, &archon.agent.options().agent_id);
         let agent = match self.agent_of(&run, &archon.journal.read(&run).await?).await {
             // The session continues with the service's own agent.
-            Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
+            Err(RunError::NoAgent { .. }) => own()?,
             agent => agent?,
+        };
+        let agent = match self.check_plan_mode(agent.kind(), &context).await {
+            // A loop reads the messages instead, and changes nothing.
+            Err(RunError::PlanMode { .. }) => own()?,
+            checked => checked.map(|()| agent)?,
         };
         let requests = self.person_requests_of(&newest.run_id).await?;
         let is_loop = agent.kind() == RunKind::Loop;
