@@ -241,12 +241,16 @@ fn reads_alone() -> ToolAnnotations {
 #[tokio::test]
 async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
     let changes: Arc<AtomicUsize> = Arc::default();
-    let worker =
-        FnProvider::new(|n, _| if n == 0 { call("change", json!({})) } else { FnProvider::text("tried") });
+    let worker_model = FnProvider::new(|n, _| match n {
+        0 => call("change", json!({})),
+        1 => plan_of("Change it."),
+        _ => FnProvider::text("tried"),
+    });
     let worker = Archon::builder()
-        .provider(Arc::new(worker), "scripted")
+        .provider(Arc::new(worker_model.clone()), "scripted")
         .name("worker")
         .tool(change(&changes))
+        .tool(builtin::FinishPlan::new())
         .journal(Arc::new(InMemoryJournal::new()))
         .build()
         .unwrap();
@@ -259,7 +263,15 @@ async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
     assert_eq!((status, changes.load(Ordering::SeqCst)), (OutcomeStatus::Finished, 0));
     assert_eq!(desk.refusals(&run).await, Vec::<String>::new());
     let below = RunId::new(format!("{run}.0-0"));
-    assert!(desk.refusals(&below).await[0].contains("plan mode"));
+    let refusals = desk.refusals(&below).await;
+    assert!(refusals[0].contains("plan mode") && refusals[0].contains("as your answer"), "{refusals:?}");
+    assert!(refusals[1].contains("another agent called you"), "{refusals:?}");
+    let hint = last_text(&worker_model.requests()[0]);
+    assert!(
+        hint.starts_with("[The session is in plan mode now") && hint.contains("as your answer"),
+        "{hint}"
+    );
+    assert!(replay(&desk.journal, &below).await.unwrap().is_identical());
 }
 
 #[tokio::test]

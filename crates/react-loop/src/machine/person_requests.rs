@@ -1,7 +1,8 @@
 //! Requests of a person about the session: its mode, and a compaction.
 
 use archon_types::{
-    AuxiliaryCall, CallId, Json, ModeSource, PLAN_TOOL, RecordBody, SessionMode, ToolResult, metadata,
+    AuxiliaryCall, CallId, Json, ModeSource, PLAN_TOOL, RecordBody, SessionMode, Speaker, ToolResult,
+    metadata,
 };
 
 use super::{OutcomeStatus, Phase, ReactMachine, ReactTask, Step};
@@ -55,11 +56,17 @@ impl ReactMachine {
     /// Returns the text that tells the model that plan mode began or ended; `None` if it knows.
     pub(super) fn mode_hint(&self) -> Option<&'static str> {
         match (self.mode == SessionMode::Plan, self.has_plan_mode_hint) {
-            (true, false) if self.config.tool(PLAN_TOOL).is_some() => Some(PLAN_MODE),
+            (true, false) if self.can_finish_plan() => Some(PLAN_MODE),
             (true, false) => Some(PLAN_MODE_WITHOUT_TOOL),
             (false, true) => Some(NO_PLAN_MODE),
             _ => None,
         }
+    }
+
+    /// Returns true if the model may call the tool that ends plan mode, which is refused in a run that another run
+    /// called.
+    fn can_finish_plan(&self) -> bool {
+        self.prompted_by == Speaker::Person && self.config.tool(PLAN_TOOL).is_some()
     }
 
     /// Notes that the model has read the hint.

@@ -17,9 +17,17 @@ impl Guard for Mode {
         }
         match (run.mode, spec.name == PLAN_TOOL) {
             (SessionMode::Plan, false) if !is_for_plan_mode(spec) => {
-                let has_plan_tool = inspection.registry.find(PLAN_TOOL).is_some();
+                let has_plan_tool = !is_called(run) && inspection.registry.find(PLAN_TOOL).is_some();
                 Verdict::refuse("permission_denied", plan_mode(&spec.name, has_plan_tool))
             }
+            (SessionMode::Plan, true) if is_called(run) => Verdict::refuse(
+                "permission_denied",
+                format!(
+                    "Tool '{PLAN_TOOL}' asks a person about the plan of the session, and another agent called you. It \
+                     was not run. Write what you found, and the plan if you were asked for one, as your answer: your \
+                     caller goes on with it."
+                ),
+            ),
             (SessionMode::Ask | SessionMode::AcceptEdits, true) => Verdict::refuse(
                 "permission_denied",
                 format!(
@@ -35,6 +43,11 @@ impl Guard for Mode {
 /// Returns true if a tool runs in plan mode. An agent does, because the mode also applies to its own calls.
 fn is_for_plan_mode(spec: &ToolSpec) -> bool {
     spec.annotations.effect == Effect::ReadOnly || spec.annotations.agent
+}
+
+/// Returns true if another run called this run. A person who agreed to its plan would not end plan mode.
+fn is_called(run: &Context) -> bool {
+    run.depth > 0
 }
 
 fn plan_mode(tool: &str, has_plan_tool: bool) -> String {

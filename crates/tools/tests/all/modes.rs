@@ -67,6 +67,10 @@ async fn finish_plan_is_a_question_in_plan_mode_and_refused_in_other_modes() {
         run.agreed = Some("the binding of another call".into());
         assert_eq!(verdict(&engine, plan(), &run).await, "asks");
     }
+    let mut called = in_mode(SessionMode::Plan);
+    called.depth = 1;
+    let refused = verdict(&engine, plan(), &called).await;
+    assert!(refused.contains("another agent called you"), "{refused}");
     let empty = verdict(&engine, ("finish_plan", json!({ "plan": "" })), &in_mode(SessionMode::Plan)).await;
     assert!(empty.starts_with("Error"), "{empty}");
 }
