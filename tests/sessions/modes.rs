@@ -275,6 +275,51 @@ async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
 }
 
 #[tokio::test]
+async fn mode_that_is_set_while_a_called_agent_works_applies_to_its_next_call() {
+    let changes: Arc<AtomicUsize> = Arc::default();
+    let service: Arc<OnceLock<Runs>> = Arc::default();
+    let own = service.clone();
+    let spec = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
+    let look = FnTool::new(spec.with_annotations(reads_alone()), move |_: Json, context: ToolContext| {
+        let own = own.clone();
+        async move {
+            own.get().unwrap().set_mode(&SessionId::new("s"), None, SessionMode::Plan).await.unwrap();
+            // The run of the session reads its inbox while this call is under way.
+            for _ in 0..1_000 {
+                if context.run.mode.get() == SessionMode::Plan {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            Ok(ToolResult::success("seen"))
+        }
+    });
+    let worker = FnProvider::new(|n, _| match n {
+        0 => call("look", json!({})),
+        1 => call("change", json!({})),
+        _ => FnProvider::text("tried"),
+    });
+    let worker = Archon::builder()
+        .provider(Arc::new(worker), "scripted")
+        .name("worker")
+        .tool(look)
+        .tool(change(&changes))
+        .journal(Arc::new(InMemoryJournal::new()))
+        .build()
+        .unwrap();
+    let model = |n, _: &Request| match n {
+        0 => call("worker", json!({ "task": "change it" })),
+        _ => FnProvider::text("done"),
+    };
+    let desk = desk(model, |builder| builder.tool(SubAgentTool::new("worker", worker)));
+    let _ = service.set(desk.runs.clone());
+    let (run, status) = desk.say(StartRun::new("mend it").session("s")).await;
+    assert_eq!((status, changes.load(Ordering::SeqCst)), (OutcomeStatus::Finished, 0));
+    assert!(desk.refusals(&RunId::new(format!("{run}.0-0"))).await[0].contains("plan mode"));
+    assert_eq!(desk.modes(&run).await, [(SessionMode::Plan, ModeSource::Person)]);
+}
+
+#[tokio::test]
 async fn mode_of_a_session_stays_when_the_session_goes_back() {
     let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
     let session = SessionId::new("s");

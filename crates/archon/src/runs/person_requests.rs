@@ -24,9 +24,9 @@ pub(super) struct PersonRequests {
 
 impl Runs {
     /// Sets the mode of a session: which calls of its runs need a person. Only call this function for a person,
-    /// never for a model. The run at work follows from its next call on; without a run at work, the next run of
-    /// the session does. For the first run of a session use [`StartRun::mode`](archon_types::StartRun::mode).
-    /// `tenant` is `None` for a session of any tenant.
+    /// never for a model. The run at work and the agents that it called follow from their next call on; without a
+    /// run at work, the next run of the session does. For the first run of a session use
+    /// [`StartRun::mode`](archon_types::StartRun::mode). `tenant` is `None` for a session of any tenant.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId, types::SessionMode};

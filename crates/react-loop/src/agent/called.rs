@@ -16,7 +16,7 @@ impl ReactAgent {
     ) -> Result<Outcome, LoopError> {
         let mut opening = Opening::new(vec![Message::user(task, context.clock.now()).into()]);
         // The model reads the hint about plan mode before its first request.
-        opening.mode = Some(context.mode).filter(|mode| *mode == SessionMode::Plan);
+        opening.mode = Some(context.mode.get()).filter(|mode| *mode == SessionMode::Plan);
         match by.find().await? {
             CalledRun::Absent => self.begin(opening, by.origin(), context).await,
             CalledRun::Ended(outcome) => Ok(*outcome),

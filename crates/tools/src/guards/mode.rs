@@ -15,7 +15,7 @@ impl Guard for Mode {
         if run.agreed.is_some() || run.agreed_above {
             return Verdict::Pass;
         }
-        match (run.mode, spec.name == PLAN_TOOL) {
+        match (run.mode.get(), spec.name == PLAN_TOOL) {
             (SessionMode::Plan, false) if !is_for_plan_mode(spec) => {
                 let has_plan_tool = !is_called(run) && inspection.registry.find(PLAN_TOOL).is_some();
                 Verdict::refuse("permission_denied", plan_mode(&spec.name, has_plan_tool))
@@ -64,7 +64,7 @@ fn plan_mode(tool: &str, has_plan_tool: bool) -> String {
 /// Returns true if the mode of the session accepts a call without a question: the call changes files of the
 /// workspace, and nothing else.
 pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context) -> bool {
-    if run.mode != SessionMode::AcceptEdits {
+    if run.mode.get() != SessionMode::AcceptEdits {
         return false;
     }
     let edits_files = spec.annotations.permissions == ["fs_write"] && !spec.annotations.requires_confirmation;

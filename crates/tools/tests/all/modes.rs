@@ -6,7 +6,7 @@ use archon_tools::{
     EngineOptions, Permissions, Workspace,
     builtin::{FinishPlan, file_tools},
 };
-use archon_types::{Context, Prepared, SessionMode, Tool, ToolAnnotations, ToolCall, Toolbox};
+use archon_types::{Context, Prepared, SessionMode, SharedMode, Tool, ToolAnnotations, ToolCall, Toolbox};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::fixture::{Recorder, call_id, context, engine, spec};
 
 fn in_mode(mode: SessionMode) -> Context {
     let mut run = context();
-    (run.mode, run.can_ask) = (mode, true);
+    (run.mode, run.can_ask) = (SharedMode::new(mode), true);
     run
 }
 
