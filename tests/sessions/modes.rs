@@ -319,6 +319,36 @@ async fn mode_that_is_set_while_a_called_agent_works_applies_to_its_next_call() 
     assert_eq!(desk.modes(&run).await, [(SessionMode::Plan, ModeSource::Person)]);
 }
 
+// spec: CL-03
+#[tokio::test]
+async fn agent_whose_calls_a_person_chose_changes_something_in_a_session_in_plan_mode() {
+    let journal = InMemoryJournal::new();
+    let changes: Arc<AtomicUsize> = Arc::default();
+    let agent = |id: &str, options: EngineOptions| {
+        let model = FnProvider::new(|n, _| match n {
+            0 => call("change", json!({})),
+            _ => FnProvider::text("done"),
+        });
+        Archon::builder()
+            .provider(Arc::new(model), "scripted")
+            .agent_id(id)
+            .tool(change(&changes))
+            .engine_options(options)
+            .journal(Arc::new(journal.clone()))
+            .build()
+            .unwrap()
+    };
+    let lines = agent("person", EngineOptions::default().without_plan_mode());
+    let runs = Runs::new(agent("model", EngineOptions::default())).with_agent(lines.run_agent());
+    let look = StartRun::new("mend it").session("s").mode(SessionMode::Plan);
+    for (request, expected) in [(look, 0), (StartRun::new("line").session("s").agent("person"), 1)] {
+        let started = runs.start(request).await.unwrap();
+        assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
+        assert_eq!(changes.load(Ordering::SeqCst), expected);
+    }
+    assert_eq!(runs.mode(&SessionId::new("s"), None).await.unwrap(), SessionMode::Plan);
+}
+
 #[tokio::test]
 async fn mode_of_a_session_stays_when_the_session_goes_back() {
     let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);

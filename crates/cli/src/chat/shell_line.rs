@@ -1,4 +1,5 @@
-//! Lines that a person runs: the tool `bash` under the deny rules and in the sandbox, without a question.
+//! Lines that a person runs: the tool `bash` under the deny rules and in the sandbox, without a question, and also in
+//! plan mode.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub(crate) async fn agent(app: &App, person: &Person) -> Result<Archon, Failure>
     // The person has chosen the command, so only rules that deny are left.
     let allow = vec![Person::TOOL.to_owned()];
     let permissions = Permissions::parse(rules.deny, Vec::new(), allow).map_err(invalid)?;
-    let mut engine = engine_options(app, &Vec::new())?;
+    let mut engine = engine_options(app, &Vec::new())?.without_plan_mode();
     engine.permissions = permissions;
     let mut builder = Archon::builder()
         .engine_options(engine)

@@ -11,8 +11,8 @@ impl Guard for Mode {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let Some(tool) = &inspection.tool else { return Verdict::Pass };
         let (spec, run) = (&tool.spec, inspection.run);
-        // A person agreed to exactly this call.
-        if run.agreed.is_some() || run.agreed_above {
+        // A person agreed to exactly this call, or chooses all calls of this engine.
+        if run.agreed.is_some() || run.agreed_above || !inspection.options.has_plan_mode {
             return Verdict::Pass;
         }
         match (run.mode.get(), spec.name == PLAN_TOOL) {

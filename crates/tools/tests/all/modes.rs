@@ -55,6 +55,18 @@ async fn plan_mode_lets_only_tools_run_that_change_nothing() {
 }
 
 #[tokio::test]
+async fn engine_without_plan_mode_runs_changes_that_no_rule_denies() {
+    let recorder = Recorder::default();
+    let mut options = EngineOptions::default().without_plan_mode();
+    options.permissions = Permissions::parse(&["drop_table"], &[], &[]).unwrap();
+    let tools = ["add_row", "drop_table"].map(|name| recorder.tool_with(spec(name)));
+    let (engine, run) = (engine(tools).with_options(options), in_mode(SessionMode::Plan));
+    assert_eq!(verdict(&engine, ("add_row", json!({})), &run).await, "runs");
+    let denied = verdict(&engine, ("drop_table", json!({})), &run).await;
+    assert!(denied.contains("denies it"), "{denied}");
+}
+
+#[tokio::test]
 async fn finish_plan_is_a_question_in_plan_mode_and_refused_in_other_modes() {
     let engine = engine([Arc::new(FinishPlan::new()) as Arc<dyn Tool>]);
     let plan = || ("finish_plan", json!({ "plan": "Change it." }));
