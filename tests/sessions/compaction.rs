@@ -13,6 +13,7 @@ use archon::{
     },
 };
 use archon_testkit::{Ended, FnProvider};
+use futures_util::FutureExt;
 use serde_json::json;
 
 struct Desk {
@@ -22,15 +23,22 @@ struct Desk {
 }
 
 /// A model with long answers, which sums up if it is asked to, and a tool that asks for a compaction of its own
-/// session.
+/// session. After the message `last`, a person asks for a compaction while the model answers.
 fn desk() -> Desk {
     let journal = InMemoryJournal::new();
-    let model = FnProvider::new(|_, request| match read(request) {
+    let service: Arc<OnceLock<Runs>> = Arc::default();
+    let own = service.clone();
+    let model = FnProvider::new(move |_, request| match read(request) {
         text if text.contains("<conversation>") => FnProvider::text("They talked."),
         text if text.ends_with("tidy") => FnProvider::calls(vec![ToolCall::new("c", "tidy", json!({}))]),
+        text if text.ends_with("last") => {
+            let session = SessionId::new("s");
+            let asked = own.get().unwrap().compact(&session, None, Some("Keep the names.")).now_or_never();
+            assert_eq!(asked.unwrap().unwrap().how, Started::Queued);
+            FnProvider::text("The last answer.")
+        }
         _ => FnProvider::text(&"word ".repeat(1_000)),
     });
-    let service: Arc<OnceLock<Runs>> = Arc::default();
     let own = service.clone();
     let tidy = ToolSpec::new("tidy", "Asks for a compaction.", json!({"type": "object"}));
     let tidy = FnTool::new(tidy, move |_: Json, context: ToolContext| {
@@ -98,7 +106,7 @@ async fn compact_without_a_run_at_work_starts_a_run_that_only_does_this() {
         _ => None,
     });
     assert_eq!(level, Some(CompactionLevel::Summarize));
-    assert!(read(&desk.model.requests()[6]).ends_with("and wishes: Keep the names."));
+    assert!(read(&desk.model.requests()[6]).ends_with("and wants: Keep the names."));
     let next = desk.say("and now?").await;
     let asked = read(&desk.model.requests()[7]);
     for (text, is_there) in
@@ -125,6 +133,27 @@ async fn compact_during_a_run_happens_before_its_next_request() {
     );
     assert!(read(desk.model.requests().last().unwrap()).contains("They talked."));
     assert!(replay(&desk.journal, &run).await.unwrap().is_identical());
+}
+
+#[tokio::test]
+async fn compact_during_the_last_answer_happens_in_the_next_run_of_the_session() {
+    let desk = desk();
+    desk.talk(6).await;
+    let last = desk.say("last").await;
+    assert!(!desk.names(&last).await.contains(&"compaction_requested"));
+    let next = desk.say("and now?").await;
+    let names = desk.names(&next).await;
+    let place =
+        |name: &str| names.iter().position(|other| *other == name).unwrap_or_else(|| panic!("{names:?}"));
+    assert!(place("compacted") < place("model_call_started"), "{names:?}");
+    let requests = desk.model.requests();
+    let summary = requests.iter().map(read).find(|text| text.contains("<conversation>")).unwrap();
+    assert!(summary.ends_with("and wants: Keep the names."), "{summary}");
+    let after = desk.say("more").await;
+    assert!(!desk.names(&after).await.contains(&"compaction_requested"), "one compaction is enough");
+    for run in [&last, &next] {
+        assert!(replay(&desk.journal, run).await.unwrap().is_identical());
+    }
 }
 
 #[tokio::test]

@@ -6,13 +6,16 @@ use std::sync::{
 };
 
 use archon::{
-    Archon, ArchonBuilder, Journal, OutcomeStatus, RunId, Runs, SessionId, SubAgentTool, ToolContext,
-    react_loop::replay,
+    Archon, ArchonBuilder, Journal, OutcomeStatus, RunError, RunId, Runs, SessionId, SubAgentTool,
+    ToolContext,
+    planner::ScriptedPlanner,
+    react_loop::{History, Machine as _, Next, fold, replay},
     store::InMemoryJournal,
     tools::{EngineOptions, FnTool, Workspace, builtin},
     types::{
-        Answer, AnswerRuns, AskLater, Json, Message, ModeSource, RecordBody, Request, SessionMode, StartRun,
-        StartRuns, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        Answer, AnswerRuns, AskLater, InboxEntry, InboxRequest, Json, Message, ModeSource, Record,
+        RecordBody, Request, RunFilter, RunKind, SessionMode, StartRun, StartRuns, SubTask, Timestamp,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};
@@ -39,7 +42,9 @@ fn desk(
         .tool(builtin::FinishPlan::new())
         .approver(Arc::new(AskLater))
         .journal(Arc::new(journal.clone()));
-    let runs = Runs::new(with(builder).build().unwrap());
+    let archon = with(builder).build().unwrap();
+    let planning = archon.planning(Arc::new(ScriptedPlanner::new(vec![SubTask::new("one", "Step")])));
+    let runs = Runs::new(archon).with_agent(planning.run_agent());
     Desk { runs, journal, model, changes }
 }
 
@@ -236,12 +241,16 @@ fn reads_alone() -> ToolAnnotations {
 #[tokio::test]
 async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
     let changes: Arc<AtomicUsize> = Arc::default();
-    let worker =
-        FnProvider::new(|n, _| if n == 0 { call("change", json!({})) } else { FnProvider::text("tried") });
+    let worker_model = FnProvider::new(|n, _| match n {
+        0 => call("change", json!({})),
+        1 => plan_of("Change it."),
+        _ => FnProvider::text("tried"),
+    });
     let worker = Archon::builder()
-        .provider(Arc::new(worker), "scripted")
+        .provider(Arc::new(worker_model.clone()), "scripted")
         .name("worker")
         .tool(change(&changes))
+        .tool(builtin::FinishPlan::new())
         .journal(Arc::new(InMemoryJournal::new()))
         .build()
         .unwrap();
@@ -254,7 +263,90 @@ async fn plan_mode_also_applies_to_the_agents_that_a_run_calls() {
     assert_eq!((status, changes.load(Ordering::SeqCst)), (OutcomeStatus::Finished, 0));
     assert_eq!(desk.refusals(&run).await, Vec::<String>::new());
     let below = RunId::new(format!("{run}.0-0"));
-    assert!(desk.refusals(&below).await[0].contains("plan mode"));
+    let refusals = desk.refusals(&below).await;
+    assert!(refusals[0].contains("plan mode") && refusals[0].contains("as your answer"), "{refusals:?}");
+    assert!(refusals[1].contains("another agent called you"), "{refusals:?}");
+    let hint = last_text(&worker_model.requests()[0]);
+    assert!(
+        hint.starts_with("[The session is in plan mode now") && hint.contains("as your answer"),
+        "{hint}"
+    );
+    assert!(replay(&desk.journal, &below).await.unwrap().is_identical());
+}
+
+#[tokio::test]
+async fn mode_that_is_set_while_a_called_agent_works_applies_to_its_next_call() {
+    let changes: Arc<AtomicUsize> = Arc::default();
+    let service: Arc<OnceLock<Runs>> = Arc::default();
+    let own = service.clone();
+    let spec = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
+    let look = FnTool::new(spec.with_annotations(reads_alone()), move |_: Json, context: ToolContext| {
+        let own = own.clone();
+        async move {
+            own.get().unwrap().set_mode(&SessionId::new("s"), None, SessionMode::Plan).await.unwrap();
+            // The run of the session reads its inbox while this call is under way.
+            for _ in 0..1_000 {
+                if context.run.mode.get() == SessionMode::Plan {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            Ok(ToolResult::success("seen"))
+        }
+    });
+    let worker = FnProvider::new(|n, _| match n {
+        0 => call("look", json!({})),
+        1 => call("change", json!({})),
+        _ => FnProvider::text("tried"),
+    });
+    let worker = Archon::builder()
+        .provider(Arc::new(worker), "scripted")
+        .name("worker")
+        .tool(look)
+        .tool(change(&changes))
+        .journal(Arc::new(InMemoryJournal::new()))
+        .build()
+        .unwrap();
+    let model = |n, _: &Request| match n {
+        0 => call("worker", json!({ "task": "change it" })),
+        _ => FnProvider::text("done"),
+    };
+    let desk = desk(model, |builder| builder.tool(SubAgentTool::new("worker", worker)));
+    let _ = service.set(desk.runs.clone());
+    let (run, status) = desk.say(StartRun::new("mend it").session("s")).await;
+    assert_eq!((status, changes.load(Ordering::SeqCst)), (OutcomeStatus::Finished, 0));
+    assert!(desk.refusals(&RunId::new(format!("{run}.0-0"))).await[0].contains("plan mode"));
+    assert_eq!(desk.modes(&run).await, [(SessionMode::Plan, ModeSource::Person)]);
+}
+
+// spec: CL-03
+#[tokio::test]
+async fn agent_whose_calls_a_person_chose_changes_something_in_a_session_in_plan_mode() {
+    let journal = InMemoryJournal::new();
+    let changes: Arc<AtomicUsize> = Arc::default();
+    let agent = |id: &str, options: EngineOptions| {
+        let model = FnProvider::new(|n, _| match n {
+            0 => call("change", json!({})),
+            _ => FnProvider::text("done"),
+        });
+        Archon::builder()
+            .provider(Arc::new(model), "scripted")
+            .agent_id(id)
+            .tool(change(&changes))
+            .engine_options(options)
+            .journal(Arc::new(journal.clone()))
+            .build()
+            .unwrap()
+    };
+    let lines = agent("person", EngineOptions::default().without_plan_mode());
+    let runs = Runs::new(agent("model", EngineOptions::default())).with_agent(lines.run_agent());
+    let look = StartRun::new("mend it").session("s").mode(SessionMode::Plan);
+    for (request, expected) in [(look, 0), (StartRun::new("line").session("s").agent("person"), 1)] {
+        let started = runs.start(request).await.unwrap();
+        assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
+        assert_eq!(changes.load(Ordering::SeqCst), expected);
+    }
+    assert_eq!(runs.mode(&SessionId::new("s"), None).await.unwrap(), SessionMode::Plan);
 }
 
 #[tokio::test]
@@ -274,4 +366,67 @@ async fn mode_of_a_session_stays_when_the_session_goes_back() {
     let (run, _) = desk.say(StartRun::new("more").session(session.clone())).await;
     assert_eq!(desk.modes(&run).await, []);
     assert_eq!(desk.runs.mode(&session, None).await.unwrap(), SessionMode::Plan);
+}
+
+#[tokio::test]
+async fn fold_of_a_log_whose_mode_hint_has_other_words_keeps_the_hint() {
+    let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+    let (run, _) = desk.say(StartRun::new("look").mode(SessionMode::Plan)).await;
+    let mut log = desk.journal.read(&run).await.unwrap();
+    let is_hint = |record: &Arc<Record>| matches!(record.body, RecordBody::HintAdded { .. });
+    let hint = log.iter().position(is_hint).unwrap();
+    log.truncate(hint + 1);
+    Arc::make_mut(&mut log[hint]).body = RecordBody::HintAdded { text: "Only look.".to_owned() };
+    let machine = fold(&run, &log, History::default()).unwrap();
+    assert_eq!(last_text(&machine.request()), "Only look.");
+    assert!(!matches!(machine.next(), Next::Append(RecordBody::HintAdded { .. })), "{:?}", machine.next());
+}
+
+#[tokio::test]
+async fn start_of_a_plan_in_a_session_in_plan_mode_is_refused() {
+    let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+    let session = SessionId::new("s");
+    let plan = || StartRun::new("mend it").session(session.clone()).kind(RunKind::Plan);
+    let check = async || match desk.runs.start(plan()).await {
+        Err(error @ RunError::PlanMode { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    desk.say(StartRun::new("look").session(session.clone()).mode(SessionMode::Plan)).await;
+    assert_eq!(check().await, "session s is in plan mode, and a run of kind plan cannot start in it");
+    desk.runs.set_mode(&session, None, SessionMode::Ask).await.unwrap();
+    assert_eq!(desk.say(plan()).await.1, OutcomeStatus::Finished);
+    // The mode waits for the next run.
+    desk.runs.set_mode(&session, None, SessionMode::Plan).await.unwrap();
+    check().await;
+}
+
+#[tokio::test]
+async fn unread_messages_of_a_plan_begin_a_plan_or_in_plan_mode_a_loop() {
+    for (mode, expected, next) in [
+        (SessionMode::AcceptEdits, RunKind::Plan, RunKind::Loop),
+        (SessionMode::Plan, RunKind::Loop, RunKind::Plan),
+    ] {
+        let desk = desk(|_, _: &Request| FnProvider::text("done"), |builder| builder);
+        let session = SessionId::new("s");
+        let (first, status) = desk.say(StartRun::new("mend it").session("s").kind(RunKind::Plan)).await;
+        assert_eq!(status, OutcomeStatus::Finished);
+        desk.runs.set_mode(&session, None, mode).await.unwrap();
+        let request = InboxRequest::FollowUp { message: "and that".into() };
+        let entry = InboxEntry::new("unread", Timestamp::default(), request);
+        desk.journal.inbox().unwrap().post(&first, entry).await.unwrap();
+        // Whether this message is refused depends on how fast the other one is read.
+        let _ = desk.runs.start(StartRun::new("next").session("s").kind(next)).await;
+        let is_begun = async || {
+            let heads = desk.runs.list(&RunFilter::of_session(session.clone()).top_level()).await.unwrap();
+            heads.iter().any(|head| head.kind == Some(expected) && head.run_id != first)
+                && desk.runs.mode(&session, None).await.unwrap() == mode
+        };
+        for _ in 0..100_000 {
+            if is_begun().await {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(is_begun().await, "{mode:?}");
+    }
 }

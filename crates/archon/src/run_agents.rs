@@ -27,6 +27,7 @@ impl RunAgent for Archon {
         Box::pin(async move {
             let mut opening = Opening::new(prompts);
             opening.mode = settings.mode;
+            opening.compaction.clone_from(&settings.compaction);
             let own = self.for_run(settings)?;
             if opening.prompts.is_empty() {
                 return Err(RunError::EmptyPrompt);

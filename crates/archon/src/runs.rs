@@ -9,11 +9,11 @@ mod context;
 mod going_back;
 mod live;
 mod manage;
+mod person_requests;
 mod start;
 mod sweeping;
 mod tenant;
 mod unread;
-mod wishes;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},

@@ -1,6 +1,6 @@
 //! The provider behind a line that a person runs: the person has chosen the command, so no model is asked.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archon::types::{
     AssistantMessage, BoxStream, CancellationToken, Content, Message, ModelEvent, Provider, ProviderError,
@@ -12,11 +12,20 @@ use serde_json::json;
 /// The provider of the agent that runs the lines of a person. It answers with one call of `bash` for each line that
 /// [`set_line`](Self::set_line) was given, and ends the run after its result.
 ///
-/// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is. No
-/// text of a run is ever taken for a line: a message that another process sends to the session meanwhile is not run.
+/// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is. A
+/// line belongs to the run that was started for it: no other run takes it, also if its run ends early. No text of a
+/// run is ever taken for a line: a message that another process sends to the session meanwhile is not run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Person {
-    line: Arc<Mutex<Option<String>>>,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    /// The line whose run has not begun yet.
+    waiting: Option<String>,
+    /// The line of the run at work, until its first request.
+    due: Option<String>,
 }
 
 impl Person {
@@ -27,13 +36,24 @@ impl Person {
     /// The tool that runs the lines.
     pub(crate) const TOOL: &'static str = "bash";
 
-    /// Sets the line that the next request is answered with; `None` for none.
+    /// Sets the line for which a run is started next; `None` for none.
     pub(crate) fn set_line(&self, line: Option<String>) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        self.lines().waiting = line;
     }
 
-    fn take_line(&self) -> Option<String> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Gives the waiting line to the run that begins with this prompt, if the prompt is the line.
+    pub(crate) fn begin_run(&self, prompt: Option<&str>) {
+        let mut lines = self.lines();
+        lines.due = lines.waiting.take_if(|line| prompt == Some(line.as_str()));
+    }
+
+    /// Removes the line of the run that has ended, which it may not have taken.
+    pub(crate) fn end_run(&self) {
+        self.lines().due = None;
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,7 +73,8 @@ impl Provider for Person {
         _: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
         let is_message = request.messages.last().is_some_and(|last| matches!(**last, Message::User(_)));
-        let (content, stop_reason) = match self.take_line() {
+        let line = self.lines().due.take();
+        let (content, stop_reason) = match line {
             Some(command) => {
                 let call = ToolCall::new("line", Self::TOOL, json!({ "command": command }));
                 (Content::from(call), StopReason::ToolUse)
@@ -95,12 +116,24 @@ mod tests {
     async fn answer_to_a_line_is_one_call_and_then_the_end() {
         let person = Person::default();
         person.set_line(Some("ls -l".to_owned()));
+        person.begin_run(Some("ls -l"));
         let called = answer(&person, vec![user("ls -l")]).await;
         let call = called.tool_calls().next().unwrap().clone();
         assert_eq!((call.name.as_str(), &call.arguments), ("bash", &json!({ "command": "ls -l" })));
         let result = Message::tool_result(&call, &ToolResult::success("done"), Timestamp::default());
         let end = answer(&person, vec![user("ls -l"), Message::Assistant(called), result]).await;
         assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, END));
+    }
+
+    // spec: CL-03
+    #[tokio::test]
+    async fn line_whose_run_ended_before_its_request_is_not_run() {
+        let person = Person::default();
+        person.set_line(Some("ls -l".to_owned()));
+        person.begin_run(Some("ls -l"));
+        person.end_run();
+        person.begin_run(Some("ls -l"));
+        assert_eq!(answer(&person, vec![user("ls -l")]).await.text(), NOT_READ);
     }
 
     #[tokio::test]

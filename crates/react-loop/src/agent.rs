@@ -12,8 +12,8 @@ use archon_run::{cancelled_alone, surviving_groups};
 use archon_types::{
     Agent, AgentMessage, Attributed, BoxFuture, Context, HookPoint, InputFilter, Journal, JournalError,
     Message, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, Provider, Record, RecordBody,
-    ResponseFormat, RunConfig, RunId, RunKind, RunRefused, SnapshotResult, Spending, ToolMode, TurnTrigger,
-    check_called, may_resume,
+    ResponseFormat, RunConfig, RunId, RunKind, RunRefused, SharedMode, SnapshotResult, Spending, ToolMode,
+    TurnTrigger, check_called, may_resume,
 };
 use futures_util::FutureExt;
 use tracing::Instrument as _;
@@ -266,10 +266,13 @@ impl ReactAgent {
         }
     }
 
-    /// Returns the context of a run of this agent: with a cancellation token of its own and the secrets to
-    /// redact. If the agent has an approver, the run can ask people.
+    /// Returns the context of a run of this agent: with a cancellation token of its own, the secrets to redact and,
+    /// unless another run called it, a mode of its own. If the agent has an approver, the run can ask people.
     fn own(&self, context: &Context) -> Context {
         let mut own = cancelled_alone(context);
+        if own.depth == 0 {
+            own.mode = SharedMode::default();
+        }
         own.can_ask |= self.driver.approver.is_some();
         // Done before anything is recorded, because a call that a crash cut off may read a key before any
         // model is asked.

@@ -4,8 +4,8 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use archon_run::Recorded;
 use archon_types::{
-    Answer, ApprovalRequest, CallId, Context, Decision, DynApprover, RecordBody, SessionMode, Subject,
-    ToolSpec, answer_below,
+    Answer, ApprovalRequest, CallId, Context, Decision, DynApprover, RecordBody, Subject, ToolSpec,
+    answer_below,
 };
 
 use crate::{CallState, Driver, ReactMachine, drive::ReactExecutor, driver::Run};
@@ -107,17 +107,13 @@ pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
-/// Returns the context for a batch of calls, with the session's mode and its "always allow" rules; `None` if
-/// the session has the usual mode and no such rules. A child run keeps the mode of the run above.
+/// Returns the context for a batch of calls, with the session's "always allow" rules; `None` if there are no such
+/// rules.
 pub(crate) fn trusting(machine: &ReactMachine, context: &Context) -> Option<Context> {
-    let is_usual = machine.mode() == SessionMode::default();
-    if machine.trusted().is_empty() && is_usual {
+    if machine.trusted().is_empty() {
         return None;
     }
     let mut own = context.clone();
-    if !is_usual {
-        own.mode = machine.mode();
-    }
     let above = context.trusted.iter().filter(|rule| !machine.trusted().contains(rule));
     own.trusted = machine.trusted().iter().chain(above).cloned().collect::<Arc<[String]>>();
     Some(own)

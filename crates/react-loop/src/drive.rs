@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver};
 use archon_types::{
     BoxFuture, CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
-    JournalError, ModeSource, Outcome, PromptSource, RecordBody, SnapshotPlace, ToolResult,
+    JournalError, ModeSource, Outcome, PromptSource, RecordBody, SessionMode, SnapshotPlace, ToolResult,
 };
 use tracing::Instrument;
 
@@ -34,6 +34,7 @@ impl Driver {
             failed: BTreeMap::new(),
             notice: None,
         };
+        executor.share_mode(machine.mode());
         RunDriver::new(machine, log).drive(&mut executor).await
     }
 
@@ -138,6 +139,9 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
             // The memory sees the messages before they leave the window.
             self.driver.remember(&run.machine, &self.context, Some(compaction)).await;
         }
+        if let RecordBody::ModeChanged { mode, .. } = &body {
+            self.share_mode(*mode);
+        }
         let ended = hooked::call_without_retry(&run.machine, &body);
         delegate::close(self.driver, run, body).await?;
         if let Some(((call, result), hooks)) = ended.zip(self.driver.hooks.as_ref()) {
@@ -167,7 +171,12 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
                     None => RecordBody::ClockRead,
                 }
             }
-            InboxRequest::SetMode { mode } => RecordBody::ModeChanged { mode, source: ModeSource::Person },
+            InboxRequest::SetMode { mode } => {
+                self.share_mode(mode);
+                RecordBody::ModeChanged { mode, source: ModeSource::Person }
+            }
+            // It stays in the inbox for the next run of the session.
+            InboxRequest::Compact { .. } if !machine.can_compact() => return InboxEffect::NotMeant,
             InboxRequest::Compact { instructions } => RecordBody::CompactionRequested { instructions },
             // A request of a newer version is acknowledged and has no effect.
             _ => RecordBody::ClockRead,
@@ -190,6 +199,14 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
 }
 
 impl ReactExecutor<'_> {
+    /// Sets the mode of the session for the calls of this run and of the runs below. A called run sets none, because
+    /// it has the mode of its caller.
+    fn share_mode(&self, mode: SessionMode) {
+        if self.context.depth == 0 {
+            self.context.mode.set(mode);
+        }
+    }
+
     /// Sends a request to the model. Before the first attempt, reads the project's instructions, and asks
     /// the hooks whether the turn may start.
     async fn ask_model(

@@ -11,11 +11,11 @@ mod failures;
 mod goal;
 mod instructions;
 mod interruption;
+mod person_requests;
 mod prompts;
 mod snapshots;
 mod structured_output;
 mod tool_retry;
-mod wishes;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -130,16 +130,17 @@ pub struct ReactMachine {
     /// The mode of the session.
     #[serde(default, skip_serializing_if = "is_default")]
     mode: SessionMode,
-    /// True if the model was told that the session is in plan mode.
+    /// True if the model knows that the session is in plan mode.
     #[serde(default, skip_serializing_if = "is_default")]
-    is_plan_mode_told: bool,
+    has_plan_mode_hint: bool,
     /// True if a person agreed to the plan, and the change of the mode is not recorded yet.
     #[serde(default, skip_serializing_if = "is_default")]
     is_plan_agreed: bool,
-    /// The wishes of a person for the summary of a compaction that is still to come; an empty text for none.
+    /// The instructions for the summary of a compaction that a person requested and that is still to come; may be
+    /// empty.
     #[serde(default, skip_serializing_if = "is_default")]
-    compaction_wish: Option<String>,
-    /// True if the run began with the wish of a person for a compaction, and ends after it.
+    compaction_request: Option<String>,
+    /// True if the run began with the request of a person for a compaction, and ends after it.
     #[serde(default, skip_serializing_if = "is_default")]
     only_compacts: bool,
     #[serde(default)]
@@ -234,9 +235,9 @@ impl ReactMachine {
             suspended: false,
             trusted,
             mode,
-            is_plan_mode_told: mode == SessionMode::Plan,
+            has_plan_mode_hint: mode == SessionMode::Plan,
             is_plan_agreed: false,
-            compaction_wish: None,
+            compaction_request: None,
             only_compacts: false,
             snapshots: Snapshots::default(),
         };
@@ -247,7 +248,7 @@ impl ReactMachine {
     fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
         self.window.compacted(compaction, at);
         if compaction.level != CompactionLevel::CleanUp {
-            self.compaction_wish = None;
+            self.compaction_request = None;
         }
     }
 
@@ -300,7 +301,7 @@ impl Machine for ReactMachine {
             B::ToolCallRefused { call, result } => self.tool_ended(*call, result, record.at),
             B::ApprovalRequested { .. } | B::ApprovalAnswered { .. } => self.consulted(record),
             B::Suspended { .. } => self.suspended = self.waits_for_people(),
-            B::ModeChanged { .. } | B::CompactionRequested { .. } => self.wished(&record.body),
+            B::ModeChanged { .. } | B::CompactionRequested { .. } => self.apply_person_request(&record.body),
             B::HintAdded { text } => self.noted(text, record.at),
             B::AuxiliaryCallStarted { .. } => self.auxiliary_call_started(&record.body),
             B::Summarized(summary) => self.summarized(summary),
@@ -323,7 +324,7 @@ impl Machine for ReactMachine {
     }
 
     fn next(&self) -> Step {
-        if let Some(change) = self.mode_due() {
+        if let Some(change) = self.end_of_plan_mode() {
             return change;
         }
         match &self.phase {
@@ -333,7 +334,7 @@ impl Machine for ReactMachine {
             // The answer is complete, so a cancel does not stop its check.
             Phase::Matching => Step::Do(ReactTask::CheckOutput),
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
-            Phase::Fresh => self.without_prompt(),
+            Phase::Fresh => self.step_without_prompt(),
             Phase::Checking => self.goal_due(),
             Phase::Noting { text, .. } => Step::Append(RecordBody::HintAdded { text: text.clone() }),
             Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
@@ -561,7 +562,7 @@ impl ReactMachine {
         if let Some(text) = self.mode_hint() {
             return Step::Append(RecordBody::HintAdded { text: text.to_owned() });
         }
-        if let Some(step) = self.compaction_wished() {
+        if let Some(step) = self.compaction_step() {
             return step;
         }
         if let Some(due) = self.window.summary_due(now) {
@@ -619,7 +620,7 @@ impl ReactMachine {
             }
             self.auxiliary_call = None;
             // What cannot be made smaller stays.
-            self.compaction_wish = None;
+            self.compaction_request = None;
             self.reserve_cost(self.cost_estimate());
             self.window.note_request();
             self.queues.note_request();

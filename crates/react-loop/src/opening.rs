@@ -20,8 +20,8 @@ pub struct Opening {
     pub follow_ups: Vec<AgentMessage>,
     /// The mode of the session from this run on; `None` for the mode that it has.
     pub mode: Option<SessionMode>,
-    /// The wishes of a person for the summary of a compaction, which happens before the first request; an empty
-    /// text for none. A run without another input ends after the compaction. `None` for no compaction.
+    /// The instructions of a person for the summary of a compaction, which happens before the first request; may be
+    /// empty. A run without another input ends after the compaction. `None` for no compaction.
     pub compaction: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl Opening {
         Self { prompts, ..Self::default() }
     }
 
-    /// Creates the input of a run that only compacts its conversation; `instructions` are the wishes of a
+    /// Creates the input of a run that only compacts its conversation; `instructions` are those of a
     /// person for the summary.
     pub fn compacting(instructions: Option<String>) -> Self {
         Self { compaction: Some(instructions.unwrap_or_default()), ..Self::default() }

@@ -31,7 +31,7 @@ pub(crate) async fn summarize(
 fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Request {
     let mut text = format!("<conversation>\n{}\n</conversation>\n\n{QUESTION}", due.transcript);
     if !due.instructions.is_empty() {
-        text.push_str(&format!(" The user asks for this summary, and wishes: {}", due.instructions));
+        text.push_str(&format!(" The user asks for this summary, and wants: {}", due.instructions));
     }
     let mut options = (*machine.request_options()).clone();
     options.max_tokens = Some(due.max_tokens);

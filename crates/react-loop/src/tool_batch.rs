@@ -49,7 +49,7 @@ impl ReactExecutor<'_> {
                     break; // The machine settles the calls that were not started.
                 }
                 let id = call.id;
-                // A person may have changed the mode since the call before.
+                // A person may have trusted a rule since the call before.
                 let trusting = decide::trusting(&run.machine, &context);
                 self.run_together(vec![call], trusting.as_ref().unwrap_or(&context), run).await?;
                 if run.machine.is_waiting(id) {

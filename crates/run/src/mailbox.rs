@@ -11,7 +11,7 @@ use std::{
 
 use archon_types::{
     BoxFuture, CancellationToken, Context, Inbox, InboxEntry, InboxRequest, Record, RecordBody, RunId,
-    received_messages,
+    SharedMode, received_messages,
 };
 
 /// The effect of an inbox message on its run.
@@ -32,6 +32,8 @@ pub struct Mailbox {
     inbox: Arc<dyn Inbox>,
     run: RunId,
     cancel: CancellationToken,
+    /// The mode of the session; `None` in a run that another run called.
+    mode: Option<SharedMode>,
     state: Mutex<State>,
 }
 
@@ -57,14 +59,17 @@ impl Mailbox {
         let settled: Vec<String> = received_messages(records).into_iter().collect();
         let state = State { seen: settled.iter().cloned().collect(), settled, ..State::default() };
         let (run, cancel) = (context.run.clone(), context.cancel.clone());
-        Some(Arc::new(Self { inbox, run, cancel, state: Mutex::new(state) }))
+        let mode = (context.depth == 0).then(|| context.mode.clone());
+        Some(Arc::new(Self { inbox, run, cancel, mode, state: Mutex::new(state) }))
     }
 
-    /// Reads messages as they arrive. This function never returns.
+    /// Reads messages as they arrive. A change of the mode reaches the calls under way before it is in the log. This
+    /// function never returns.
     pub async fn pump(&self) -> Infallible {
         loop {
             let changed = self.changed();
             self.read_inbox().await;
+            self.share_mode();
             changed.await;
         }
     }
@@ -123,6 +128,18 @@ impl Mailbox {
         drop(state);
         if cancel {
             self.cancel.cancel();
+        }
+    }
+
+    /// Sets the mode to the last one that arrived.
+    fn share_mode(&self) {
+        let mode = |entry: &InboxEntry| match entry.request {
+            InboxRequest::SetMode { mode } => Some(mode),
+            _ => None,
+        };
+        let last = self.state().arrived.iter().rev().find_map(mode);
+        if let (Some(shared), Some(mode)) = (&self.mode, last) {
+            shared.set(mode);
         }
     }
 

@@ -33,6 +33,9 @@ pub struct EngineOptions {
     /// The calls without a matching rule that need approval. Default: calls of tools that require approval
     /// or may do irreversible damage.
     pub ask: Ask,
+    /// True if plan mode refuses calls that may change something. Default true. Set it to false only for an agent
+    /// whose calls a person chose, such as lines of a shell; then permission rules and the sandbox still apply.
+    pub has_plan_mode: bool,
     /// Retries of calls outside of a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); within a run
     /// the loop decides.
     pub retry: ToolRetryPolicy,
@@ -114,6 +117,7 @@ impl Default for EngineOptions {
             levels: BTreeMap::new(),
             permissions: Permissions::default(),
             ask: Ask::default(),
+            has_plan_mode: true,
             retry: ToolRetryPolicy::default(),
             output_level: None,
             error_text: ErrorStyle::default(),
@@ -178,6 +182,12 @@ impl EngineOptions {
     /// Sets the permission rules.
     pub fn with_permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
+        self
+    }
+
+    /// Lets calls that may change something run in plan mode, because a person chose them.
+    pub fn without_plan_mode(mut self) -> Self {
+        self.has_plan_mode = false;
         self
     }
 

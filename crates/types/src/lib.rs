@@ -138,8 +138,8 @@ pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,
     CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover,
     Effect, FileChange, FnApprover, ListedStep, ModeSource, OnDeny, OnExpiry, PLAN_TOOL, Preview,
-    ProcessGroup, ProcessLog, Processes, Progress, QuestionKind, STEP_LIST_TOOL, SessionMode, StepList,
-    StepStatus, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
+    ProcessGroup, ProcessLog, Processes, Progress, QuestionKind, STEP_LIST_TOOL, SessionMode, SharedMode,
+    StepList, StepStatus, Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy,
     ToolInvocationRequest, ToolSpec, binding, rebound,
 };
 pub use values::{

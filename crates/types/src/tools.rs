@@ -21,7 +21,7 @@ pub use binding::{binding, rebound};
 pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
 pub use preview::{FileChange, Preview};
 pub use process::{ProcessGroup, ProcessLog, Processes};
-pub use session_mode::{ModeSource, PLAN_TOOL, SessionMode};
+pub use session_mode::{ModeSource, PLAN_TOOL, SessionMode, SharedMode};
 pub use step_list::{ListedStep, STEP_LIST_TOOL, StepList, StepStatus};
 pub use tool_error::ToolError;
 pub use tool_execution::ToolExecutionStrategy;

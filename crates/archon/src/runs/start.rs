@@ -10,12 +10,12 @@ use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
     Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError, RunFilter,
-    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns,
-    Started, StartedRun, TenantId, Watch, WhenBusy,
+    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
+    StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
-use super::{Runs, going_back::PointOfSession, live::Live, wishes::Wishes};
+use super::{Runs, going_back::PointOfSession, live::Live, person_requests::PersonRequests};
 use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
@@ -195,7 +195,7 @@ impl Runs {
         }
     }
 
-    /// Starts the run of a request, and follows the wishes that wait in its session.
+    /// Starts the run of a request, and passes on the requests that wait in its session.
     async fn begin(
         &self,
         agent: Arc<dyn RunAgent>,
@@ -204,14 +204,20 @@ impl Runs {
         (context, origin): (Context, Origin),
     ) -> Result<StartedRun, RunError> {
         let is_new = request.session.is_none() && request.instead_of.is_none();
-        let wishes = match is_new {
-            true => Wishes::default(),
-            false => self.wishes_for(&context.session, &context.tenant).await?,
+        let requests = match is_new {
+            true => PersonRequests::default(),
+            false => self.person_requests_for(&context.session, &context.tenant).await?,
         };
+        if !is_new {
+            self.check_plan_mode(request.kind, &context).await?;
+        }
         let mut settings = request.settings.clone();
-        let has_mode = request.kind == RunKind::Loop;
-        settings.mode = settings.mode.or(wishes.mode.filter(|_| has_mode));
-        if has_mode && settings.mode.is_none() && request.instead_of.is_some() {
+        let is_loop = request.kind == RunKind::Loop;
+        if is_loop {
+            settings.mode = settings.mode.or(requests.mode);
+            settings.compaction = settings.compaction.or_else(|| requests.compaction.clone());
+        }
+        if is_loop && settings.mode.is_none() && request.instead_of.is_some() {
             // The point to which the session goes back may have had another mode.
             settings.mode = Some(self.mode(&context.session, Some(&context.tenant)).await?);
         }
@@ -220,8 +226,18 @@ impl Runs {
                 agent.begin(prompts, origin, settings, &context).await
             })
             .await?;
-        self.fulfil(wishes, &started.run, has_mode).await?;
+        self.pass_on(requests, &started.run, is_loop).await?;
         Ok(started)
+    }
+
+    /// Checks that a run of this kind may start in its session: in plan mode only a loop may, which keeps the mode
+    /// for all of its calls.
+    pub(super) async fn check_plan_mode(&self, kind: RunKind, context: &Context) -> Result<(), RunError> {
+        let session = &context.session;
+        if kind == RunKind::Loop || self.mode(session, Some(&context.tenant)).await? != SessionMode::Plan {
+            return Ok(());
+        }
+        Err(RunError::PlanMode { session: session.clone(), kind })
     }
 
     /// Returns the run that an earlier request with this idempotency key has started; `None` if there is

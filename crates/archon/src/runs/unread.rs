@@ -44,21 +44,31 @@ impl Runs {
         if messages.is_empty() {
             return Ok(None);
         }
+        let own = || self.agent(RunKind::Loop, &archon.agent.options().agent_id);
         let agent = match self.agent_of(&run, &archon.journal.read(&run).await?).await {
             // The session continues with the service's own agent.
-            Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
+            Err(RunError::NoAgent { .. }) => own()?,
             agent => agent?,
         };
-        let wishes = self.wishes_of(&newest.run_id).await?;
+        let agent = match self.check_plan_mode(agent.kind(), &context).await {
+            // A loop reads the messages instead, and changes nothing.
+            Err(RunError::PlanMode { .. }) => own()?,
+            checked => checked.map(|()| agent)?,
+        };
+        let requests = self.person_requests_of(&newest.run_id).await?;
+        let is_loop = agent.kind() == RunKind::Loop;
         let mut settings = RunSettings::default();
-        settings.mode = wishes.mode;
+        if is_loop {
+            settings.mode = requests.mode;
+            settings.compaction.clone_from(&requests.compaction);
+        }
         let started = self
             .work(context, Started::New, move |context| async move {
                 agent.begin(messages, origin, settings, &context).await
             })
             .await?;
         inbox.remove(&run, &ids).await?;
-        self.fulfil(wishes, &started.run, true).await?;
+        self.pass_on(requests, &started.run, is_loop).await?;
         Ok(Some(started))
     }
 }

@@ -215,7 +215,7 @@ impl Conversation {
         // Why there is none is said to a person who needs it.
         let person = Person::default();
         if let Ok(agent) = shell_line::agent(app, &person).await {
-            runs = runs.with_agent(agent.run_agent());
+            runs = runs.with_agent(agent);
         }
         let conversation = Self {
             runs,

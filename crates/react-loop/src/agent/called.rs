@@ -1,6 +1,6 @@
 //! Runs an agent for a call of another run. The child run is started once, and found again after a crash.
 
-use archon_types::{CalledRun, Context, Delegation, Message, MoreLimits, Outcome};
+use archon_types::{CalledRun, Context, Delegation, Message, MoreLimits, Outcome, SessionMode};
 
 use super::{LoopError, ReactAgent};
 use crate::Opening;
@@ -14,7 +14,9 @@ impl ReactAgent {
         by: &Delegation,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
-        let opening = Opening::new(vec![Message::user(task, context.clock.now()).into()]);
+        let mut opening = Opening::new(vec![Message::user(task, context.clock.now()).into()]);
+        // The model reads the hint about plan mode before its first request.
+        opening.mode = Some(context.mode.get()).filter(|mode| *mode == SessionMode::Plan);
         match by.find().await? {
             CalledRun::Absent => self.begin(opening, by.origin(), context).await,
             CalledRun::Ended(outcome) => Ok(*outcome),

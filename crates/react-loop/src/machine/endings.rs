@@ -172,9 +172,10 @@ impl ReactMachine {
             if matches!(self.phase, Phase::Ready) {
                 self.ready();
             }
-        } else if matches!(self.phase, Phase::Ready) && self.mode_hint() == Some(text) {
+        } else if matches!(self.phase, Phase::Ready) && self.mode_hint().is_some() {
+            // The state decides, not the text: another release may have other words for the hint.
             self.window.push(Message::user(text, at), Speaker::Program);
-            self.mode_told();
+            self.note_mode_hint();
         }
     }
 

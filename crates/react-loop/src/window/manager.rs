@@ -86,7 +86,7 @@ pub struct SummaryDue {
     pub max_tokens: u32,
     /// The messages as text, with their speakers.
     pub transcript: String,
-    /// The wishes of a person for the summary; empty for none.
+    /// The instructions of a person for the summary; empty for none.
     pub instructions: String,
 }
 

@@ -11,15 +11,23 @@ impl Guard for Mode {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let Some(tool) = &inspection.tool else { return Verdict::Pass };
         let (spec, run) = (&tool.spec, inspection.run);
-        // A person agreed to exactly this call.
-        if run.agreed.is_some() || run.agreed_above {
+        // A person agreed to exactly this call, or chooses all calls of this engine.
+        if run.agreed.is_some() || run.agreed_above || !inspection.options.has_plan_mode {
             return Verdict::Pass;
         }
-        match (run.mode, spec.name == PLAN_TOOL) {
+        match (run.mode.get(), spec.name == PLAN_TOOL) {
             (SessionMode::Plan, false) if !is_for_plan_mode(spec) => {
-                let has_plan_tool = inspection.registry.find(PLAN_TOOL).is_some();
+                let has_plan_tool = !is_called(run) && inspection.registry.find(PLAN_TOOL).is_some();
                 Verdict::refuse("permission_denied", plan_mode(&spec.name, has_plan_tool))
             }
+            (SessionMode::Plan, true) if is_called(run) => Verdict::refuse(
+                "permission_denied",
+                format!(
+                    "Tool '{PLAN_TOOL}' asks a person about the plan of the session, and another agent called you. It \
+                     was not run. Write what you found, and the plan if you were asked for one, as your answer: your \
+                     caller goes on with it."
+                ),
+            ),
             (SessionMode::Ask | SessionMode::AcceptEdits, true) => Verdict::refuse(
                 "permission_denied",
                 format!(
@@ -37,6 +45,11 @@ fn is_for_plan_mode(spec: &ToolSpec) -> bool {
     spec.annotations.effect == Effect::ReadOnly || spec.annotations.agent
 }
 
+/// Returns true if another run called this run. A person who agreed to its plan would not end plan mode.
+fn is_called(run: &Context) -> bool {
+    run.depth > 0
+}
+
 fn plan_mode(tool: &str, has_plan_tool: bool) -> String {
     let way = match has_plan_tool {
         true => format!("call {PLAN_TOOL} with the whole plan; a person decides about it"),
@@ -51,7 +64,7 @@ fn plan_mode(tool: &str, has_plan_tool: bool) -> String {
 /// Returns true if the mode of the session accepts a call without a question: the call changes files of the
 /// workspace, and nothing else.
 pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context) -> bool {
-    if run.mode != SessionMode::AcceptEdits {
+    if run.mode.get() != SessionMode::AcceptEdits {
         return false;
     }
     let edits_files = spec.annotations.permissions == ["fs_write"] && !spec.annotations.requires_confirmation;

@@ -6,7 +6,7 @@ use archon_tools::{
     EngineOptions, Permissions, Workspace,
     builtin::{FinishPlan, file_tools},
 };
-use archon_types::{Context, Prepared, SessionMode, Tool, ToolAnnotations, ToolCall, Toolbox};
+use archon_types::{Context, Prepared, SessionMode, SharedMode, Tool, ToolAnnotations, ToolCall, Toolbox};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::fixture::{Recorder, call_id, context, engine, spec};
 
 fn in_mode(mode: SessionMode) -> Context {
     let mut run = context();
-    (run.mode, run.can_ask) = (mode, true);
+    (run.mode, run.can_ask) = (SharedMode::new(mode), true);
     run
 }
 
@@ -55,6 +55,18 @@ async fn plan_mode_lets_only_tools_run_that_change_nothing() {
 }
 
 #[tokio::test]
+async fn engine_without_plan_mode_runs_changes_that_no_rule_denies() {
+    let recorder = Recorder::default();
+    let mut options = EngineOptions::default().without_plan_mode();
+    options.permissions = Permissions::parse(&["drop_table"], &[], &[]).unwrap();
+    let tools = ["add_row", "drop_table"].map(|name| recorder.tool_with(spec(name)));
+    let (engine, run) = (engine(tools).with_options(options), in_mode(SessionMode::Plan));
+    assert_eq!(verdict(&engine, ("add_row", json!({})), &run).await, "runs");
+    let denied = verdict(&engine, ("drop_table", json!({})), &run).await;
+    assert!(denied.contains("denies it"), "{denied}");
+}
+
+#[tokio::test]
 async fn finish_plan_is_a_question_in_plan_mode_and_refused_in_other_modes() {
     let engine = engine([Arc::new(FinishPlan::new()) as Arc<dyn Tool>]);
     let plan = || ("finish_plan", json!({ "plan": "Change it." }));
@@ -67,6 +79,10 @@ async fn finish_plan_is_a_question_in_plan_mode_and_refused_in_other_modes() {
         run.agreed = Some("the binding of another call".into());
         assert_eq!(verdict(&engine, plan(), &run).await, "asks");
     }
+    let mut called = in_mode(SessionMode::Plan);
+    called.depth = 1;
+    let refused = verdict(&engine, plan(), &called).await;
+    assert!(refused.contains("another agent called you"), "{refused}");
     let empty = verdict(&engine, ("finish_plan", json!({ "plan": "" })), &in_mode(SessionMode::Plan)).await;
     assert!(empty.starts_with("Error"), "{empty}");
 }

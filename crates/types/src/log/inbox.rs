@@ -110,7 +110,7 @@ pub enum InboxRequest {
     },
     /// Compacts the conversation before the next request to the model.
     Compact {
-        /// The wishes of the person for the summary; `None` for none.
+        /// The instructions of the person for the summary; `None` for none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
     },

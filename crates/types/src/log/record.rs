@@ -264,7 +264,7 @@ pub enum RecordBody {
     },
     /// A person asked for a compaction, which happens before the next request to the model.
     CompactionRequested {
-        /// The wishes of the person for the summary; `None` for none.
+        /// The instructions of the person for the summary; `None` for none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
     },

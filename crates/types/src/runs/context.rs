@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     log::{NullSink, OpenRun, RecordBody, Sink},
     messages::{Redactor, SeenResult},
-    tools::{CredentialStore, ProcessLog, SessionMode, Subject, ToolSpec},
+    tools::{CredentialStore, ProcessLog, SharedMode, Subject, ToolSpec},
     values::{Clock, Ids, RunId, SessionId, TenantId, not_before},
 };
 
@@ -56,8 +56,8 @@ pub struct Context {
     /// The permission rules that a person trusted: calls that match them need no question for the rest of the
     /// session.
     pub trusted: Arc<[String]>,
-    /// The mode of the session, which child runs inherit. The loop that executes the calls sets it.
-    pub mode: SessionMode,
+    /// The mode of the session, which child runs share. The run of the session sets it.
+    pub mode: SharedMode,
     /// The permission bound that the runs above (the caller, its caller and so on) set for this run and its
     /// child runs.
     pub permission_bound: Option<Arc<dyn PermissionBound>>,
@@ -113,7 +113,7 @@ impl Context {
             agreed: None,
             agreed_above: false,
             trusted: Arc::new([]),
-            mode: SessionMode::default(),
+            mode: SharedMode::default(),
             permission_bound: None,
             tools_above: Arc::new([]),
             results: None,

@@ -7,7 +7,7 @@ use crate::{
     log::{JournalError, Outcome, OutcomeStatus, RunStatus},
     messages::{AgentMessage, Message},
     models::FailureKind,
-    values::{AgentId, RunId, TenantId},
+    values::{AgentId, RunId, SessionId, TenantId},
 };
 
 use super::called_run::RunRefused;
@@ -120,6 +120,14 @@ pub enum RunError {
         run: RunId,
         /// The status of that run.
         status: RunStatus,
+    },
+    /// The session is in plan mode, in which only loops start: the calls of other runs would change something.
+    #[error("session {session} is in plan mode, and a run of kind {kind} cannot start in it")]
+    PlanMode {
+        /// The session.
+        session: SessionId,
+        /// The kind of the run.
+        kind: RunKind,
     },
     /// Another run already continues the session, so the conversation would not have this run's answer.
     #[error("run {run} cannot be resumed: run {by} already continues its session")]
@@ -263,6 +271,7 @@ impl RunError {
         match self {
             Self::UnknownRun { .. } | Self::OtherTenant { .. } => 404,
             Self::SessionBusy { .. }
+            | Self::PlanMode { .. }
             | Self::WentOn { .. }
             | Self::KeyUsed { .. }
             | Self::Unsupported { .. }
@@ -326,6 +335,9 @@ impl RunError {
             }
             Self::SessionBusy { .. } => {
                 "wait until the run has ended; or send the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` in a parallel run"
+            }
+            Self::PlanMode { .. } => {
+                "set another mode of the session (`Runs::set_mode`), or send the task as a loop, which ends with a plan"
             }
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",

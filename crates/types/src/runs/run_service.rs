@@ -238,18 +238,22 @@ pub struct RunSettings {
     pub tools: Option<Vec<String>>,
     /// The mode of the session from this run on; `None` for the mode that it has.
     pub mode: Option<SessionMode>,
+    /// The instructions of a person for the summary of a compaction before the first request; may be empty. `None`
+    /// for no compaction. A service sets it, for a compaction that the last run of the session did not make.
+    pub compaction: Option<String>,
 }
 
 impl RunSettings {
     /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
     ///
     /// # Errors
-    /// [`RunError::NotForKind`] if instructions, tools or a mode are set.
+    /// [`RunError::NotForKind`] if instructions, tools, a mode or a compaction are set.
     pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
         let what = match self {
             Self { system: Some(_), .. } => "a system text for one run",
             Self { tools: Some(_), .. } => "tools for one run",
             Self { mode: Some(_), .. } => "a mode",
+            Self { compaction: Some(_), .. } => "a compaction",
             _ => return Ok(()),
         };
         let instead = "start a loop with it, or give it to each of the agents when they are built";
@@ -509,8 +513,9 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Starts the run that `context` names only to compact the conversation that `origin` continues, with the
-    /// wishes of a person for the summary. Default: an error, for runs without a conversation of their own.
+    /// Starts the run that `context` names only to compact the conversation that `origin` continues;
+    /// `instructions` are those of a person for the summary. Default: an error, for runs without a conversation
+    /// of their own.
     ///
     /// # Errors
     /// The run could not be started or logged, or runs of this kind have no conversation.

@@ -1,5 +1,7 @@
 //! The mode of a session: which calls of its runs need a person.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde::{Deserialize, Serialize};
 
 /// The name of the tool with which a model ends its work in the mode [`SessionMode::Plan`]. A person decides
@@ -28,6 +30,37 @@ crate::values::named! { SessionMode:
     Ask = "ask",
     AcceptEdits = "accept_edits",
     Plan = "plan",
+}
+
+/// The mode of a session while a run works: the run and all runs below it share one value, so that a change reaches
+/// each of them before its next call. Clones share the value.
+///
+/// ```
+/// use archon_types::{SessionMode, SharedMode};
+///
+/// let mode = SharedMode::default();
+/// let of_child_run = mode.clone();
+/// mode.set(SessionMode::Plan);
+/// assert_eq!(of_child_run.get(), SessionMode::Plan);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SharedMode(Arc<Mutex<SessionMode>>);
+
+impl SharedMode {
+    /// Creates a value that nothing else shares yet.
+    pub fn new(mode: SessionMode) -> Self {
+        Self(Arc::new(Mutex::new(mode)))
+    }
+
+    /// Returns the mode.
+    pub fn get(&self) -> SessionMode {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the mode for all runs that share the value.
+    pub fn set(&self, mode: SessionMode) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
 }
 
 /// The reason of a change of the mode.

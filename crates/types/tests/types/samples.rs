@@ -392,7 +392,7 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
-/// What a run records about the wishes of a person for its session, in a log of its own.
+/// The records of the requests of a person about the session, in a log of their own.
 pub(crate) fn mode_records() -> Vec<Arc<Record>> {
     let changed = |mode, source| RecordBody::ModeChanged { mode, source };
     let compact =

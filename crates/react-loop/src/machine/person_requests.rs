@@ -1,7 +1,8 @@
-//! Wishes of a person for the session: its mode, and a compaction.
+//! Requests of a person about the session: its mode, and a compaction.
 
 use archon_types::{
-    AuxiliaryCall, CallId, Json, ModeSource, PLAN_TOOL, RecordBody, SessionMode, ToolResult, metadata,
+    AuxiliaryCall, CallId, Json, ModeSource, PLAN_TOOL, RecordBody, SessionMode, Speaker, ToolResult,
+    metadata,
 };
 
 use super::{OutcomeStatus, Phase, ReactMachine, ReactTask, Step};
@@ -12,22 +13,22 @@ impl ReactMachine {
         self.mode
     }
 
-    /// Applies the record of a wish.
-    pub(super) fn wished(&mut self, wish: &RecordBody) {
-        match wish {
-            RecordBody::ModeChanged { mode, source } => self.mode_changed(*mode, *source),
+    /// Applies the record of a request of a person.
+    pub(super) fn apply_person_request(&mut self, request: &RecordBody) {
+        match request {
+            RecordBody::ModeChanged { mode, source } => self.change_mode(*mode, *source),
             RecordBody::CompactionRequested { instructions } => {
-                self.compaction_requested(instructions.as_deref())
+                self.request_compaction(instructions.as_deref())
             }
             _ => {}
         }
     }
 
-    fn mode_changed(&mut self, mode: SessionMode, source: ModeSource) {
+    fn change_mode(&mut self, mode: SessionMode, source: ModeSource) {
         self.mode = mode;
         if source == ModeSource::AgreedPlan {
             // The result of the plan's call tells the model.
-            self.is_plan_mode_told = mode == SessionMode::Plan;
+            self.has_plan_mode_hint = mode == SessionMode::Plan;
         }
         self.is_plan_agreed = false;
     }
@@ -44,7 +45,7 @@ impl ReactMachine {
     }
 
     /// Returns the record that ends plan mode, after a person agreed to the plan.
-    pub(super) fn mode_due(&self) -> Option<Step> {
+    pub(super) fn end_of_plan_mode(&self) -> Option<Step> {
         if !self.is_plan_agreed || matches!(self.phase, Phase::Finishing(_) | Phase::Ended(_)) {
             return None;
         }
@@ -54,31 +55,45 @@ impl ReactMachine {
 
     /// Returns the text that tells the model that plan mode began or ended; `None` if it knows.
     pub(super) fn mode_hint(&self) -> Option<&'static str> {
-        match (self.mode == SessionMode::Plan, self.is_plan_mode_told) {
-            (true, false) if self.config.tool(PLAN_TOOL).is_some() => Some(PLAN_MODE),
+        match (self.mode == SessionMode::Plan, self.has_plan_mode_hint) {
+            (true, false) if self.can_finish_plan() => Some(PLAN_MODE),
             (true, false) => Some(PLAN_MODE_WITHOUT_TOOL),
             (false, true) => Some(NO_PLAN_MODE),
             _ => None,
         }
     }
 
-    /// Notes that the model was told the mode.
-    pub(super) fn mode_told(&mut self) {
-        self.is_plan_mode_told = self.mode == SessionMode::Plan;
+    /// Returns true if the model may call the tool that ends plan mode, which is refused in a run that another run
+    /// called.
+    fn can_finish_plan(&self) -> bool {
+        self.prompted_by == Speaker::Person && self.config.tool(PLAN_TOOL).is_some()
     }
 
-    fn compaction_requested(&mut self, instructions: Option<&str>) {
+    /// Notes that the model has read the hint.
+    pub(super) fn note_mode_hint(&mut self) {
+        self.has_plan_mode_hint = self.mode == SessionMode::Plan;
+    }
+
+    /// Returns true if a compaction that a person requests now can happen in this run: another request to the model
+    /// may follow. Otherwise the next run of the session compacts.
+    pub(crate) fn can_compact(&self) -> bool {
+        let is_answered =
+            matches!(self.phase, Phase::Matching | Phase::Checking | Phase::Finishing(_) | Phase::Ended(_));
+        !is_answered && !self.cancelled
+    }
+
+    fn request_compaction(&mut self, instructions: Option<&str>) {
         if !matches!(self.phase, Phase::Ended(_)) {
-            self.compaction_wish = Some(instructions.unwrap_or_default().to_owned());
+            self.compaction_request = Some(instructions.unwrap_or_default().to_owned());
             self.only_compacts |= matches!(self.phase, Phase::Fresh);
         }
     }
 
-    /// Returns the summary or the compaction that a person asked for; `None` if there is no such wish, or the
+    /// Returns the summary or the compaction that a person requested; `None` if there is no such request, or the
     /// conversation cannot be made smaller.
-    pub(super) fn compaction_wished(&self) -> Option<Step> {
-        let wish = self.compaction_wish.as_deref()?;
-        if let Some(due) = self.window.summary_on_request(wish) {
+    pub(super) fn compaction_step(&self) -> Option<Step> {
+        let instructions = self.compaction_request.as_deref()?;
+        if let Some(due) = self.window.summary_on_request(instructions) {
             return Some(self.auxiliary_command(AuxiliaryCall::Summary, Step::Do(ReactTask::Summarize(due))));
         }
         self.window.compaction_on_request().map(|compaction| Step::Append(RecordBody::Compacted(compaction)))
@@ -86,11 +101,11 @@ impl ReactMachine {
 
     /// Returns the next step of a run without a prompt: it compacts the conversation and ends, or it waits for
     /// a prompt.
-    pub(super) fn without_prompt(&self) -> Step {
+    pub(super) fn step_without_prompt(&self) -> Step {
         if !self.only_compacts {
             return Step::AwaitPrompt;
         }
-        match self.compaction_wished() {
+        match self.compaction_step() {
             Some(step) => self.cost_due().unwrap_or(step),
             None => self.finish(self.outcome(OutcomeStatus::Finished)),
         }

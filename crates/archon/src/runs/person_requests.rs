@@ -1,5 +1,5 @@
-//! Wishes of a person for a session: its mode, and a compaction. A run at work reads them from its inbox. After
-//! the end of a run they wait there for the next run of the session.
+//! Requests of a person about a session: its mode, and a compaction. A run at work reads them from its inbox.
+//! After the end of a run they wait there for the next run of the session.
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use archon_types::{
 use super::Runs;
 use crate::{RunOptions, archon::local};
 
-/// The wishes in the inbox of a run.
+/// The requests of a person in the inbox of a run.
 #[derive(Default)]
-pub(super) struct Wishes {
+pub(super) struct PersonRequests {
     /// The run, and the ids of the messages.
     of: Option<(RunId, Vec<String>)>,
     pub(super) mode: Option<SessionMode>,
-    compaction: Option<InboxRequest>,
+    /// The instructions for the summary, which may be empty.
+    pub(super) compaction: Option<String>,
 }
 
 impl Runs {
     /// Sets the mode of a session: which calls of its runs need a person. Only call this function for a person,
-    /// never for a model. The run at work follows from its next call on; without a run at work, the next run of
-    /// the session does. For the first run of a session use [`StartRun::mode`](archon_types::StartRun::mode).
-    /// `tenant` is `None` for a session of any tenant.
+    /// never for a model. The run at work and the agents that it called follow from their next call on; without a
+    /// run at work, the next run of the session does. For the first run of a session use
+    /// [`StartRun::mode`](archon_types::StartRun::mode). `tenant` is `None` for a session of any tenant.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId, types::SessionMode};
@@ -62,15 +63,16 @@ impl Runs {
         tenant: Option<&TenantId>,
     ) -> Result<SessionMode, RunError> {
         let Some(head) = self.newest_of(session, tenant).await? else { return Ok(SessionMode::default()) };
-        match self.wishes_of(&head.run_id).await?.mode {
+        match self.person_requests_of(&head.run_id).await?.mode {
             Some(mode) => Ok(mode),
             None => Ok(session_mode(&*self.archon().journal, &head.run_id).await?),
         }
     }
 
     /// Compacts the conversation of a session: the model sees a summary in place of old turns from here on.
-    /// `instructions` are wishes for the summary. The run at work does so before its next request. Without a run
-    /// at work, a run starts that only does this. `tenant` is `None` for a session of any tenant.
+    /// `instructions` are those of the person for the summary. The run at work does so before its next request,
+    /// and if none follows, the next run of the session does. Without a run at work, a run starts that only does
+    /// this. `tenant` is `None` for a session of any tenant.
     ///
     /// # Errors
     /// The session has no run, its run at work is no loop, or the journal failed or has no inbox.
@@ -87,7 +89,7 @@ impl Runs {
             return Ok(StartedRun::new(head.run_id, session.clone(), Started::Queued));
         }
         let tenant = head.tenant.clone().unwrap_or_else(local);
-        let wishes = self.wishes_of(&head.run_id).await?;
+        let requests = self.person_requests_of(&head.run_id).await?;
         let options =
             RunOptions { session: Some(session.clone()), tenant: Some(tenant), ..RunOptions::default() };
         let (context, origin) = self.archon().prepare(options).await?;
@@ -99,51 +101,58 @@ impl Runs {
             })
             .await?;
         // The run compacts anyway.
-        self.fulfil(Wishes { compaction: None, ..wishes }, &started.run, false).await?;
+        self.pass_on(PersonRequests { compaction: None, ..requests }, &started.run, false).await?;
         Ok(started)
     }
 
-    /// Returns the wishes that wait for the next run of a session.
-    pub(super) async fn wishes_for(
+    /// Returns the requests of a person that wait for the next run of a session.
+    pub(super) async fn person_requests_for(
         &self,
         session: &SessionId,
         tenant: &TenantId,
-    ) -> Result<Wishes, RunError> {
+    ) -> Result<PersonRequests, RunError> {
         match self.newest_of(session, Some(tenant)).await? {
-            Some(head) => self.wishes_of(&head.run_id).await,
-            None => Ok(Wishes::default()),
+            Some(head) => self.person_requests_of(&head.run_id).await,
+            None => Ok(PersonRequests::default()),
         }
     }
 
-    /// Returns the wishes in the inbox of a run; the latest mode counts.
-    pub(super) async fn wishes_of(&self, run: &RunId) -> Result<Wishes, RunError> {
-        let mut wishes = Wishes::default();
-        let Some(inbox) = self.archon().journal.inbox() else { return Ok(wishes) };
+    /// Returns the requests of a person in the inbox of a run; the latest mode counts.
+    pub(super) async fn person_requests_of(&self, run: &RunId) -> Result<PersonRequests, RunError> {
+        let mut requests = PersonRequests::default();
+        let Some(inbox) = self.archon().journal.inbox() else { return Ok(requests) };
         let mut ids = Vec::new();
         for InboxEntry { id, request, .. } in inbox.waiting(run).await? {
             match request {
-                InboxRequest::SetMode { mode } => wishes.mode = Some(mode),
-                request @ InboxRequest::Compact { .. } => wishes.compaction = Some(request),
+                InboxRequest::SetMode { mode } => requests.mode = Some(mode),
+                InboxRequest::Compact { instructions } => {
+                    requests.compaction = Some(instructions.unwrap_or_default());
+                }
                 _ => continue,
             }
             ids.push(id);
         }
-        wishes.of = Some((run.clone(), ids));
-        Ok(wishes)
+        requests.of = Some((run.clone(), ids));
+        Ok(requests)
     }
 
-    /// Moves wishes to the inbox of the run `started`, except for the mode if the run began with it.
-    pub(super) async fn fulfil(
+    /// Moves requests to the inbox of the run `started`, or only removes them if the run began with them.
+    pub(super) async fn pass_on(
         &self,
-        wishes: Wishes,
+        requests: PersonRequests,
         started: &RunId,
-        has_mode: bool,
+        has_begun_with_them: bool,
     ) -> Result<(), RunError> {
-        let mode = wishes.mode.filter(|_| !has_mode).map(|mode| InboxRequest::SetMode { mode });
-        for request in mode.into_iter().chain(wishes.compaction) {
-            self.leave(started, request).await?;
+        if !has_begun_with_them {
+            let mode = requests.mode.map(|mode| InboxRequest::SetMode { mode });
+            let compaction = requests.compaction.map(|text| InboxRequest::Compact {
+                instructions: Some(text).filter(|text| !text.is_empty()),
+            });
+            for request in mode.into_iter().chain(compaction) {
+                self.leave(started, request).await?;
+            }
         }
-        match (wishes.of, self.archon().journal.inbox()) {
+        match (requests.of, self.archon().journal.inbox()) {
             (Some((run, ids)), Some(inbox)) if !ids.is_empty() => Ok(inbox.remove(&run, &ids).await?),
             _ => Ok(()),
         }
