@@ -23,6 +23,7 @@
 //!
 //! - Nothing is written outside of the workspace and the store.
 //! - A file is replaced or removed only if it is as the work left it.
+//! - A file that was moved into the workspace is not removed, unless a snapshot has it.
 //! - A snapshot whose id was returned is whole.
 //!
 //! # Example
@@ -51,7 +52,7 @@
 //! # The store
 //!
 //! Below the store's folder, each workspace has a folder of its own: `objects` with contents and trees by their
-//! SHA-256, `kept` with the ids of the snapshots that are kept (the latest 200), `index` with what is known of
+//! SHA-256, `kept` with the ids and times of the snapshots that are kept (the latest 200), `index` with what is known of
 //! each file (so that an unchanged file is not read again), and `undone` with what can be redone, for each
 //! session. Files are written under another name and renamed, so a process that is killed leaves no broken
 //! snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the medium: after

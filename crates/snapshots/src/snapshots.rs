@@ -1,6 +1,7 @@
 //! The snapshots of one workspace: taken, compared, restored.
 
 use std::{
+    cell::LazyCell,
     collections::{HashMap, HashSet},
     fmt,
     path::{Path, PathBuf},
@@ -13,11 +14,11 @@ use crate::{
     beneath::Folder,
     index::{Index, Known},
     objects::Objects,
-    plan::{Change, Plan, Step, changes},
+    plan::{Change, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
     restore::Restore,
     rules::{self, RulesOfSnapshot},
     scan::{Scan, stamps},
-    store::Store,
+    store::{Kept, Store},
     tree::{Entry, Files, Hash, decode},
 };
 
@@ -183,14 +184,22 @@ impl Snapshots {
         }
         let known: Vec<&Files> =
             states.iter().flat_map(|(before, after)| [before].into_iter().chain(after)).collect();
+        let kept = self.store.kept_snapshots();
         let taken = self.scan(&known)?;
-        let now = self.files(&taken.id)?;
+        let (now, stamps) = (self.files(&taken.id)?, stamps(&taken.found));
         let mut plan = Plan::new(now.clone());
-        for (before, after) in states.iter().rev() {
+        for (step, (before, after)) in steps.iter().zip(&states).rev() {
             let changes = changes(before, after.as_ref().unwrap_or(&now));
             let mut rules = has_new_rules(&changes).then(|| RulesOfSnapshot::new(before, &self.objects));
-            plan.take_back(&changes, before, |path, is_folder| {
-                rules.as_mut().is_some_and(|rules| rules.ignore(path, is_folder))
+            let began = kept.iter().find(|kept| kept.id == step.before).map_or(i64::MAX, |kept| kept.began);
+            let known = LazyCell::new(|| before.values().map(|entry| entry.hash).collect::<HashSet<_>>());
+            plan.take_back(&changes, before, |path, old, new| {
+                let new = new.filter(|_| old.is_none())?;
+                if rules.as_mut().is_some_and(|rules| rules.ignore(path, new.is_folder())) {
+                    return Some(WAS_IGNORED);
+                }
+                let is_old = stamps.get(path).is_some_and(|stamp| stamp.is_older(began));
+                (is_old && !known.contains(&new.hash)).then_some(MAY_BE_MOVED)
             });
         }
         plan.settle();
@@ -199,8 +208,7 @@ impl Snapshots {
 
     /// Takes a snapshot, in which files of the snapshots `known` are even if they are ignored.
     fn scan(&self, known: &[&Files]) -> Result<Taken, SnapshotError> {
-        let began = (self.now)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let began = i64::try_from(began).unwrap_or(i64::MAX);
+        let began = nanoseconds((self.now)());
         let index = Index::read(&self.store.index());
         let places = (self.workspace.as_path(), self.without.as_slice());
         let root = self.root()?;
@@ -211,7 +219,7 @@ impl Snapshots {
         }
         let mut scan = scan();
         let id = SnapshotId(scan.run(&root)?);
-        self.keep(id)?;
+        self.keep(Kept { id, began })?;
         if scan.read > 0 || scan.found.len() != index.len() {
             Index::write(&self.store.index(), &scan.found, began)?;
         }
@@ -224,13 +232,10 @@ impl Snapshots {
     }
 
     /// Adds a snapshot to those that are kept, as the latest.
-    fn keep(&self, id: SnapshotId) -> Result<(), SnapshotError> {
+    fn keep(&self, latest: Kept) -> Result<(), SnapshotError> {
         let mut kept = self.store.kept_snapshots();
-        if kept.last() == Some(&id) {
-            return Ok(());
-        }
-        kept.retain(|kept| *kept != id);
-        kept.push(id);
+        kept.retain(|kept| kept.id != latest.id);
+        kept.push(latest);
         self.store.keep(&kept)?;
         if kept.len() > self.limits.kept.saturating_add(SLACK) { self.prune_locked() } else { Ok(()) }
     }
@@ -240,8 +245,8 @@ impl Snapshots {
         kept.drain(..kept.len().saturating_sub(self.limits.kept));
         self.store.keep(&kept)?;
         let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();
-        for id in &kept {
-            self.mark(&id.0, &mut needed);
+        for kept in &kept {
+            self.mark(&kept.id.0, &mut needed);
         }
         self.objects.remove(|hash| needed.contains(hash))
     }
@@ -321,6 +326,12 @@ impl Snapshots {
 /// Returns an entry as it is compared: the entries of a folder are compared themselves.
 fn plain(entry: Entry) -> Entry {
     if entry.is_folder() { Entry { hash: [0; 32], ..entry } } else { entry }
+}
+
+/// Returns a time in nanoseconds since the Unix epoch.
+fn nanoseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    i64::try_from(since).unwrap_or(i64::MAX)
 }
 
 /// Returns true if the rules for ignored files differ.

@@ -12,6 +12,14 @@ use tempfile::NamedTempFile;
 
 use crate::{SnapshotError, SnapshotId, error::store, tree::hash};
 
+/// A snapshot that is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) id: SnapshotId,
+    /// The time at which it was begun the last time, in nanoseconds since the Unix epoch.
+    pub(crate) began: i64,
+}
+
 /// The folder of one workspace in the store.
 pub(crate) struct Store {
     pub(crate) folder: PathBuf,
@@ -42,18 +50,25 @@ impl Store {
     }
 
     /// Returns the snapshots that are kept, the oldest first.
-    pub(crate) fn kept_snapshots(&self) -> Vec<SnapshotId> {
+    pub(crate) fn kept_snapshots(&self) -> Vec<Kept> {
         let text = fs::read_to_string(self.folder.join("kept")).unwrap_or_default();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
+        text.lines().filter_map(Kept::parse).collect()
     }
 
-    pub(crate) fn keep(&self, kept: &[SnapshotId]) -> Result<(), SnapshotError> {
-        let text: String = kept.iter().map(|id| format!("{id}\n")).collect();
+    pub(crate) fn keep(&self, kept: &[Kept]) -> Result<(), SnapshotError> {
+        let text: String = kept.iter().map(|kept| format!("{} {}\n", kept.id, kept.began)).collect();
         replace(&self.folder.join("kept"), &[text.as_bytes()])
     }
 
     pub(crate) fn index(&self) -> PathBuf {
         self.folder.join("index")
+    }
+}
+
+impl Kept {
+    fn parse(line: &str) -> Option<Self> {
+        let (id, began) = line.split_once(' ')?;
+        Some(Self { id: id.parse().ok()?, began: began.parse().ok()? })
     }
 }
 

@@ -1,6 +1,9 @@
 //! Undo and redo, case by case.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use archon_snapshots::{Limits, SnapshotError, Step};
 
@@ -145,6 +148,26 @@ fn undo_of_a_removed_gitignore_leaves_what_was_ignored() {
     let restored = world.undo(&[step]);
     assert!(world.has("a.tmp") && world.has("build/x") && world.has(".gitignore"));
     assert_eq!(left_paths(&restored), ["a.tmp", "build", "build/x"]);
+}
+
+#[test]
+fn undo_of_a_file_that_was_moved_from_an_ignored_place_leaves_it() {
+    let world = World::new();
+    world.write(".gitignore", ".env\n");
+    for path in [".env", "known"] {
+        world.write(path, path);
+        world.set_time(path, SystemTime::now() - Duration::from_secs(3_600));
+    }
+    let step = world.turn("1", |world| {
+        world.rename(".env", "env.bak");
+        world.rename("known", "moved");
+        world.write("new", "2");
+    });
+    let restored = world.undo(&[step]);
+    assert_eq!(left_paths(&restored), ["env.bak"]);
+    assert!(restored.left[0].why.contains("moved here"), "{restored:?}");
+    assert_eq!((world.text("env.bak"), world.text("known")), (".env".into(), "known".into()));
+    assert!(!world.has("moved") && !world.has("new"));
 }
 
 #[test]
