@@ -1,6 +1,11 @@
 //! Undo: takes back what a run changed in its workspace.
 
-use std::{path::Path, sync::Arc, thread};
+use std::{
+    path::Path,
+    sync::Arc,
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use archon_snapshots::{Limits, Restored, SnapshotError, SnapshotId, Snapshots, Step};
 use archon_types::{BoxFuture, Record, RecordBody, RunStarted, SnapshotPlace, WorkspaceSnapshots};
@@ -111,24 +116,39 @@ impl Undo {
     }
 }
 
-/// Returns the snapshots of a run with the numbers of their turns.
+/// Returns the snapshots of a run with the numbers of their turns. A step ends with the snapshot after it, or with
+/// the last record of the process that worked on it.
 fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
     let run = RunStarted::of(records).map_or("", |started| started.run.as_str());
     let mut steps: Vec<(u32, Step)> = Vec::new();
+    let mut is_open = false;
     for record in records {
+        is_open &= !record.body.is_resumption();
+        if let Some((_, step)) = steps.last_mut().filter(|_| is_open) {
+            step.ended = end_of(record);
+        }
         let RecordBody::WorkspaceSnapshot(snapshot) = &record.body else { continue };
-        let Some(id) = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok()) else {
-            continue;
-        };
-        match (snapshot.place, steps.last_mut()) {
-            (SnapshotPlace::After, Some((_, step))) => step.after = Some(id),
-            (SnapshotPlace::Before, _) => {
-                steps.push((snapshot.turn, Step::new(format!("{run}/{}", record.seq), id, None)));
+        let id = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok());
+        match (snapshot.place, id, steps.last_mut()) {
+            (SnapshotPlace::After, _, Some((_, step))) if is_open => {
+                step.after = id;
+                is_open = false;
+            }
+            (SnapshotPlace::Before, Some(id), _) => {
+                let mut step = Step::new(format!("{run}/{}", record.seq), id, None);
+                step.ended = end_of(record);
+                steps.push((snapshot.turn, step));
+                is_open = true;
             }
             _ => {}
         }
     }
     steps
+}
+
+/// Returns the end of the millisecond in which a record was written.
+fn end_of(record: &Record) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(record.at.as_millis().saturating_add(1)))
 }
 
 fn session(records: &[Arc<Record>]) -> &str {

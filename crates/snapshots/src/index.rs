@@ -99,6 +99,11 @@ impl Stamp {
         is_before(self.modified.max(self.changed), began)
     }
 
+    /// Returns true if the file, its name or its permissions were changed after `ended`.
+    pub(crate) fn is_changed_after(&self, ended: i64) -> bool {
+        self.modified.max(self.changed) > ended
+    }
+
     /// Returns true if the content is certain to be older than `began`. A file that is moved keeps this time.
     pub(crate) fn is_older(&self, began: i64) -> bool {
         is_before(self.modified, began)

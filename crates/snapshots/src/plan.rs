@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use crate::{
@@ -21,12 +22,22 @@ pub struct Step {
     /// The snapshot after the work; `None` if it was cut off before that. Then the snapshot before the next step
     /// counts, or the state of now.
     pub after: Option<SnapshotId>,
+    /// If there is no snapshot after the work: the latest time at which it may have changed something. A file that
+    /// was changed later is left. `None` if all changes count as the work's.
+    pub ended: Option<SystemTime>,
 }
 
 impl Step {
     /// Creates a step.
     pub fn new(name: impl Into<String>, before: SnapshotId, after: Option<SnapshotId>) -> Self {
-        Self { name: name.into(), before, after }
+        Self { name: name.into(), before, after, ended: None }
+    }
+
+    /// Sets [`ended`](Self::ended).
+    #[must_use]
+    pub fn with_end(mut self, ended: SystemTime) -> Self {
+        self.ended = Some(ended);
+        self
     }
 }
 
@@ -73,6 +84,7 @@ pub(crate) type Change = (PathBuf, Option<Entry>, Option<Entry>);
 
 const CHANGED: &str = "it was changed after that";
 pub(crate) const WAS_IGNORED: &str = "it was ignored before, so no snapshot has its earlier state";
+pub(crate) const IS_LATE: &str = "it was changed after the work was cut off, perhaps by a person";
 pub(crate) const MAY_BE_MOVED: &str = "it may have been moved here from a place that no snapshot has";
 const NOT_KEPT: &str = "it is no regular file, or could not be read";
 const NO_FOLDER: &str = "its folder is gone, or is a file now";

@@ -14,7 +14,7 @@ use crate::{
     beneath::Folder,
     index::{Index, Known},
     objects::Objects,
-    plan::{Change, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
+    plan::{Change, IS_LATE, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
     restore::Restore,
     rules::{self, RulesOfSnapshot},
     scan::{Scan, stamps},
@@ -193,12 +193,17 @@ impl Snapshots {
             let mut rules = has_new_rules(&changes).then(|| RulesOfSnapshot::new(before, &self.objects));
             let began = kept.iter().find(|kept| kept.id == step.before).map_or(i64::MAX, |kept| kept.began);
             let known = LazyCell::new(|| before.values().map(|entry| entry.hash).collect::<HashSet<_>>());
+            let ended = step.ended.filter(|_| step.after.is_none()).map(nanoseconds);
             plan.take_back(&changes, before, |path, old, new| {
+                let stamp = stamps.get(path);
+                if ended.is_some_and(|ended| stamp.is_some_and(|stamp| stamp.is_changed_after(ended))) {
+                    return Some(IS_LATE);
+                }
                 let new = new.filter(|_| old.is_none())?;
                 if rules.as_mut().is_some_and(|rules| rules.ignore(path, new.is_folder())) {
                     return Some(WAS_IGNORED);
                 }
-                let is_old = stamps.get(path).is_some_and(|stamp| stamp.is_older(began));
+                let is_old = stamp.is_some_and(|stamp| stamp.is_older(began));
                 (is_old && !known.contains(&new.hash)).then_some(MAY_BE_MOVED)
             });
         }

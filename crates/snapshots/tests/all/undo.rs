@@ -124,6 +124,27 @@ fn undo_of_a_turn_that_was_cut_off_takes_the_state_of_now() {
 }
 
 #[test]
+fn undo_of_a_turn_that_was_cut_off_leaves_later_changes() {
+    let world = World::new();
+    for path in ["ours", "theirs", "deleted"] {
+        world.write(path, "1");
+    }
+    let before = world.take();
+    world.write("ours", "2");
+    world.remove("deleted");
+    let ended = SystemTime::now();
+    for path in ["theirs", "new"] {
+        world.write(path, "by the person");
+        world.set_time(path, ended + Duration::from_secs(60));
+    }
+    let restored = world.undo(&[Step::new("1", before, None).with_end(ended)]);
+    assert_eq!((world.text("ours"), world.text("deleted")), ("1".into(), "1".into()));
+    assert_eq!(world.text("theirs"), "by the person");
+    assert_eq!(left_paths(&restored), ["new", "theirs"]);
+    assert!(restored.left[0].why.contains("cut off"), "{restored:?}");
+}
+
+#[test]
 fn undo_of_a_new_gitignore_restores_what_it_ignores() {
     let world = World::new();
     world.write("a.tmp", "1");
