@@ -16,7 +16,7 @@
 //! | [`Undone`], what can be redone | `history.rs` |
 //! | which files belong to a snapshot | `scan.rs`, `rules.rs` |
 //! | files that were not changed, and so are not read | `index.rs` |
-//! | trees and contents | `tree.rs`, `objects.rs` |
+//! | trees and contents | `tree.rs`, `trees.rs`, `objects.rs` |
 //! | paths that lead nowhere else | `beneath.rs` |
 //!
 //! *Invariants*
@@ -73,6 +73,7 @@ mod scan;
 mod snapshots;
 mod store;
 mod tree;
+mod trees;
 
 pub use error::SnapshotError;
 pub use history::Undone;

@@ -2,7 +2,7 @@
 
 use std::{
     cell::LazyCell,
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,7 +19,7 @@ use crate::{
     rules::{self, RulesOfSnapshot},
     scan::{Scan, stamps},
     store::{Kept, Store},
-    tree::{Entry, Files, Hash, decode},
+    tree::{Files, Hash},
 };
 
 /// The snapshots of one workspace. Several processes and threads may have the same workspace open; one at a
@@ -116,10 +116,10 @@ impl Snapshots {
     pub fn take_after(&self, before: &SnapshotId) -> Result<SnapshotId, SnapshotError> {
         let _lock = self.store.lock()?;
         let taken = self.scan(&[])?;
-        if !has_new_rules(&self.changes(before, &taken.id)?) {
+        if !has_new_rules(&self.objects.changes(before, &taken.id)?) {
             return Ok(taken.id);
         }
-        Ok(self.scan(&[&self.files(before)?])?.id)
+        Ok(self.scan(&[&self.objects.files(before)?])?.id)
     }
 
     /// Returns the paths that differ between two snapshots, in order.
@@ -127,7 +127,7 @@ impl Snapshots {
     /// # Errors
     /// One of them is no longer kept.
     pub fn diff(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Difference>, SnapshotError> {
-        let changes = self.changes(a, b)?.into_iter();
+        let changes = self.objects.changes(a, b)?.into_iter();
         Ok(changes
             .map(|(path, old, new)| match (old, new) {
                 (None, _) => Difference::Created(path),
@@ -165,9 +165,9 @@ impl Snapshots {
         let root = self.root()?;
         let restore = Restore { root: &root, objects: &self.objects, stamps: &stamps(&taken.found) };
         let mut restored = restore.run(&plan);
-        let after = self.scan(&[&self.files(&taken.id)?])?.id;
+        let after = self.scan(&[&self.objects.files(&taken.id)?])?.id;
         if has_new_rules(&plan.changes()) {
-            restored.add_unignored(plan.unignored_paths(&self.files(&after)?));
+            restored.add_unignored(plan.unignored_paths(&self.objects.files(&after)?));
         }
         Ok((restored, (taken.id, after)))
     }
@@ -180,13 +180,16 @@ impl Snapshots {
         let mut states = Vec::with_capacity(steps.len());
         for (place, step) in steps.iter().enumerate() {
             let after = step.after.or_else(|| steps.get(place + 1).map(|next| next.before));
-            states.push((self.files(&step.before)?, after.map(|after| self.files(&after)).transpose()?));
+            states.push((
+                self.objects.files(&step.before)?,
+                after.map(|after| self.objects.files(&after)).transpose()?,
+            ));
         }
         let known: Vec<&Files> =
             states.iter().flat_map(|(before, after)| [before].into_iter().chain(after)).collect();
         let kept = self.store.kept_snapshots();
         let taken = self.scan(&known)?;
-        let (now, stamps) = (self.files(&taken.id)?, stamps(&taken.found));
+        let (now, stamps) = (self.objects.files(&taken.id)?, stamps(&taken.found));
         let mut plan = Plan::new(now.clone());
         for (step, (before, after)) in steps.iter().zip(&states).rev() {
             let changes = changes(before, after.as_ref().unwrap_or(&now));
@@ -251,86 +254,10 @@ impl Snapshots {
         self.store.keep(&kept)?;
         let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();
         for kept in &kept {
-            self.mark(&kept.id.0, &mut needed);
+            self.objects.mark(&kept.id.0, &mut needed);
         }
         self.objects.remove(|hash| needed.contains(hash))
     }
-
-    /// Adds everything that a tree needs. A tree that is missing or damaged needs nothing.
-    fn mark(&self, tree: &Hash, needed: &mut HashSet<Hash>) {
-        if !needed.insert(*tree) {
-            return;
-        }
-        for (_, entry) in self.tree(tree).unwrap_or_default() {
-            if entry.is_folder() {
-                self.mark(&entry.hash, needed);
-            } else {
-                needed.insert(entry.hash);
-            }
-        }
-    }
-
-    /// Returns all entries of a snapshot.
-    fn files(&self, id: &SnapshotId) -> Result<Files, SnapshotError> {
-        let mut files = Files::new();
-        self.collect(&id.0, Path::new(""), &mut files)?;
-        Ok(files)
-    }
-
-    /// Returns the differences of two snapshots. Folders that are the same in both are not read.
-    fn changes(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
-        let (mut old, mut new) = (Files::new(), Files::new());
-        if a != b {
-            self.compare((&a.0, &b.0), Path::new(""), (&mut old, &mut new))?;
-        }
-        Ok(changes(&old, &new))
-    }
-
-    /// Collects the entries of two trees, without those that are the same in both.
-    fn compare(
-        &self,
-        (a, b): (&Hash, &Hash),
-        below: &Path,
-        (left, right): (&mut Files, &mut Files),
-    ) -> Result<(), SnapshotError> {
-        let mut others: HashMap<PathBuf, Entry> = self.tree(b)?.into_iter().collect();
-        for (name, old) in self.tree(a)? {
-            let path = below.join(&name);
-            match others.remove(&name) {
-                Some(new) if new == old => {}
-                Some(new) if new.is_folder() && old.is_folder() => {
-                    left.insert(path.clone(), plain(old));
-                    right.insert(path.clone(), plain(new));
-                    self.compare((&old.hash, &new.hash), &path, (&mut *left, &mut *right))?;
-                }
-                new => {
-                    self.expand(&old, &path, left)?;
-                    new.iter().try_for_each(|new| self.expand(new, &path, right))?;
-                }
-            }
-        }
-        others.iter().try_for_each(|(name, new)| self.expand(new, &below.join(name), right))
-    }
-
-    /// Collects an entry and, if it is a folder, all entries below it.
-    fn expand(&self, entry: &Entry, path: &Path, files: &mut Files) -> Result<(), SnapshotError> {
-        files.insert(path.to_owned(), plain(*entry));
-        if entry.is_folder() { self.collect(&entry.hash, path, files) } else { Ok(()) }
-    }
-
-    fn collect(&self, tree: &Hash, below: &Path, files: &mut Files) -> Result<(), SnapshotError> {
-        self.tree(tree)?.iter().try_for_each(|(name, entry)| self.expand(entry, &below.join(name), files))
-    }
-
-    fn tree(&self, hash: &Hash) -> Result<Vec<(PathBuf, Entry)>, SnapshotError> {
-        let tree = self.objects.read(hash).and_then(|bytes| decode(&bytes));
-        tree.ok_or(SnapshotError::Missing { id: SnapshotId(*hash) })
-    }
-}
-
-/// Returns an entry as it is compared: the entries of a folder are compared themselves.
-fn plain(entry: Entry) -> Entry {
-    if entry.is_folder() { Entry { hash: [0; 32], ..entry } } else { entry }
 }
 
 /// Returns a time in nanoseconds since the Unix epoch.
