@@ -53,7 +53,7 @@ impl Snapshots {
     }
 
     /// Takes the steps back, which are given in order, the oldest first. A path that was changed since is left
-    /// as it is.
+    /// as it is. The undo is noted before it changes anything, so that one that is killed can be redone.
     ///
     /// # Errors
     /// There are no steps, a snapshot is no longer kept, the workspace is too large or cannot be read, or the
@@ -63,15 +63,15 @@ impl Snapshots {
             return Err(SnapshotError::Nothing { what: "undo" });
         }
         let _lock = self.store().lock()?;
-        let (restored, (before, after)) = self.restore(steps)?;
         let mut sessions = read(self.store())?;
-        sessions.entry(session.to_owned()).or_default().push(Undone {
-            steps: steps.iter().map(|step| step.name.clone()).collect(),
-            before: before.to_string(),
-            after: after.to_string(),
-        });
-        write(self.store(), &sessions)?;
-        Ok(restored)
+        self.restore(steps, |before, after| {
+            sessions.entry(session.to_owned()).or_default().push(Undone {
+                steps: steps.iter().map(|step| step.name.clone()).collect(),
+                before: before.to_string(),
+                after: after.to_string(),
+            });
+            write(self.store(), &sessions)
+        })
     }
 
     /// Takes the latest undo of the session back. A path that was changed since is left as it is.
@@ -86,7 +86,7 @@ impl Snapshots {
         if of_session.is_empty() {
             sessions.remove(session);
         }
-        let (restored, _) = self.restore(&[undone.step()?])?;
+        let restored = self.restore(&[undone.step()?], |_, _| Ok(()))?;
         write(self.store(), &sessions)?;
         Ok(restored)
     }

@@ -157,6 +157,11 @@ impl Plan {
         changes(&self.now, &self.wanted)
     }
 
+    /// Returns the workspace as it is wanted.
+    pub(crate) fn wanted(&self) -> &Files {
+        &self.wanted
+    }
+
     /// Returns what will be done.
     pub(crate) fn preview(&self) -> Restored {
         let (removed, written): (Vec<Change>, Vec<Change>) =

@@ -156,20 +156,34 @@ impl Snapshots {
         self.prune_locked()
     }
 
-    /// Takes the steps back, and returns the snapshots before and after that.
+    /// Takes the steps back. Before the first change, `note` gets the snapshot of now and the one that is wanted.
     pub(crate) fn restore(
         &self,
         steps: &[Step],
-    ) -> Result<(Restored, (SnapshotId, SnapshotId)), SnapshotError> {
+        note: impl FnOnce(SnapshotId, SnapshotId) -> Result<(), SnapshotError>,
+    ) -> Result<Restored, SnapshotError> {
         let (taken, plan) = self.plan(steps)?;
         let root = self.root()?;
+        note(taken.id, self.keep_wanted(&plan)?)?;
         let restore = Restore { root: &root, objects: &self.objects, stamps: &stamps(&taken.found) };
         let mut restored = restore.run(&plan);
-        let after = self.scan(&[&self.objects.files(&taken.id)?])?.id;
         if has_new_rules(&plan.changes()) {
-            restored.add_unignored(plan.unignored_paths(&self.objects.files(&after)?));
+            let known = self.objects.files(&taken.id);
+            let after = known.and_then(|known| self.scan(&[&known]));
+            // The files are restored. An error now would hide that.
+            if let Ok(after) = after.and_then(|after| self.objects.files(&after.id)) {
+                restored.add_unignored(plan.unignored_paths(&after));
+            }
         }
-        Ok((restored, (taken.id, after)))
+        Ok(restored)
+    }
+
+    /// Stores the workspace as a plan wants it, and keeps it like a snapshot.
+    fn keep_wanted(&self, plan: &Plan) -> Result<SnapshotId, SnapshotError> {
+        let id = SnapshotId(self.objects.write_files(plan.wanted())?);
+        let kept = self.store.kept_snapshots().into_iter().find(|kept| kept.id == id);
+        self.keep(kept.unwrap_or_else(|| Kept { id, began: nanoseconds((self.now)()) }))?;
+        Ok(id)
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -1,7 +1,8 @@
 //! Whole trees in the store: their entries, and the differences of two of them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -9,7 +10,7 @@ use crate::{
     SnapshotError, SnapshotId,
     objects::Objects,
     plan::{Change, changes},
-    tree::{Entry, Files, Hash, decode},
+    tree::{Entry, Files, Hash, decode, encode},
 };
 
 impl Objects {
@@ -32,6 +33,24 @@ impl Objects {
         let mut files = Files::new();
         self.collect(&id.0, Path::new(""), &mut files)?;
         Ok(files)
+    }
+
+    /// Stores the tree of these entries, and returns its hash. Their contents are stored already.
+    pub(crate) fn write_files(&self, files: &Files) -> Result<Hash, SnapshotError> {
+        let mut folders: BTreeMap<&Path, Vec<(Vec<u8>, Entry)>> = BTreeMap::new();
+        let write = |entries: Option<Vec<_>>| {
+            let mut entries = entries.unwrap_or_default();
+            entries.reverse();
+            self.write(&encode(&entries))
+        };
+        // From the last path to the first, a folder comes after all that is in it.
+        for (path, entry) in files.iter().rev() {
+            let hash = if entry.is_folder() { write(folders.remove(path.as_path()))? } else { entry.hash };
+            let name = path.file_name().unwrap_or_default().as_bytes().to_vec();
+            let parent = path.parent().unwrap_or(Path::new(""));
+            folders.entry(parent).or_default().push((name, Entry { hash, ..*entry }));
+        }
+        write(folders.remove(Path::new("")))
     }
 
     /// Returns the differences of two snapshots. Folders that are the same in both are not read.

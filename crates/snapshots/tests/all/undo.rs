@@ -114,6 +114,50 @@ fn undo_of_one_turn_after_the_other_is_redone_in_the_other_order() {
 }
 
 #[test]
+fn undo_is_noted_with_the_snapshot_that_it_makes() {
+    let world = World::new();
+    for path in ["a", "b/c", "b.d", "b/e/f"] {
+        world.write(path, "1");
+    }
+    world.chmod("b/e", 0o700);
+    let (all, step) = (
+        world.states(),
+        world.turn("1", |world| {
+            fs::remove_dir_all(world.workspace.join("b")).unwrap();
+            world.write("new/x", "2");
+        }),
+    );
+    let before = step.before;
+    world.undo(&[step]);
+    assert_eq!(world.states(), all);
+    let noted = world.snapshots.undo_stack("session").unwrap()[0].step().unwrap();
+    assert_eq!((noted.after, world.take()), (Some(before), before));
+}
+
+/// A process that is killed has restored some of the files.
+#[test]
+fn redo_of_an_undo_that_was_cut_off_takes_back_what_it_did() {
+    let world = World::new();
+    let step = world.turn("1", |world| ["a", "b"].iter().for_each(|path| world.write(path, "2")));
+    world.undo(&[step]);
+    world.write("b", "2");
+    let restored = world.snapshots.redo("session").unwrap();
+    assert_eq!((world.text("a"), world.text("b")), ("2".into(), "2".into()));
+    assert!(restored.left.is_empty());
+}
+
+#[test]
+fn undo_that_cannot_be_noted_changes_nothing() {
+    let world = World::new();
+    let step = world.turn("1", |world| world.write("a", "2"));
+    let folder = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path();
+    // A folder in the place of the file.
+    fs::create_dir(folder.join("undone")).unwrap();
+    world.snapshots.undo("session", &[step]).unwrap_err();
+    assert!(world.has("a"));
+}
+
+#[test]
 fn undo_of_a_turn_that_was_cut_off_takes_the_state_of_now() {
     let world = World::new();
     world.write("a", "1");
