@@ -116,7 +116,7 @@ impl Undo {
     }
 }
 
-/// Returns the snapshots of a run with the numbers of their turns. A step ends with the snapshot after it, or with
+/// Returns the steps of a run that changed something, with the numbers of their turns. A step ends with the snapshot after it, or with
 /// the last record of the process that worked on it.
 fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
     let run = RunStarted::of(records).map_or("", |started| started.run.as_str());
@@ -143,6 +143,8 @@ fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
             _ => {}
         }
     }
+    // A turn that changed nothing is none of those that a person counts.
+    steps.retain(|(_, step)| step.after != Some(step.before));
     steps
 }
 

@@ -85,6 +85,14 @@ async fn undo_takes_back_the_last_turns_and_then_the_others() {
 }
 
 #[tokio::test]
+async fn undo_of_the_last_turn_skips_those_that_changed_nothing() {
+    let desk = Desk::new();
+    let records = desk.run(&["1", "2", "2"]).await;
+    desk.undo.undo(&records, Some(1)).unwrap();
+    assert_eq!(desk.notes(), "1");
+}
+
+#[tokio::test]
 async fn undo_after_an_edit_of_the_person_leaves_the_file() {
     let desk = Desk::new();
     let records = desk.run(&["1"]).await;

@@ -43,6 +43,18 @@ async fn undo_of_one_turn_takes_back_the_last_change_only() {
 }
 
 #[tokio::test]
+async fn undo_of_a_last_turn_whose_files_are_left_names_more_turns() {
+    let place = place().await;
+    std::fs::write(place.path("theirs"), "by the person").unwrap();
+    let ran = place.archon("undo last --turns 1 --yes", &[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("leave     theirs") && ran.err.contains("RUN --turns 2"), "{ran:?}");
+    assert!(text(&place, "ours").is_some(), "nothing was changed");
+    place.archon("undo last --turns 2 --yes", &[]).await;
+    assert_eq!(text(&place, "ours"), None);
+}
+
+#[tokio::test]
 async fn undo_without_a_terminal_and_without_yes_changes_nothing() {
     let place = place().await;
     let refused = place.archon("undo last", &[]).await;
